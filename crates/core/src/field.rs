@@ -1,0 +1,223 @@
+//! Fields of an event: how a counter names them, and what they hold.
+
+use crate::event::Event;
+use rust_decimal::Decimal;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A field as a template, a filter or a value names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    Id,
+    Source,
+    Type,
+    Subject,
+    /// A path into `data`, one name a step.
+    Data(Box<[Box<str>]>),
+}
+
+impl Field {
+    /// A name inside a template's braces: `{source}` and `{subject}` are the event's own, `{city_id}` and `{data.city_id}` lie in its data.
+    pub fn of_template(name: &str) -> Option<Self> {
+        match name {
+            "source" => Some(Self::Source),
+            "subject" => Some(Self::Subject),
+            _ => Self::of_data(name.strip_prefix("data.").unwrap_or(name)),
+        }
+    }
+
+    /// The left-hand side of a condition or the field of a value: `data.…`, or an attribute of the event.
+    pub fn of_path(path: &str) -> Option<Self> {
+        match path {
+            "id" => Some(Self::Id),
+            "source" => Some(Self::Source),
+            "type" => Some(Self::Type),
+            "subject" => Some(Self::Subject),
+            _ => Self::of_data(path.strip_prefix("data.")?),
+        }
+    }
+
+    fn of_data(path: &str) -> Option<Self> {
+        let steps: Box<[Box<str>]> = path.split('.').map(Box::from).collect();
+        let named = |step: &str| !step.is_empty() && !step.contains(['{', '}', ':']);
+        steps.iter().all(|step| named(step)).then_some(Self::Data(steps))
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id => out.write_str("id"),
+            Self::Source => out.write_str("source"),
+            Self::Type => out.write_str("type"),
+            Self::Subject => out.write_str("subject"),
+            Self::Data(steps) => write!(out, "data.{}", steps.join(".")),
+        }
+    }
+}
+
+/// What a field holds. Null, arrays and objects hold nothing that can be counted by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar<'a> {
+    Text(Cow<'a, str>),
+    /// The number as it was written.
+    Number(Cow<'a, str>),
+    Bool(bool),
+}
+
+impl<'a> Scalar<'a> {
+    /// Reads the scalar out of one JSON value; `None` for null, arrays, objects and malformed text.
+    fn of_json(raw: Cow<'a, str>) -> Option<Self> {
+        match raw.as_bytes().first()? {
+            b'"' => match raw {
+                Cow::Borrowed(text) => Self::of_json_string(text),
+                Cow::Owned(text) => serde_json::from_str(&text).ok().map(|text| Self::Text(Cow::Owned(text))),
+            },
+            b't' => Some(Self::Bool(true)),
+            b'f' => Some(Self::Bool(false)),
+            b'-' | b'0'..=b'9' => Some(Self::Number(raw)),
+            _ => None,
+        }
+    }
+
+    fn of_json_string(quoted: &'a str) -> Option<Self> {
+        let text = quoted.get(1..quoted.len() - 1)?;
+        if memchr::memchr(b'\\', text.as_bytes()).is_none() {
+            return Some(Self::Text(Cow::Borrowed(text)));
+        }
+        serde_json::from_str(quoted).ok().map(|text| Self::Text(Cow::Owned(text)))
+    }
+
+    /// The text that a template renders.
+    pub fn as_text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Number(text) => text,
+            Self::Bool(true) => "true",
+            Self::Bool(false) => "false",
+        }
+    }
+
+    /// The exact number, when this is one that fits 28 digits.
+    pub fn as_decimal(&self) -> Option<Decimal> {
+        match self {
+            Self::Number(text) => parse_decimal(text),
+            _ => None,
+        }
+    }
+}
+
+/// A JSON number as an exact decimal; `None` when it has more than 28 digits.
+pub fn parse_decimal(text: &str) -> Option<Decimal> {
+    if text.bytes().any(|byte| matches!(byte, b'e' | b'E')) {
+        return Decimal::from_scientific(text).ok();
+    }
+    Decimal::from_str_exact(text).ok()
+}
+
+/// Reads the `fields` of an event into `found`, in their order; the data is walked once.
+/// Where an object repeats a name, the last one counts, as in most parsers of JSON.
+pub fn extract<'a>(event: &Event<'a>, fields: &[Field], found: &mut Vec<Option<Scalar<'a>>>) {
+    found.clear();
+    found.resize(fields.len(), None);
+    let mut in_data = false;
+    for (field, slot) in fields.iter().zip(found.iter_mut()) {
+        *slot = match field {
+            Field::Id => Some(Scalar::Text(event.id.clone())),
+            Field::Source => Some(Scalar::Text(event.source.clone())),
+            Field::Type => Some(Scalar::Text(event.kind.clone())),
+            Field::Subject => event.subject.clone().map(Scalar::Text),
+            Field::Data(_) => {
+                in_data = true;
+                None
+            }
+        };
+    }
+    if in_data {
+        walk(Cow::Borrowed(event.data), fields, 0, &mut |_| true, found);
+    }
+}
+
+/// Visits the members of one object and fills the fields whose path runs through it.
+/// `on_path` tells whether the steps above this object are the ones that a field asks for.
+fn walk<'a>(
+    json: Cow<'a, str>,
+    fields: &[Field],
+    depth: usize,
+    on_path: &mut dyn FnMut(&[Box<str>]) -> bool,
+    found: &mut [Option<Scalar<'a>>],
+) {
+    let Cow::Borrowed(json) = json else { return };
+    if !json.trim_ascii_start().starts_with('{') {
+        return;
+    }
+    for member in sonic_rs::to_object_iter(json) {
+        let Ok((name, value)) = member else { return };
+        let mut nested = false;
+        for (field, slot) in fields.iter().zip(found.iter_mut()) {
+            let Field::Data(steps) = field else { continue };
+            if steps.get(depth).is_none_or(|step| **step != *name) || !on_path(steps) {
+                continue;
+            }
+            if steps.len() == depth + 1 {
+                *slot = Scalar::of_json(value.as_raw_cow());
+            } else {
+                *slot = None;
+                nested = true;
+            }
+        }
+        if nested {
+            let mut deeper = |steps: &[Box<str>]| *steps[depth] == *name && on_path(steps);
+            walk(value.as_raw_cow(), fields, depth + 1, &mut deeper, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extracted(data: &str, paths: &[&str]) -> Vec<Option<String>> {
+        let event = Event::of_data("t", 0, data);
+        let fields: Vec<Field> = paths.iter().map(|path| Field::of_path(path).unwrap()).collect();
+        let mut found = Vec::new();
+        extract(&event, &fields, &mut found);
+        found.iter().map(|slot| slot.as_ref().map(|scalar| scalar.as_text().to_owned())).collect()
+    }
+
+    fn some(texts: &[&str]) -> Vec<Option<String>> {
+        texts.iter().map(|text| Some((*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn scalars_keep_the_text_they_were_written_with() {
+        let data =
+            r#"{"a": 7, "b": 12.50, "c": "x\"\u00e9", "d": true, "e": null, "f": [1], "g": {"h": {"i": "deep"}}}"#;
+        assert_eq!(
+            extracted(data, &["data.a", "data.b", "data.c", "data.d", "data.g.h.i"]),
+            some(&["7", "12.50", "x\"é", "true", "deep"])
+        );
+        assert_eq!(extracted(data, &["data.e", "data.f", "data.g", "data.none", "data.a.x"]), vec![None; 5]);
+    }
+
+    #[test]
+    fn paths_do_not_leak_into_other_objects() {
+        let data = r#"{"a": {"x": 1}, "b": {"x": 2, "y": {"x": 3}}, "x": 4}"#;
+        assert_eq!(extracted(data, &["data.a.x", "data.b.x", "data.b.y.x", "data.x"]), some(&["1", "2", "3", "4"]));
+        assert_eq!(extracted(data, &["data.a.y.x"]), vec![None]);
+    }
+
+    #[test]
+    fn the_last_of_repeated_names_counts() {
+        assert_eq!(extracted(r#"{"a": 1, "a": 2}"#, &["data.a"]), some(&["2"]));
+        assert_eq!(extracted(r#"{"a": {"b": 1}, "a": {}}"#, &["data.a.b"]), vec![None]);
+    }
+
+    #[test]
+    fn names_of_fields() {
+        assert_eq!(Field::of_template("data.a.b"), Field::of_path("data.a.b"));
+        assert_eq!(Field::of_template("subject"), Some(Field::Subject));
+        for wrong in ["", "data.", "a..b", "data", "amount"] {
+            assert_eq!(Field::of_path(wrong), None, "{wrong}");
+        }
+    }
+}

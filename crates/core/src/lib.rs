@@ -1,0 +1,23 @@
+//! The meaning of a count, free of any world: no clock, no input or output, no threads.
+//!
+//! ```text
+//!   event ──▶ counters ──▶ (key, time, value) ──▶ tiles of cells
+//!                                                     │
+//!   key + range ──▶ plan ──▶ slices of days, hours and quarter hours ──▶ sum
+//! ```
+//!
+//! Everything that needs the time is told the time.
+
+pub mod bucket;
+pub mod counter;
+pub mod event;
+pub mod field;
+pub mod filter;
+pub mod limits;
+pub mod plan;
+pub mod retention;
+pub mod ruleset;
+pub mod template;
+pub mod tile;
+pub mod time;
+pub mod value;

@@ -1,0 +1,46 @@
+//! Every limit of the service that is not a setting, in one place.
+//! A request that exceeds one is refused with an error that names it.
+
+/// Longest key, in bytes, after escaping.
+pub const KEY_LEN_MAX: usize = 512;
+/// Longest template, in bytes.
+pub const TEMPLATE_LEN_MAX: usize = 256;
+/// Most fields in one template.
+pub const TEMPLATE_FIELDS_MAX: usize = 8;
+/// Longest counter name, in bytes.
+pub const NAME_LEN_MAX: usize = 128;
+/// Longest owner and longest description, in bytes.
+pub const TEXT_LEN_MAX: usize = 2_000;
+/// Deepest nesting of a filter.
+pub const FILTER_DEPTH_MAX: usize = 8;
+/// Most conditions in one filter, at all depths together.
+pub const FILTER_CONDITIONS_MAX: usize = 64;
+/// Most alternatives of one `in` condition.
+pub const FILTER_IN_VALUES_MAX: usize = 1_000;
+/// Largest id of a counter: "a small positive integer".
+pub const COUNTER_ID_MAX: u32 = 999_999;
+/// Most counters that are not archived.
+pub const COUNTERS_MAX: usize = 5_000;
+/// Longest retention, in days (a hundred years).
+pub const RETENTION_DAYS_MAX: u32 = 36_600;
+/// Largest scale of a decimal value.
+pub const VALUE_SCALE_MAX: i64 = 1_000_000_000;
+
+/// Largest event, in bytes of JSON.
+pub const EVENT_LEN_MAX: usize = 64 * 1024;
+/// Longest `id`, `source`, `type` and `subject` of an event, in bytes.
+pub const ATTRIBUTE_LEN_MAX: usize = 1_024;
+/// Most events in one request.
+pub const EVENTS_PER_REQUEST_MAX: usize = 50_000;
+/// Most buckets in one `POST /v1/buckets`.
+pub const BUCKETS_PER_REQUEST_MAX: usize = 10_000;
+
+/// Most ranges in one `POST /v1/counts`.
+pub const COUNTS_PER_REQUEST_MAX: usize = 1_000;
+/// Longest range, in days (a hundred years).
+pub const RANGE_DAYS_MAX: i64 = 36_600;
+/// Most points of one series.
+pub const SERIES_POINTS_MAX: usize = 10_000;
+
+/// First second that cannot be counted any more: the year 10000.
+pub const TIME_END_S: i64 = 253_402_300_800;
