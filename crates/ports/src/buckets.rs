@@ -1,0 +1,103 @@
+//! The bucket store: counts by key and bucket, together with how far of the log they include.
+//!
+//! Writing has one caller, the writer. What it adds is readable at once and durable at the next checkpoint, when the
+//! cells, the position in the log and the writer's own state move together: after a crash the store is exactly what it
+//! was at some checkpoint, and the log is read again from that position.
+
+use crate::BoxFuture;
+use crate::log::Offset;
+use raingauge_core::bucket::Granularity;
+use raingauge_core::plan::{Plan, Slice};
+use raingauge_core::retention::Horizons;
+use raingauge_core::tile::Overflow;
+
+/// A body of counts of one counter. A backfill fills a new generation beside the one that answers.
+pub type Generation = u32;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Overflow(#[from] Overflow),
+    #[error("the bucket store is damaged: {0}")]
+    Corrupt(String),
+    #[error("the bucket store could not be read or written: {0}")]
+    Io(String),
+    /// Another program has the data folder open.
+    #[error("the data folder is in use by another raingauge: stop it, or ask it over HTTP")]
+    Locked,
+}
+
+/// What the store remembers of its writer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The log is included up to here.
+    pub position: Offset,
+    /// What the writer needs to go on, in a form of its own.
+    pub state: Vec<u8>,
+}
+
+/// One range of one key.
+#[derive(Clone, Debug)]
+pub struct Query {
+    pub generation: Generation,
+    pub key: String,
+    pub plan: Plan,
+}
+
+/// One bucket and its count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    pub granularity: Granularity,
+    /// Start of the bucket, in seconds since 1970.
+    pub time_s: i64,
+    pub count: i64,
+}
+
+pub trait BucketReader: Send + Sync {
+    /// The sum of a range, when everything it needs is in memory. Never waits for storage.
+    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>>;
+
+    /// The sums of many ranges, in their order.
+    fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>>;
+
+    /// The cells of a slice that exist, in the order of time.
+    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
+
+    /// The keys with the largest sums over the whole days of a slice, largest first; looks at `scan_max` keys at most.
+    fn largest_keys(
+        &self,
+        generation: Generation,
+        slice: Slice,
+        len_max: usize,
+        scan_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>>;
+}
+
+/// Called by one thread, which it may block.
+pub trait BucketWriter: Send + Sync {
+    /// What the last checkpoint said.
+    fn checkpoint(&self) -> Result<Checkpoint, Error>;
+
+    /// Adds to the buckets of `time_s` of the granularities that `horizons` keep.
+    fn add(&self, generation: Generation, key: &str, time_s: i64, value: i64, horizons: &Horizons)
+    -> Result<(), Error>;
+
+    /// Sets one bucket.
+    fn set(&self, generation: Generation, key: &str, cell: Cell) -> Result<(), Error>;
+
+    /// Makes all changes since the last checkpoint durable, together with the position and the state.
+    fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error>;
+
+    /// Whether so much has changed since the last checkpoint that the next one is due.
+    fn wants_commit(&self) -> bool;
+
+    /// Copies the buckets that end at or before `before_s`, the start of a day, from one generation to another, where
+    /// they replace what is there. A commit belongs to it.
+    fn copy_before(&self, from: Generation, to: Generation, before_s: i64) -> Result<(), Error>;
+
+    /// Forgets a generation, and its storage in time.
+    fn remove_generation(&self, generation: Generation) -> Result<(), Error>;
+
+    /// Removes what has expired. Answers how many tiles, or rows, went.
+    fn expire(&self, generation: Generation, horizons: &Horizons) -> Result<u64, Error>;
+}

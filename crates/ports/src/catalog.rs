@@ -1,0 +1,70 @@
+//! The catalog: counter configurations and their versions.
+
+use crate::BoxFuture;
+use raingauge_core::counter::{Counter, Problem};
+use serde::Serialize;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no counter {0}")]
+    NotFound(u32),
+    #[error("counter {0} exists already: replace it with PUT, or leave out the id")]
+    IdTaken(u32),
+    /// Somebody else changed the counter in the meantime.
+    #[error("counter {id} is at version {current} by now: read it again and repeat the change")]
+    VersionMismatch { id: u32, current: u32 },
+    /// The configuration cannot stand beside the others.
+    #[error("the configuration has {} problem(s)", .0.len())]
+    Invalid(Vec<Problem>),
+    #[error("the catalog is out of reach: {0}")]
+    Unavailable(String),
+}
+
+/// Who changed a configuration, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub by: String,
+    pub reason: String,
+    /// Seconds since 1970.
+    pub at_s: i64,
+}
+
+/// A counter configuration as it was at one version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Versioned {
+    #[serde(flatten)]
+    pub counter: Counter,
+    /// 1 for the first one.
+    pub version: u32,
+    pub changed_by: String,
+    pub reason: String,
+    /// Seconds since 1970.
+    pub changed_at: i64,
+}
+
+pub trait Catalog: Send + Sync {
+    /// All counters at their newest versions, by id.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>>;
+
+    fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>>;
+
+    /// All versions of a counter, newest first.
+    fn versions(&self, id: u32) -> BoxFuture<'_, Result<Vec<Versioned>, Error>>;
+
+    /// Adds a counter under its id, or under the next free one when that is 0.
+    /// Refused when its template conflicts with that of a counter that is not archived.
+    fn create(&self, counter: Counter, change: Change) -> BoxFuture<'_, Result<Versioned, Error>>;
+
+    /// Replaces a counter that is at version `expected`, or at any version when that is `None`.
+    /// The id is that of `counter`. Replacing a counter by itself makes no new version.
+    fn replace(
+        &self,
+        counter: Counter,
+        expected: Option<u32>,
+        change: Change,
+    ) -> BoxFuture<'_, Result<Versioned, Error>>;
+
+    /// A number that grows with every change, for those who follow.
+    fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
+}

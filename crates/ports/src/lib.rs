@@ -1,0 +1,23 @@
+//! What the services need of the world, as traits. Each has an in-memory twin in [`memory`] and a suite in
+//! [`contract`] that every adapter passes.
+//!
+//! ```text
+//!            ┌────────── EventLog ──────────┐
+//!   ingest ──┤ append             read ├── writer ──┤ BucketWriter │
+//!            └──────────────────────────────┘                 │
+//!   portal ──┤ Catalog │                       reader ──┤ BucketReader │
+//! ```
+
+pub mod buckets;
+pub mod catalog;
+pub mod clock;
+pub mod contract;
+pub mod log;
+pub mod memory;
+pub mod record;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// What an asynchronous method of a port answers.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,129 @@
+//! The event log: events in the order in which they were accepted, durable before they are acknowledged.
+
+use crate::BoxFuture;
+use crate::record::{self, Entry, Identity};
+use raingauge_core::event::Event;
+use std::time::Duration;
+
+/// The number of an entry in the log; the first one is 0.
+pub type Offset = u64;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Too much waits to be written: nothing was taken, and the caller may try again.
+    #[error("the event log is busy: try again after {} s", retry_after.as_secs())]
+    Busy { retry_after: Duration },
+    /// The log was closed, or a write to it failed; nothing is accepted until it is opened again.
+    #[error("the event log takes no more events: {0}")]
+    Closed(String),
+    /// Entries that were asked for have been trimmed away.
+    #[error("the event log begins at offset {start}; offset {asked} has been trimmed")]
+    Trimmed { asked: Offset, start: Offset },
+    /// What lies on disk is not what was written.
+    #[error("the event log is damaged: {0}")]
+    Corrupt(String),
+    #[error("the event log could not be read or written: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Events on their way into the log, encoded.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Event entries, one behind the other.
+    pub bytes: Vec<u8>,
+    /// Of each entry, where it ends in `bytes`, and its identity.
+    pub entries: Vec<(usize, Identity)>,
+}
+
+impl Batch {
+    pub fn push(&mut self, event: &Event<'_>) {
+        let identity = record::push_event(event, &mut self.bytes);
+        self.entries.push((self.bytes.len(), identity));
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Events that are in the log now and were not before.
+    pub accepted: usize,
+    /// Events whose `source` and `id` the log already knew.
+    pub duplicates: usize,
+    /// The offset behind the last entry that the batch, or an original of its duplicates, may have:
+    /// whoever has applied the log up to here has applied the batch.
+    pub end: Offset,
+}
+
+/// Neighbouring entries that became durable together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Offset of the first entry.
+    pub base: Offset,
+    /// When they were accepted, in milliseconds since 1970. Never earlier than that of the block before.
+    pub appended_ms: i64,
+    /// Number of entries.
+    pub len: u64,
+    /// The entries, one behind the other.
+    pub bytes: Vec<u8>,
+}
+
+impl Block {
+    /// Offset behind the last entry.
+    pub fn end(&self) -> Offset {
+        self.base + self.len
+    }
+
+    /// The entries from `from` on. A malformed one ends the walk with an error.
+    pub fn entries(&self, from: Offset) -> impl Iterator<Item = Result<(Offset, Entry<'_>), Error>> {
+        let mut rest = &self.bytes[..];
+        (self.base..self.end()).filter_map(move |offset| {
+            let Some(entry) = record::split_entry(&mut rest) else {
+                return Some(Err(Error::Corrupt(format!("the entry at offset {offset} is cut short"))));
+            };
+            if offset < from {
+                return None;
+            }
+            let parsed = record::parse(entry);
+            Some(parsed.map(|entry| (offset, entry)).ok_or_else(|| {
+                Error::Corrupt(format!("the entry at offset {offset} is not one that this program knows"))
+            }))
+        })
+    }
+}
+
+/// The log. Appending answers when what was appended is durable.
+pub trait EventLog: Send + Sync {
+    /// Appends the events that are not known yet. A duplicate is not appended again.
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>>;
+
+    /// Appends a control entry and answers the offset behind it.
+    fn append_control(&self, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>>;
+
+    /// Reads durable blocks from the one that holds `from` on, at least one block and about `bytes_max` bytes;
+    /// none when the log ends at `from`. Blocks the thread.
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error>;
+
+    /// The offset of the first entry that is kept.
+    fn start(&self) -> Offset;
+
+    /// When the first entry that is kept was appended, in milliseconds since 1970; 0 while nothing was ever trimmed:
+    /// every event that was accepted later than this is still in the log.
+    fn start_ms(&self) -> i64;
+
+    /// The offset behind the last durable entry.
+    fn end(&self) -> Offset;
+
+    /// Waits until the log ends beyond `offset`, at most `timeout`. Blocks the thread. Answers the end.
+    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset;
+
+    /// Trims what is older than the retention, up to `applied_to` at most. Blocks the thread.
+    fn trim(&self, applied_to: Offset) -> Result<(), Error>;
+}
