@@ -98,19 +98,20 @@ impl Ruleset {
         &self.rules
     }
 
-    pub fn rule(&self, id: u32) -> Option<&Rule> {
-        self.by_id.get(&id).map(|index| &self.rules[*index])
+    /// Where a counter stands among [`rules`](Self::rules).
+    pub fn index_of(&self, id: u32) -> Option<usize> {
+        self.by_id.get(&id).copied()
     }
 
-    /// The counter that `key` belongs to, among those that answer.
-    pub fn rule_of_key(&self, key: &str) -> Option<&Rule> {
+    /// Where the counter that `key` belongs to stands among [`rules`](Self::rules). Only counters that answer have keys.
+    pub fn index_of_key(&self, key: &str) -> Option<usize> {
         let first = key.split(':').next().map(Box::from);
         [first, None]
             .iter()
             .filter_map(|literal| self.by_first_literal.get(literal))
             .flatten()
-            .map(|index| &self.rules[*index])
-            .find(|rule| rule.template.matches(key))
+            .copied()
+            .find(|index| self.rules[*index].template.matches(key))
     }
 
     /// Whether any counter counts events of this type.
@@ -125,13 +126,14 @@ impl Ruleset {
         listeners.rules.iter().map(|index| self.rules[*index].horizons(now_s).earliest_s()).min()
     }
 
-    /// What an event adds: `count` is told the counter, the key and the value, `skip` why another counter did not count.
+    /// What an event adds: `count` is told the key and the value, `skip` why a counter that listens did not count.
+    /// Both are told where the counter stands among [`rules`](Self::rules).
     pub fn apply<'e>(
         &self,
         event: &Event<'e>,
         scratch: &mut Scratch<'e>,
-        mut count: impl FnMut(&Rule, &str, i64),
-        mut skip: impl FnMut(&Rule, Skip),
+        mut count: impl FnMut(usize, &str, i64),
+        mut skip: impl FnMut(usize, Skip),
     ) {
         let Some(listeners) = self.by_type.get(&*event.kind) else { return };
         if listeners.rules.is_empty() {
@@ -139,10 +141,9 @@ impl Ruleset {
         }
         extract(event, &listeners.fields, &mut scratch.fields);
         for index in &listeners.rules {
-            let rule = &self.rules[*index];
-            match rule.apply(event.time_s(), &scratch.fields, &mut scratch.key) {
-                Ok(value) => count(rule, &scratch.key, value),
-                Err(reason) => skip(rule, reason),
+            match self.rules[*index].apply(event.time_s(), &scratch.fields, &mut scratch.key) {
+                Ok(value) => count(*index, &scratch.key, value),
+                Err(reason) => skip(*index, reason),
             }
         }
     }
@@ -242,8 +243,8 @@ mod tests {
         ruleset.apply(
             &event,
             &mut Scratch::default(),
-            |rule, key, value| counts.push((rule.counter.id, key.to_owned(), value)),
-            |rule, skip| skips.push((rule.counter.id, skip)),
+            |index, key, value| counts.push((ruleset.rules[index].counter.id, key.to_owned(), value)),
+            |index, skip| skips.push((ruleset.rules[index].counter.id, skip)),
         );
         (counts, skips)
     }
@@ -278,7 +279,7 @@ mod tests {
             counter(json!({"id": 3, "template": "{x}:d"})),
             counter(json!({"id": 4, "template": "e", "state": "draft"})),
         ]);
-        let of = |key: &str| ruleset.rule_of_key(key).map(|rule| rule.counter.id);
+        let of = |key: &str| ruleset.index_of_key(key).map(|index| ruleset.rules[index].counter.id);
         assert_eq!(
             [of("a:1:b"), of("a:1:c"), of("a:d"), of("z:d"), of("e"), of("a:1")],
             [Some(1), Some(2), Some(3), Some(3), None, None]

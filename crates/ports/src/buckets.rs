@@ -91,13 +91,13 @@ pub trait BucketWriter: Send + Sync {
     /// Whether so much has changed since the last checkpoint that the next one is due.
     fn wants_commit(&self) -> bool;
 
-    /// Copies the buckets that end at or before `before_s`, the start of a day, from one generation to another, where
-    /// they replace what is there. A commit belongs to it.
-    fn copy_before(&self, from: Generation, to: Generation, before_s: i64) -> Result<(), Error>;
-
-    /// Forgets a generation, and its storage in time.
-    fn remove_generation(&self, generation: Generation) -> Result<(), Error>;
-
-    /// Removes what has expired. Answers how many tiles, or rows, went.
-    fn expire(&self, generation: Generation, horizons: &Horizons) -> Result<u64, Error>;
+    /// Looks at up to `scan_max` tiles, or rows, of a generation behind `cursor`, and removes the buckets that lie before
+    /// the horizons. Moves the cursor on, or empties it at the end. Answers how many buckets or tiles went.
+    fn expire(
+        &self,
+        generation: Generation,
+        horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+        scan_max: usize,
+    ) -> Result<u64, Error>;
 }

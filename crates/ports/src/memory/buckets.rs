@@ -3,7 +3,7 @@
 use crate::BoxFuture;
 use crate::buckets::{BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
 use parking_lot::Mutex;
-use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
@@ -132,26 +132,14 @@ impl BucketWriter for MemoryBuckets {
         false
     }
 
-    fn copy_before(&self, from: Generation, to: Generation, before_s: i64) -> Result<(), Error> {
-        assert!(before_s % DAY_S == 0, "history is copied in whole days");
-        let mut inner = self.inner.lock();
-        inner.cells.retain(|(of, _, _, time_s), _| *of != to || *time_s >= before_s);
-        let old: Cells = inner
-            .cells
-            .iter()
-            .filter(|((of, _, _, time_s), _)| *of == from && *time_s < before_s)
-            .map(|((_, key, granularity, time_s), count)| ((to, key.clone(), *granularity, *time_s), *count))
-            .collect();
-        inner.cells.extend(old);
-        Ok(())
-    }
-
-    fn remove_generation(&self, generation: Generation) -> Result<(), Error> {
-        self.inner.lock().cells.retain(|(of, ..), _| *of != generation);
-        Ok(())
-    }
-
-    fn expire(&self, generation: Generation, horizons: &Horizons) -> Result<u64, Error> {
+    fn expire(
+        &self,
+        generation: Generation,
+        horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+        _scan_max: usize,
+    ) -> Result<u64, Error> {
+        *cursor = None;
         let mut inner = self.inner.lock();
         let before = inner.cells.len();
         inner.cells.retain(|(of, _, granularity, time_s), _| *of != generation || *time_s >= horizons.of(*granularity));

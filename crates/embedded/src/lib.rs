@@ -1,0 +1,17 @@
+//! The engines that need no server: the event log in segment files, the bucket store on fjall.
+//!
+//! ```text
+//!   data folder
+//!   ├── log/      00000000000000000000.log …   events, in blocks that became durable together
+//!   │             acknowledged                 how far the log was acknowledged
+//!   │             ids-….run                    identities of older events, sorted
+//!   └── tiles/    fjall                        tiles, the position in the log, the writer's state
+//! ```
+//!
+//! The log is the truth. The store is a function of a prefix of the log, and says which one.
+
+mod log;
+mod tiles;
+
+pub use log::{Options as LogOptions, SegmentLog};
+pub use tiles::{Options as TileOptions, TileStore};

@@ -1,0 +1,4 @@
+//! .
+#[derive(Default)]
+pub struct Options;
+pub struct TileStore;
