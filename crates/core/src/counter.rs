@@ -115,7 +115,7 @@ impl Counter {
             ),
             active_from: read.instant("activeFrom"),
             active_until: read.instant("activeUntil"),
-            state: read.member("state", "draft, active, paused or archived", || State::Draft),
+            state: read.member("state", "draft, active, paused or archived", || State::Active),
             owner: read.member("owner", "a text", String::new),
             description: read.member("description", "a text", String::new),
         };
@@ -262,7 +262,7 @@ mod tests {
     fn what_is_optional_has_a_default() {
         let json = json!({"name": "n", "template": "a:{b}", "eventType": "t"});
         let counter = Counter::from_json(&json).unwrap();
-        assert_eq!((counter.id, counter.state, &counter.value), (0, State::Draft, &Value::Fixed(1)));
+        assert_eq!((counter.id, counter.state, &counter.value), (0, State::Active, &Value::Fixed(1)));
         assert_eq!(counter.retention_days, RetentionDays { quarter: Some(90), hour: Some(400), day: None });
     }
 

@@ -106,6 +106,11 @@ impl Tile {
         }))
     }
 
+    /// Whether any cell in `run` exists.
+    pub fn has_any(&self, run: Run) -> bool {
+        self.present() & mask_below(run.end) & !mask_below(run.first) != 0
+    }
+
     /// The cells that exist, first to last. An overflowed one is an error.
     pub fn cells(&self) -> impl Iterator<Item = (u8, Result<i64, Overflow>)> + '_ {
         let mut left = self.present();

@@ -1,4 +1,351 @@
-//! .
-#[derive(Default)]
-pub struct Options;
-pub struct TileStore;
+//! The bucket store: tiles in memory, written behind to fjall.
+//!
+//! ```text
+//!   add ──▶ cache of tiles ──commit──▶ fjall: tiles + position + state, one atomic batch
+//!              ▲    │
+//!   sum ───────┘    └── a miss loads the tile; a tile that changed stays until it is committed
+//! ```
+//!
+//! The cache is the memory of the writer and of the readers at once: what the writer adds is what the next sum sees,
+//! and nothing has to be invalidated.
+
+mod cache;
+mod disk;
+mod id;
+
+use crate::tiles::cache::Shard;
+use disk::Disk;
+use id::TileId;
+use parking_lot::{Mutex, MutexGuard};
+use raingauge_core::bucket::Granularity;
+use raingauge_core::plan::{DAY_CELLS, HOUR_CELL_FIRST, Plan, Run, Slice};
+use raingauge_core::retention::Horizons;
+use raingauge_core::tile::{Overflow, Tile};
+use raingauge_ports::BoxFuture;
+use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The cache is split so that those who use it seldom meet.
+const SHARDS: usize = 64;
+/// Bytes of changed tiles after which a commit is due, at most a quarter of the cache.
+const COMMIT_BYTES: usize = 32 << 20;
+/// How often a load gives way to evictions before it holds the shard while it reads.
+const LOAD_TRIES: usize = 4;
+
+/// How the store is kept.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of tiles in memory.
+    pub cache_bytes: usize,
+    /// Bytes of fjall's own cache of blocks.
+    pub block_cache_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_bytes: 256 << 20, block_cache_bytes: 64 << 20 }
+    }
+}
+
+/// The bucket store of one data folder. One program has it open at a time.
+pub struct TileStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shards: Box<[Mutex<Shard>]>,
+    disk: Disk,
+    /// Bytes that changed since the last commit, roughly.
+    dirty_bytes: AtomicUsize,
+    commit_bytes: usize,
+    hits: metrics::Counter,
+    misses: metrics::Counter,
+}
+
+impl TileStore {
+    pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
+        let shard = |_| Mutex::new(Shard::new(options.cache_bytes / SHARDS));
+        let inner = Inner {
+            shards: (0..SHARDS).map(shard).collect(),
+            disk: Disk::open(folder, options.block_cache_bytes)?,
+            dirty_bytes: AtomicUsize::new(0),
+            commit_bytes: COMMIT_BYTES.min(options.cache_bytes / 4),
+            hits: metrics::counter!("raingauge_tile_cache_hits_total"),
+            misses: metrics::counter!("raingauge_tile_cache_misses_total"),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Bytes of tiles in memory.
+    pub fn cached_bytes(&self) -> usize {
+        self.inner.shards.iter().map(|shard| shard.lock().bytes()).sum()
+    }
+
+    /// Merges what lies on disk into as few files as possible. Blocks the thread.
+    pub fn compact(&self) -> Result<(), Error> {
+        self.inner.disk.compact()
+    }
+
+    /// Bytes on disk.
+    pub fn disk_bytes(&self) -> u64 {
+        self.inner.disk.bytes()
+    }
+
+    /// Runs blocking work beside the asynchronous ones.
+    fn in_background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || work(&inner)).await;
+            done.unwrap_or_else(|error| Err(Error::Io(format!("a read failed: {error}"))))
+        })
+    }
+}
+
+impl Inner {
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    /// The shard with all tiles of `ids` loaded, and where the key's record stands in it.
+    fn load(&self, generation: Generation, key: &str, ids: &[TileId]) -> Result<(MutexGuard<'_, Shard>, usize), Error> {
+        let hash = cache::hash(generation, key);
+        let mutex = self.shard(hash);
+        for attempt in 0.. {
+            let mut shard = mutex.lock();
+            let record = shard.record(hash, generation, key);
+            let missing: Vec<TileId> = shard.missing(record, ids);
+            if missing.is_empty() {
+                return Ok((shard, record));
+            }
+            self.misses.increment(missing.len() as u64);
+            if attempt == LOAD_TRIES {
+                for id in missing {
+                    let tile = self.disk.tile(generation, key, id)?;
+                    shard.fill(record, id, tile);
+                }
+                return Ok((shard, record));
+            }
+            let evictions = shard.evictions();
+            drop(shard);
+            let tiles = missing.iter().map(|id| Ok((*id, self.disk.tile(generation, key, *id)?)));
+            let tiles = tiles.collect::<Result<Vec<_>, Error>>()?;
+            let mut shard = mutex.lock();
+            // A tile that was changed, committed and evicted in the meantime is newer than what was read.
+            if shard.evictions() == evictions {
+                for (id, tile) in tiles {
+                    shard.fill(record, id, tile);
+                }
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    fn sum(&self, generation: Generation, key: &str, plan: &Plan) -> Result<i128, Error> {
+        let ids = id::of_plan(plan);
+        let (mut shard, record) = self.load(generation, key, &ids)?;
+        let sum = shard.sum(record, plan).unwrap_or(Ok(0));
+        shard.shrink();
+        Ok(sum?)
+    }
+
+    /// Changes one tile in memory.
+    fn change(
+        &self,
+        generation: Generation,
+        key: &str,
+        id: TileId,
+        change: impl FnOnce(&mut Tile),
+    ) -> Result<(), Error> {
+        let (mut shard, record) = self.load(generation, key, &[id])?;
+        let grown = shard.change(record, id, change);
+        self.dirty_bytes.fetch_add(grown, Ordering::Relaxed);
+        shard.shrink();
+        Ok(())
+    }
+
+    fn cells(&self, generation: Generation, key: &str, slice: Slice) -> Result<Vec<Cell>, Error> {
+        let mut cells = Vec::new();
+        for id in id::of_slice(slice) {
+            let (mut shard, record) = self.load(generation, key, &[id])?;
+            let tile = shard.tile(record, id).cloned().unwrap_or_default();
+            shard.shrink();
+            drop(shard);
+            for (cell, count) in tile.cells() {
+                let (granularity, time_s) = id.bucket_of(cell);
+                if granularity == slice.granularity && (slice.from_s..slice.to_s).contains(&time_s) {
+                    cells.push(Cell { granularity, time_s, count: count? });
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    fn largest_keys(
+        &self,
+        generation: Generation,
+        slice: Slice,
+        len_max: usize,
+        scan_max: usize,
+    ) -> Result<Vec<(String, i64)>, Error> {
+        let spans: Vec<TileId> = id::of_slice(Slice { granularity: Granularity::Day, ..slice }).collect();
+        let mut changed = HashMap::new();
+        for shard in &self.shards {
+            shard.lock().changed_spans(generation, &mut changed);
+        }
+        let mut sums = HashMap::<String, i128>::new();
+        let mut add = |key: &str, id: TileId, tile: &Tile| -> Result<(), Error> {
+            if spans.contains(&id) {
+                *sums.entry(key.to_owned()).or_default() += tile.sum(id.days_within(slice.from_s, slice.to_s))?;
+            }
+            Ok(())
+        };
+        for found in self.disk.spans(generation).take(scan_max) {
+            let (key, id, tile) = found?;
+            if !changed.contains_key(&(key.clone(), id)) {
+                add(&key, id, &tile)?;
+            }
+        }
+        for ((key, id), tile) in &changed {
+            add(key, *id, tile)?;
+        }
+        let clamp = |sum: i128| sum.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        let mut sums: Vec<(String, i64)> = sums.into_iter().map(|(key, sum)| (key, clamp(sum))).collect();
+        sums.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        sums.truncate(len_max);
+        Ok(sums)
+    }
+}
+
+impl BucketReader for TileStore {
+    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
+        let hash = cache::hash(generation, key);
+        // Whoever holds the shard may be waiting for the disk; the caller is not to.
+        let mut shard = self.inner.shard(hash).try_lock()?;
+        let record = shard.find(hash, generation, key)?;
+        let sum = shard.sum(record, plan)?;
+        self.inner.hits.increment(1);
+        Some(sum)
+    }
+
+    fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>> {
+        let len = queries.len();
+        let work = self.in_background(move |inner| {
+            Ok(queries.iter().map(|query| inner.sum(query.generation, &query.key, &query.plan)).collect())
+        });
+        Box::pin(async move { work.await.unwrap_or_else(|error| vec![Err(error); len]) })
+    }
+
+    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+        self.in_background(move |inner| inner.cells(generation, &key, slice))
+    }
+
+    fn largest_keys(
+        &self,
+        generation: Generation,
+        slice: Slice,
+        len_max: usize,
+        scan_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
+        self.in_background(move |inner| inner.largest_keys(generation, slice, len_max, scan_max))
+    }
+}
+
+impl BucketWriter for TileStore {
+    fn checkpoint(&self) -> Result<Checkpoint, Error> {
+        self.inner.disk.checkpoint()
+    }
+
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        time_s: i64,
+        value: i64,
+        horizons: &Horizons,
+    ) -> Result<(), Error> {
+        let keeps = Granularity::ALL.map(|granularity| horizons.keeps(granularity, time_s));
+        let ids = [TileId::day_of(time_s), TileId::span_of(time_s)];
+        let wanted = match keeps {
+            [false, false, true] => &ids[1..],
+            [_, _, true] => &ids[..],
+            // Coarser buckets are kept at least as long as finer ones.
+            _ => return Ok(()),
+        };
+        let (mut shard, record) = self.inner.load(generation, key, wanted)?;
+        let mut grown = shard.change(record, ids[1], |tile| tile.add(id::cell_of(Granularity::Day, time_s), value));
+        if wanted.len() == 2 {
+            grown += shard.change(record, ids[0], |tile| {
+                for granularity in [Granularity::Quarter, Granularity::Hour] {
+                    if horizons.keeps(granularity, time_s) {
+                        tile.add(id::cell_of(granularity, time_s), value);
+                    }
+                }
+            });
+        }
+        self.inner.dirty_bytes.fetch_add(grown, Ordering::Relaxed);
+        shard.shrink();
+        Ok(())
+    }
+
+    fn set(&self, generation: Generation, key: &str, cell: Cell) -> Result<(), Error> {
+        let id = match cell.granularity {
+            Granularity::Day => TileId::span_of(cell.time_s),
+            Granularity::Quarter | Granularity::Hour => TileId::day_of(cell.time_s),
+        };
+        self.inner.change(generation, key, id, |tile| tile.set(id::cell_of(cell.granularity, cell.time_s), cell.count))
+    }
+
+    fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let mut batch = self.inner.disk.batch();
+        for shard in &self.inner.shards {
+            shard.lock().each_changed(|generation, key, id, tile| batch.put(generation, key, id, tile));
+        }
+        batch.commit(checkpoint)?;
+        let mut bytes = 0;
+        for shard in &self.inner.shards {
+            let mut shard = shard.lock();
+            shard.settle();
+            bytes += shard.bytes();
+        }
+        self.inner.dirty_bytes.store(0, Ordering::Relaxed);
+        metrics::gauge!("raingauge_tile_cache_bytes").set(bytes as f64);
+        Ok(())
+    }
+
+    fn wants_commit(&self) -> bool {
+        self.inner.dirty_bytes.load(Ordering::Relaxed) > self.inner.commit_bytes
+    }
+
+    fn expire(
+        &self,
+        generation: Generation,
+        horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+        scan_max: usize,
+    ) -> Result<u64, Error> {
+        let mut removed = 0;
+        let (found, next) = self.inner.disk.scan(generation, cursor.take(), scan_max)?;
+        *cursor = next;
+        for (key, id, tile) in found {
+            let gone = id.expired(horizons);
+            if tile.has_any(gone) {
+                self.inner.change(generation, &key, id, |tile| tile.remove(gone))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// All cells of a day tile, and its quarter hours.
+const DAY_RUN: Run = Run { first: 0, end: DAY_CELLS };
+const QUARTER_RUN: Run = Run { first: 0, end: HOUR_CELL_FIRST };
+
+#[cfg(test)]
+mod tests;

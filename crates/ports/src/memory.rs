@@ -1,7 +1,9 @@
 //! In-memory twins of the ports, for tests: the plainest thing that keeps each contract.
 
 mod buckets;
+mod catalog;
 mod log;
 
 pub use buckets::MemoryBuckets;
+pub use catalog::MemoryCatalog;
 pub use log::MemoryLog;

@@ -1,0 +1,260 @@
+//! One part of the cache: records of keys, each with the tiles that are known of it.
+//!
+//! A record is found by the hash of its key. Records that have not been used since the clock's hand last passed make
+//! room for others; one with changes stays until they are committed.
+
+use super::id::{self, TileId};
+use hashbrown::HashTable;
+use raingauge_core::plan::Plan;
+use raingauge_core::tile::{Overflow, Tile};
+use raingauge_ports::buckets::Generation;
+use std::collections::HashMap;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Bytes that a record takes beside its key and its tiles.
+const RECORD_BYTES: usize = size_of::<Record>() + 16;
+
+pub struct Shard {
+    table: HashTable<u32>,
+    records: Vec<Record>,
+    free: Vec<u32>,
+    /// Tiles that changed since the last commit.
+    changed: Vec<(u32, TileId)>,
+    bytes: usize,
+    bytes_max: usize,
+    hand: usize,
+    evictions: u64,
+}
+
+#[derive(Default)]
+struct Record {
+    hash: u64,
+    generation: Generation,
+    /// Set by use, cleared by the clock's hand.
+    used: bool,
+    /// Tiles of this record in the shard's list of changes.
+    changes: u32,
+    key: Box<str>,
+    /// By id.
+    slots: Vec<Slot>,
+}
+
+/// What is known of one tile.
+struct Slot {
+    id: TileId,
+    changed: bool,
+    /// `None` when it is known that there is no such tile.
+    tile: Option<Tile>,
+}
+
+impl Slot {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.tile.as_ref().map_or(0, Tile::heap_len)
+    }
+}
+
+impl Record {
+    fn position(&self, id: TileId) -> Result<usize, usize> {
+        self.slots.binary_search_by_key(&id, |slot| slot.id)
+    }
+
+    fn slot(&self, id: TileId) -> Option<&Slot> {
+        self.position(id).ok().map(|at| &self.slots[at])
+    }
+
+    fn bytes(&self) -> usize {
+        RECORD_BYTES + self.key.len() + self.slots.iter().map(Slot::bytes).sum::<usize>()
+    }
+}
+
+/// The hash of a key of a generation.
+pub fn hash(generation: Generation, key: &str) -> u64 {
+    xxh3_64_with_seed(key.as_bytes(), generation.into())
+}
+
+impl Shard {
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            table: HashTable::new(),
+            records: Vec::new(),
+            free: Vec::new(),
+            changed: Vec::new(),
+            bytes: 0,
+            bytes_max,
+            hand: 0,
+            evictions: 0,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many records have been evicted so far.
+    pub fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    /// The record of a key, if there is one.
+    pub fn find(&mut self, hash: u64, generation: Generation, key: &str) -> Option<usize> {
+        let records = &self.records;
+        let is_it = |index: &u32| {
+            let record = &records[*index as usize];
+            record.hash == hash && record.generation == generation && *record.key == *key
+        };
+        let index = *self.table.find(hash, is_it)? as usize;
+        self.records[index].used = true;
+        Some(index)
+    }
+
+    /// The record of a key, which is made when there is none.
+    pub fn record(&mut self, hash: u64, generation: Generation, key: &str) -> usize {
+        if let Some(index) = self.find(hash, generation, key) {
+            return index;
+        }
+        let record = Record { hash, generation, used: true, changes: 0, key: key.into(), slots: Vec::new() };
+        self.bytes += record.bytes();
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.records[index as usize] = record;
+                index
+            }
+            None => {
+                self.records.push(record);
+                (self.records.len() - 1) as u32
+            }
+        };
+        let records = &self.records;
+        self.table.insert_unique(hash, index, |index| records[*index as usize].hash);
+        index as usize
+    }
+
+    /// Those of `ids` of which nothing is known yet.
+    pub fn missing(&self, record: usize, ids: &[TileId]) -> Vec<TileId> {
+        ids.iter().copied().filter(|id| self.records[record].slot(*id).is_none()).collect()
+    }
+
+    /// Takes what was read from disk, unless something is known already.
+    pub fn fill(&mut self, record: usize, id: TileId, tile: Option<Tile>) {
+        let record = &mut self.records[record];
+        if let Err(at) = record.position(id) {
+            let slot = Slot { id, changed: false, tile };
+            self.bytes += slot.bytes();
+            record.slots.insert(at, slot);
+        }
+    }
+
+    /// A tile that has been loaded.
+    pub fn tile(&self, record: usize, id: TileId) -> Option<&Tile> {
+        self.records[record].slot(id)?.tile.as_ref()
+    }
+
+    /// Changes a tile that has been loaded. Answers the bytes that a commit of it will write, when it had not changed before.
+    pub fn change(&mut self, index: usize, id: TileId, change: impl FnOnce(&mut Tile)) -> usize {
+        let record = &mut self.records[index];
+        let Ok(at) = record.position(id) else { unreachable!("only a tile that was loaded is changed") };
+        let slot = &mut record.slots[at];
+        let before = slot.bytes();
+        change(slot.tile.get_or_insert_default());
+        let after = slot.bytes();
+        self.bytes = self.bytes + after - before;
+        if slot.changed {
+            return after.saturating_sub(before);
+        }
+        slot.changed = true;
+        record.changes += 1;
+        self.changed.push((index as u32, id));
+        after + record.key.len()
+    }
+
+    /// The sum of a range; `None` when something it needs has not been loaded.
+    #[inline]
+    pub fn sum(&mut self, record: usize, plan: &Plan) -> Option<Result<i128, Overflow>> {
+        let record = &self.records[record];
+        let mut sum = 0;
+        for id in id::spans(plan) {
+            if let Some(tile) = &record.slot(id)?.tile {
+                let day = 86_400;
+                match tile.sum(id.days_within(i64::from(plan.day_first) * day, i64::from(plan.day_end) * day)) {
+                    Ok(part) => sum += part,
+                    Err(overflow) => return Some(Err(overflow)),
+                }
+            }
+        }
+        for edge in plan.edges.iter().flatten() {
+            if let Some(tile) = &record.slot(TileId::day(edge.day))?.tile {
+                for run in edge.runs {
+                    match tile.sum(run) {
+                        Ok(part) => sum += part,
+                        Err(overflow) => return Some(Err(overflow)),
+                    }
+                }
+            }
+        }
+        Some(Ok(sum))
+    }
+
+    /// Shows every tile that changed since the last commit.
+    pub fn each_changed(&self, mut show: impl FnMut(Generation, &str, TileId, &Tile)) {
+        for (index, id) in &self.changed {
+            let record = &self.records[*index as usize];
+            if let Some(tile) = self.tile(*index as usize, *id) {
+                show(record.generation, &record.key, *id, tile);
+            }
+        }
+    }
+
+    /// Copies the spans of a generation that changed since the last commit.
+    pub fn changed_spans(&self, generation: Generation, spans: &mut HashMap<(String, TileId), Tile>) {
+        self.each_changed(|of, key, id, tile| {
+            if of == generation && id.is_span() {
+                spans.insert((key.to_owned(), id), tile.clone());
+            }
+        });
+    }
+
+    /// Takes note that all changes were committed.
+    pub fn settle(&mut self) {
+        for (index, id) in std::mem::take(&mut self.changed) {
+            let record = &mut self.records[index as usize];
+            record.changes -= 1;
+            if let Ok(at) = record.position(id) {
+                let slot = &mut record.slots[at];
+                slot.changed = false;
+                if slot.tile.as_ref().is_some_and(Tile::is_empty) {
+                    self.bytes -= slot.bytes();
+                    slot.tile = None;
+                    self.bytes += slot.bytes();
+                }
+            }
+        }
+        self.shrink();
+    }
+
+    /// Evicts records until the shard fits its bytes again, as far as changes allow.
+    pub fn shrink(&mut self) {
+        let mut steps = 2 * self.records.len();
+        while self.bytes > self.bytes_max && steps > 0 {
+            steps -= 1;
+            self.hand = (self.hand + 1) % self.records.len();
+            let record = &mut self.records[self.hand];
+            if record.changes > 0 || record.key.is_empty() && record.slots.is_empty() {
+                continue;
+            }
+            if std::mem::take(&mut record.used) {
+                continue;
+            }
+            self.evict(self.hand);
+        }
+    }
+
+    fn evict(&mut self, index: usize) {
+        let record = std::mem::take(&mut self.records[index]);
+        self.bytes -= record.bytes();
+        if let Ok(entry) = self.table.find_entry(record.hash, |found| *found as usize == index) {
+            entry.remove();
+        }
+        self.free.push(index as u32);
+        self.evictions += 1;
+    }
+}

@@ -1,0 +1,208 @@
+//! Tiles in fjall.
+//!
+//! ```text
+//! 0x00 "format"                                                     → version u32
+//! 0x00 "position"                                                   → offset u64
+//! 0x00 "state"                                                      → the writer's, as it came
+//! 0x01 generation u32 │ 0 span, 1 day │ key text │ 0x00 │ period u32  → a tile, see raingauge_core::tile
+//! ```
+//!
+//! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's journal is a state that
+//! the store was in: if a journal should lose its end, the position goes back with the tiles, and the log is read again.
+//! Numbers in keys are big-endian, so that they sort; those in values are little-endian.
+
+use super::id::TileId;
+use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use parking_lot::Mutex;
+use raingauge_core::tile::Tile;
+use raingauge_ports::buckets::{Checkpoint, Error, Generation};
+use std::ops::Bound;
+use std::path::Path;
+
+/// Version of the keys above.
+const FORMAT: u32 = 1;
+const FORMAT_KEY: &[u8] = b"\0format";
+const POSITION_KEY: &[u8] = b"\0position";
+const STATE_KEY: &[u8] = b"\0state";
+const TILE_TAG: u8 = 1;
+/// Bytes before the text of a key, and behind it.
+const HEAD_LEN: usize = 6;
+const TAIL_LEN: usize = 5;
+/// Journals are what a crash makes us read again: about a second for this many bytes.
+const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+
+pub struct Disk {
+    database: Database,
+    keyspace: Keyspace,
+    /// The state as it was last written, so that it is not written again unchanged.
+    state: Mutex<Vec<u8>>,
+}
+
+/// A tile and where it belongs.
+pub type Found = (String, TileId, Tile);
+
+impl Disk {
+    pub fn open(folder: &Path, block_cache_bytes: u64) -> Result<Self, Error> {
+        let database = Database::builder(folder)
+            .cache_size(block_cache_bytes)
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .worker_threads(2)
+            .open()
+            .map_err(failed)?;
+        let keyspace = database.keyspace("tiles", options).map_err(failed)?;
+        let disk = Self { database, keyspace, state: Mutex::default() };
+        disk.check_format()?;
+        *disk.state.lock() = disk.value(STATE_KEY)?.unwrap_or_default();
+        Ok(disk)
+    }
+
+    fn check_format(&self) -> Result<(), Error> {
+        match self.value(FORMAT_KEY)? {
+            Some(version) if version == FORMAT.to_le_bytes() => Ok(()),
+            Some(version) => Err(Error::Corrupt(format!(
+                "its tiles have format {version:?}, this program reads format {FORMAT}: use the program that wrote them"
+            ))),
+            None => {
+                self.keyspace.insert(FORMAT_KEY, FORMAT.to_le_bytes()).map_err(failed)?;
+                self.database.persist(PersistMode::SyncAll).map_err(failed)
+            }
+        }
+    }
+
+    fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.keyspace.get(key).map_err(failed)?.map(|value| value.to_vec()))
+    }
+
+    pub fn checkpoint(&self) -> Result<Checkpoint, Error> {
+        let position = match self.value(POSITION_KEY)? {
+            Some(bytes) => bytes
+                .try_into()
+                .map(u64::from_le_bytes)
+                .map_err(|_| Error::Corrupt("its position is malformed".to_owned()))?,
+            None => 0,
+        };
+        Ok(Checkpoint { position, state: self.state.lock().clone() })
+    }
+
+    pub fn tile(&self, generation: Generation, key: &str, id: TileId) -> Result<Option<Tile>, Error> {
+        let found = self.keyspace.get(tile_key(generation, key, id)).map_err(failed)?;
+        found.map(|bytes| tile_of(key, &bytes)).transpose()
+    }
+
+    /// All spans of a generation.
+    pub fn spans(&self, generation: Generation) -> impl Iterator<Item = Result<Found, Error>> {
+        let prefix = head(generation, true);
+        self.keyspace.prefix(prefix).map(|guard| {
+            let (key, value) = guard.into_inner().map_err(failed)?;
+            found(&key, &value)
+        })
+    }
+
+    /// Up to `scan_max` tiles of a generation behind a cursor, and the cursor to go on from; `None` at the end.
+    pub fn scan(
+        &self,
+        generation: Generation,
+        cursor: Option<Vec<u8>>,
+        scan_max: usize,
+    ) -> Result<(Vec<Found>, Option<Vec<u8>>), Error> {
+        let from = cursor.map_or(Bound::Included(head(generation, true)[..5].to_vec()), Bound::Excluded);
+        let mut tiles = Vec::new();
+        for guard in self.keyspace.range((from, Bound::Unbounded)).take(scan_max) {
+            let (key, value) = guard.into_inner().map_err(failed)?;
+            if key[..5] != head(generation, true)[..5] {
+                return Ok((tiles, None));
+            }
+            tiles.push(found(&key, &value)?);
+            if tiles.len() == scan_max {
+                return Ok((tiles, Some(key.to_vec())));
+            }
+        }
+        Ok((tiles, None))
+    }
+
+    pub fn batch(&self) -> Batch<'_> {
+        Batch { disk: self, batch: self.database.batch().durability(Some(PersistMode::SyncAll)) }
+    }
+
+    pub fn compact(&self) -> Result<(), Error> {
+        self.keyspace.major_compact().map_err(failed)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.database.disk_space().unwrap_or(0)
+    }
+}
+
+/// Changes that become durable together.
+pub struct Batch<'a> {
+    disk: &'a Disk,
+    batch: OwnedWriteBatch,
+}
+
+impl Batch<'_> {
+    /// Writes a tile; an empty one is removed.
+    pub fn put(&mut self, generation: Generation, key: &str, id: TileId, tile: &Tile) {
+        let key = tile_key(generation, key, id);
+        if tile.is_empty() {
+            self.batch.remove(&self.disk.keyspace, key);
+        } else {
+            self.batch.insert(&self.disk.keyspace, key, tile.as_bytes());
+        }
+    }
+
+    pub fn commit(mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let keyspace = &self.disk.keyspace;
+        self.batch.insert(keyspace, POSITION_KEY, checkpoint.position.to_le_bytes());
+        let mut state = self.disk.state.lock();
+        if *state != checkpoint.state {
+            self.batch.insert(keyspace, STATE_KEY, checkpoint.state.as_slice());
+            state.clone_from(&checkpoint.state);
+        }
+        self.batch.commit().map_err(failed)
+    }
+}
+
+/// Filters and indexes stay in memory, and blocks are searched by hash: the largest effects that were measured.
+fn options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .filter_block_pinning_policy(PinningPolicy::all(true))
+        .index_block_pinning_policy(PinningPolicy::all(true))
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0))))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
+}
+
+fn failed(error: fjall::Error) -> Error {
+    match error {
+        fjall::Error::Locked => Error::Locked,
+        fjall::Error::Io(error) => Error::Io(error.to_string()),
+        error => Error::Corrupt(error.to_string()),
+    }
+}
+
+fn head(generation: Generation, is_span: bool) -> [u8; HEAD_LEN] {
+    let [a, b, c, d] = generation.to_be_bytes();
+    [TILE_TAG, a, b, c, d, u8::from(!is_span)]
+}
+
+fn tile_key(generation: Generation, key: &str, id: TileId) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEAD_LEN + key.len() + TAIL_LEN);
+    bytes.extend_from_slice(&head(generation, id.is_span()));
+    bytes.extend_from_slice(key.as_bytes());
+    bytes.push(0);
+    bytes.extend_from_slice(&id.period().to_be_bytes());
+    bytes
+}
+
+fn found(key: &[u8], value: &[u8]) -> Result<Found, Error> {
+    let malformed = || Error::Corrupt("a tile has a malformed key".to_owned());
+    let (head, rest) = key.split_at_checked(HEAD_LEN).ok_or_else(malformed)?;
+    let text_len = rest.len().checked_sub(TAIL_LEN).ok_or_else(malformed)?;
+    let text = std::str::from_utf8(&rest[..text_len]).map_err(|_| malformed())?;
+    let period = rest[text_len + 1..].try_into().map(u32::from_be_bytes).map_err(|_| malformed())?;
+    Ok((text.to_owned(), TileId::of_period(head[5] == 0, period), tile_of(text, value)?))
+}
+
+fn tile_of(key: &str, bytes: &[u8]) -> Result<Tile, Error> {
+    Tile::from_bytes(bytes).map_err(|error| Error::Corrupt(format!("a tile of {key}: {error}")))
+}
