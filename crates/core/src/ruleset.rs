@@ -65,8 +65,10 @@ pub struct Ruleset {
     rules: Vec<Rule>,
     by_id: HashMap<u32, usize>,
     by_type: HashMap<Box<str>, Listeners>,
-    /// Counters that answer, by the first segment of their template; those that begin with a field under `None`.
-    by_first_literal: HashMap<Option<Box<str>>, Vec<usize>>,
+    /// Counters that answer, by the first segment of their template.
+    by_first_literal: HashMap<Box<str>, Vec<usize>>,
+    /// Counters that answer and whose template begins with a field.
+    by_field: Vec<usize>,
 }
 
 impl Ruleset {
@@ -87,8 +89,10 @@ impl Ruleset {
             listeners.rules.push(index);
         }
         if rule.counter.state.answers() {
-            let literal = rule.template.first_literal().map(Box::from);
-            self.by_first_literal.entry(literal).or_default().push(index);
+            match rule.template.first_literal() {
+                Some(literal) => self.by_first_literal.entry(literal.into()).or_default().push(index),
+                None => self.by_field.push(index),
+            }
         }
         self.by_id.insert(rule.counter.id, index);
         self.rules.push(rule);
@@ -105,13 +109,9 @@ impl Ruleset {
 
     /// Where the counter that `key` belongs to stands among [`rules`](Self::rules). Only counters that answer have keys.
     pub fn index_of_key(&self, key: &str) -> Option<usize> {
-        let first = key.split(':').next().map(Box::from);
-        [first, None]
-            .iter()
-            .filter_map(|literal| self.by_first_literal.get(literal))
-            .flatten()
-            .copied()
-            .find(|index| self.rules[*index].template.matches(key))
+        let first = key.split(':').next().unwrap_or_default();
+        let known = self.by_first_literal.get(first).into_iter().flatten();
+        known.chain(&self.by_field).copied().find(|index| self.rules[*index].template.matches(key))
     }
 
     /// Whether any counter counts events of this type.

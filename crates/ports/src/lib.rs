@@ -14,6 +14,7 @@ pub mod clock;
 pub mod contract;
 pub mod log;
 pub mod memory;
+pub mod published;
 pub mod record;
 
 use std::future::Future;

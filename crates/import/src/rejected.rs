@@ -1,0 +1,97 @@
+//! The rows that were refused, in a file that people and programs can read.
+
+use crate::error::Error;
+use crate::limits::REJECTED_ROW_LEN_MAX;
+use raingauge_core::event::Rejection;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const HEADER: &[u8] = b"line,code,detail,row\n";
+
+/// Appends rejected rows to a CSV file: the line of the row, a stable code, a sentence, and the row as it stood (its first 4 KiB).
+/// A row that is rejected again after an import was resumed appears again, with the same line.
+pub struct Rejected {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Rejected {
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let open = || {
+            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            let new = file.metadata()?.len() == 0;
+            let mut file = BufWriter::new(file);
+            if new {
+                file.write_all(HEADER)?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// `raw` may be empty when the row is not at hand any more.
+    pub fn write(&mut self, line: u64, rejection: &Rejection, raw: &[u8]) -> Result<(), Error> {
+        let raw = &raw[..raw.len().min(REJECTED_ROW_LEN_MAX)];
+        let mut write = || {
+            write!(self.file, "{line},{},", rejection.code)?;
+            write_quoted(&mut self.file, rejection.detail.as_bytes())?;
+            self.file.write_all(b",")?;
+            write_quoted(&mut self.file, raw)?;
+            self.file.write_all(b"\n")
+        };
+        write().map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+
+    /// Returns once all rows are on disk; to be called before progress past them is saved.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        let mut sync = || {
+            self.file.flush()?;
+            self.file.get_ref().sync_data()
+        };
+        sync().map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+}
+
+fn write_quoted(out: &mut impl Write, cell: &[u8]) -> io::Result<()> {
+    out.write_all(b"\"")?;
+    for part in cell.split_inclusive(|byte| *byte == b'"') {
+        out.write_all(part)?;
+        if part.ends_with(b"\"") {
+            out.write_all(b"\"")?;
+        }
+    }
+    out.write_all(b"\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_read_back_and_are_appended() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rejected.csv");
+        let rows: [(u64, &str, &[u8]); 3] =
+            [(7, "say \"when\"", b"a,\"b\nc\",\xff"), (9, "", b""), (11, "x", &[b'y'; 5_000])];
+        for (line, detail, raw) in rows {
+            let mut rejected = Rejected::open(&path).unwrap();
+            rejected.write(line, &Rejection::new("time_invalid", detail), raw).unwrap();
+            rejected.sync().unwrap();
+        }
+        let mut reader = ::csv::Reader::from_path(&path).unwrap();
+        assert_eq!(reader.headers().unwrap(), vec!["line", "code", "detail", "row"]);
+        for (record, (line, detail, raw)) in reader.byte_records().zip(rows) {
+            let record = record.unwrap();
+            let raw = &raw[..raw.len().min(REJECTED_ROW_LEN_MAX)];
+            assert_eq!(record, vec![line.to_string().as_bytes(), b"time_invalid", detail.as_bytes(), raw]);
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_named() {
+        let error = Rejected::open(Path::new("/nowhere/rejected.csv")).err().unwrap();
+        assert_eq!(error.to_string(), "cannot write /nowhere/rejected.csv");
+    }
+}

@@ -1,0 +1,367 @@
+//! The rows of a file, one after the other.
+
+use crate::csv::{Cells, Scan, without_return};
+use crate::error::Error;
+use crate::input::Input;
+use crate::limits::{REJECTED_ROW_LEN_MAX, ROW_LEN_MAX};
+use crate::mapping::{Format, Mapping};
+use crate::ndjson::{self, Object};
+use crate::plan::{Columns, Parts, Plan, Value};
+use crate::progress::Identity;
+use memchr::memchr;
+use raingauge_core::event::{Event, Rejection};
+use raingauge_core::field::Field;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::Utf8Error;
+use std::time::UNIX_EPOCH;
+
+/// One row of a file, and the event that it became or the reason why it became none.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// Counts the rows from 1, rejected ones too; the header and empty lines are no rows.
+    pub number: u64,
+    /// The line of the file, from 1, on which the row begins.
+    pub line: u64,
+    /// The row as it stands in the file, without its line end; of a row that is too long, its start.
+    pub raw: &'a [u8],
+    pub event: Result<Event<'a>, Rejection>,
+}
+
+/// Reads the rows of one file. Nothing is kept of a row once the next one is asked for.
+pub struct Rows {
+    path: PathBuf,
+    len: u64,
+    modified_ms: i64,
+    input: Input,
+    mapping: Mapping,
+    fingerprint: String,
+    plan: Plan,
+    shape: Shape,
+    parts: Parts,
+    /// The start of a row that did not fit the buffer.
+    long_row: Vec<u8>,
+    rows: u64,
+    /// The line on which the next row begins.
+    line: u64,
+}
+
+enum Shape {
+    Csv {
+        cells: Cells,
+        width: usize,
+        /// Where in a row the columns of the plan stand.
+        positions: Vec<usize>,
+    },
+    Ndjson {
+        members: Vec<Field>,
+    },
+}
+
+/// A row that was found and not yet looked into.
+#[derive(Clone, Copy)]
+enum Found {
+    /// The bytes in the buffer, without the line end.
+    Whole { start: usize, end: usize, line: u64 },
+    /// A quoted cell that is not closed: the rest of its line is given up.
+    Unclosed { start: usize, end: usize, line: u64 },
+    /// It does not fit the buffer; its start was kept.
+    TooLong { line: u64 },
+}
+
+impl Rows {
+    /// Opens a file, plain or compressed with gzip, and reads the header of a CSV file.
+    pub fn open(path: &Path, mapping: &Mapping) -> Result<Self, Error> {
+        let failed = |source| Error::Open { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mut rows = Self::read(Box::new(file), path, mapping)?;
+        rows.len = metadata.len();
+        rows.modified_ms = since_1970.and_then(|time| i64::try_from(time.as_millis()).ok()).unwrap_or_default();
+        Ok(rows)
+    }
+
+    /// Reads rows from anything else, such as standard input; `name` stands for the path in messages.
+    pub fn read(file: Box<dyn Read + Send>, name: &Path, mapping: &Mapping) -> Result<Self, Error> {
+        let input = Input::new(file).map_err(|source| Error::Open { path: name.to_owned(), source })?;
+        let fingerprint = format!("{:016x}", input.fingerprint());
+        let shape = match mapping.format {
+            Format::Csv => Shape::Csv { cells: Cells::default(), width: 0, positions: Vec::new() },
+            Format::Ndjson => Shape::Ndjson { members: Vec::new() },
+        };
+        let mut rows = Self {
+            path: name.to_owned(),
+            len: 0,
+            modified_ms: 0,
+            input,
+            mapping: mapping.clone(),
+            fingerprint,
+            plan: Plan::new(mapping, None),
+            shape,
+            parts: Parts::default(),
+            long_row: Vec::new(),
+            rows: 0,
+            line: 1,
+        };
+        rows.bind()?;
+        Ok(rows)
+    }
+
+    /// Finds the columns of the mapping in the file.
+    fn bind(&mut self) -> Result<(), Error> {
+        if let Shape::Ndjson { members } = &mut self.shape {
+            *members = ndjson::members(self.plan.columns());
+            return Ok(());
+        }
+        let header = self.read_header()?;
+        self.plan = Plan::new(&self.mapping, Some(&header));
+        let (mut found, mut missing, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+        for name in self.plan.columns() {
+            match header.iter().position(|column| column == name) {
+                Some(at) if header[at + 1..].contains(name) => repeated.push(name.clone()),
+                Some(at) => found.push(at),
+                None => missing.push(name.clone()),
+            }
+        }
+        let path = || self.path.clone();
+        if !missing.is_empty() {
+            return Err(Error::ColumnsMissing { path: path(), missing, existing: header });
+        }
+        if !repeated.is_empty() {
+            return Err(Error::ColumnsRepeated { path: path(), repeated });
+        }
+        if let Shape::Csv { width, positions, .. } = &mut self.shape {
+            (*width, *positions) = (header.len(), found);
+        }
+        Ok(())
+    }
+
+    fn read_header(&mut self) -> Result<Vec<String>, Error> {
+        let failed = |rows: &Self, reason: &str| Error::Header { path: rows.path.clone(), reason: reason.to_owned() };
+        match self.find()? {
+            Some(Found::Whole { start, end, .. }) => {
+                let Shape::Csv { cells, .. } = &self.shape else { unreachable!("only a CSV file has a header") };
+                let raw = self.input.bytes(start, end);
+                let names = (0..cells.count()).map(|at| std::str::from_utf8(cells.get(raw, at)).map(str::to_owned));
+                names.collect::<Result<_, _>>().map_err(|_| failed(self, "it is not UTF-8"))
+            }
+            Some(Found::Unclosed { .. }) => Err(failed(self, "a quote in it is not closed")),
+            Some(Found::TooLong { .. }) => Err(failed(self, "it is too long")),
+            None => Err(failed(self, "the file is empty")),
+        }
+    }
+
+    /// The next row, or `None` after the last one.
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, Error> {
+        let Some(found) = self.find()? else {
+            return Ok(None);
+        };
+        self.rows += 1;
+        let number = self.rows;
+        let (line, raw, fault) = match found {
+            Found::Whole { start, end, line } => (line, self.input.bytes(start, end), None),
+            Found::Unclosed { start, end, line } => {
+                let detail = "a quoted cell is not closed; write a quote inside of one twice";
+                (line, self.input.bytes(start, end), Some(Rejection::new("quote_unclosed", detail)))
+            }
+            Found::TooLong { line } => {
+                let detail = format!("the row has more than {ROW_LEN_MAX} bytes");
+                (line, &self.long_row[..], Some(Rejection::new("row_too_long", detail)))
+            }
+        };
+        let event = match fault {
+            Some(fault) => Err(fault),
+            None => {
+                let default_id = (self.fingerprint.as_str(), number);
+                let parts = &mut self.parts;
+                event_of(raw, &self.shape, &self.plan, &self.mapping, default_id, parts)
+            }
+        };
+        Ok(Some(Row { number, line, raw, event }))
+    }
+
+    /// Passes over up to `count` rows without looking into them, and answers how many there were.
+    pub fn skip(&mut self, count: u64) -> Result<u64, Error> {
+        for skipped in 0..count {
+            if self.find()?.is_none() {
+                return Ok(skipped);
+            }
+            self.rows += 1;
+        }
+        Ok(count)
+    }
+
+    /// Rows found so far, skipped and rejected ones too.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Bytes of the file read so far, out of [`Rows::len_bytes`]; of a compressed file, compressed bytes.
+    pub fn bytes_read(&self) -> u64 {
+        self.input.bytes_read()
+    }
+
+    /// Length of the file on disk; 0 when it is not a file.
+    pub fn len_bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// What tells this import from another one.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            file: self.path.display().to_string(),
+            size: self.len,
+            modified_ms: self.modified_ms,
+            fingerprint: self.fingerprint.clone(),
+            mapping_hash: self.mapping.hash(),
+        }
+    }
+
+    /// Finds the next row and consumes it.
+    fn find(&mut self) -> Result<Option<Found>, Error> {
+        loop {
+            let (rest, whole) = (self.input.rest(), self.input.ended());
+            let blank_len = blank_len(rest, whole);
+            if blank_len > 0 {
+                self.input.consume(blank_len);
+                self.line += 1;
+                continue;
+            }
+            if whole && rest.is_empty() {
+                return Ok(None);
+            }
+            let scan = match &mut self.shape {
+                Shape::Csv { cells, .. } => cells.scan(rest, whole),
+                Shape::Ndjson { .. } => scan_line(rest, whole),
+            };
+            match scan {
+                Scan::Record { len, lines } => return Ok(Some(self.take(len, lines))),
+                // Only an open quote keeps a record from ending with the file.
+                Scan::Partial if whole || self.input.full() => return self.take_line().map(Some),
+                Scan::Partial => self.fill()?,
+            }
+        }
+    }
+
+    /// Consumes `len` bytes, the next row with its line end.
+    fn take(&mut self, len: usize, lines: u64) -> Found {
+        let (start, line) = (self.input.position(), self.line);
+        let content = without_line_end(&self.input.rest()[..len]).len();
+        self.input.consume(len);
+        self.line += lines;
+        Found::Whole { start, end: start + content, line }
+    }
+
+    /// Gives up a row that has no end, but no more of the file than its first line.
+    fn take_line(&mut self) -> Result<Found, Error> {
+        let rest = self.input.rest();
+        let line_len = memchr(b'\n', rest).map(|end| end + 1).or(self.input.ended().then_some(rest.len()));
+        let Some(len) = line_len else {
+            return self.drop_line();
+        };
+        match self.take(len, 1) {
+            Found::Whole { start, end, line } => Ok(Found::Unclosed { start, end, line }),
+            other => Ok(other),
+        }
+    }
+
+    /// Reads past a line that is longer than the buffer, and keeps its start.
+    fn drop_line(&mut self) -> Result<Found, Error> {
+        let line = self.line;
+        self.long_row.clear();
+        self.long_row.extend_from_slice(&self.input.rest()[..REJECTED_ROW_LEN_MAX]);
+        loop {
+            let rest = self.input.rest();
+            if let Some(end) = memchr(b'\n', rest) {
+                self.input.consume(end + 1);
+                break;
+            }
+            self.input.consume(rest.len());
+            if self.input.ended() {
+                break;
+            }
+            self.fill()?;
+        }
+        self.line += 1;
+        Ok(Found::TooLong { line })
+    }
+
+    fn fill(&mut self) -> Result<(), Error> {
+        self.input.fill().map_err(|source: io::Error| Error::Read {
+            path: self.path.clone(),
+            line: self.line.saturating_sub(1),
+            source,
+        })
+    }
+}
+
+/// Builds the event of a row that was found whole.
+fn event_of<'a>(
+    raw: &'a [u8],
+    shape: &Shape,
+    plan: &Plan,
+    mapping: &'a Mapping,
+    default_id: (&str, u64),
+    parts: &'a mut Parts,
+) -> Result<Event<'a>, Rejection> {
+    let mut row_text = "";
+    match shape {
+        Shape::Csv { cells, width, positions } => {
+            if cells.count() != *width {
+                let detail = format!("the row has {} cells, the header has {width}", cells.count());
+                return Err(Rejection::new("row_cells", detail));
+            }
+            plan.fill(&Record { raw, cells, positions }, mapping, default_id, parts)?;
+        }
+        Shape::Ndjson { members } => {
+            let (object, text) = Object::read(raw, members)?;
+            plan.fill(&object, mapping, default_id, parts)?;
+            row_text = text;
+        }
+    }
+    Ok(Event {
+        id: parts.id.as_str().into(),
+        source: mapping.source.as_str().into(),
+        kind: mapping.kind.as_str().into(),
+        subject: (!parts.subject.is_empty()).then(|| parts.subject.as_str().into()),
+        time_ms: parts.time_ms,
+        data: if plan.row_is_data() { row_text } else { &parts.data },
+    })
+}
+
+/// The columns of a CSV record.
+struct Record<'a> {
+    raw: &'a [u8],
+    cells: &'a Cells,
+    positions: &'a [usize],
+}
+
+impl Columns for Record<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>, Utf8Error> {
+        std::str::from_utf8(self.cells.get(self.raw, self.positions[column])).map(Value::Untyped)
+    }
+}
+
+/// The length of an empty line at the start of `bytes`, 0 when there is none.
+fn blank_len(bytes: &[u8], whole: bool) -> usize {
+    match bytes {
+        [b'\n', ..] => 1,
+        [b'\r', b'\n', ..] => 2,
+        [b'\r'] if whole => 1,
+        _ => 0,
+    }
+}
+
+fn scan_line(bytes: &[u8], whole: bool) -> Scan {
+    match memchr(b'\n', bytes) {
+        Some(end) => Scan::Record { len: end + 1, lines: 1 },
+        None if whole => Scan::Record { len: bytes.len(), lines: 1 },
+        None => Scan::Partial,
+    }
+}
+
+fn without_line_end(row: &[u8]) -> &[u8] {
+    without_return(row.strip_suffix(b"\n").unwrap_or(row))
+}

@@ -1,0 +1,282 @@
+//! Times as files write them.
+//!
+//! The common shapes are read by hand; whatever those do not take goes to jiff, which has the last word.
+//! A wall time is placed by its IANA time zone: one that the clock skipped is refused, and of two that it showed twice
+//! the earlier one is meant.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::fmt::strtime::{self, BrokenDownTime};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use raingauge_core::time::{civil_from_days, days_from_civil, is_countable_s, parse_rfc3339_ms};
+
+/// Reads the time column of one mapping.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    shape: Shape,
+    /// `None` is UTC, which needs no table.
+    zone: Option<TimeZone>,
+}
+
+#[derive(Clone, Debug)]
+enum Shape {
+    Rfc3339,
+    EpochSeconds,
+    EpochMillis,
+    Strftime {
+        format: String,
+        /// The format as steps, when all its parts have fixed widths.
+        steps: Option<Box<[Step]>>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Literal(u8),
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    /// A point and digits, or nothing.
+    Fraction,
+}
+
+/// Why a text is no time that can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It does not have the format.
+    Unreadable,
+    /// The clocks of the time zone skipped it.
+    Skipped,
+    /// It lies before 1970 or after the year 9999.
+    OutOfSpan,
+}
+
+impl Times {
+    /// `format` is `rfc3339`, `epoch_seconds`, `epoch_millis` or a strftime format; what is wrong goes to `problems`.
+    pub(crate) fn new(format: &str, timezone: Option<&str>, problems: &mut Vec<String>) -> Option<Self> {
+        let before = problems.len();
+        let zone = timezone.and_then(|name| match TimeZone::get(name) {
+            Ok(zone) => Some(zone),
+            Err(_) => {
+                problems.push(format!("time.timezone: \"{name}\" is no IANA time zone, such as \"Europe/Berlin\""));
+                None
+            }
+        });
+        let zone = zone.filter(|zone| zone.iana_name() != Some("UTC"));
+        let shape = match format {
+            "rfc3339" => Shape::Rfc3339,
+            "epoch_seconds" => Shape::EpochSeconds,
+            "epoch_millis" => Shape::EpochMillis,
+            _ => Shape::Strftime { format: format.to_owned(), steps: compile(format) },
+        };
+        let placed = match &shape {
+            Shape::Strftime { format, .. } => names_offset(format).unwrap_or_else(|reason| {
+                problems.push(format!(
+                    "time.format: \"{format}\" {reason}; give a strftime format, rfc3339, epoch_seconds or epoch_millis"
+                ));
+                false
+            }),
+            _ => true,
+        };
+        if placed && zone.is_some() {
+            problems.push(format!("time.timezone: times in \"{format}\" say themselves where they lie; leave it out"));
+        }
+        (problems.len() == before).then_some(Self { shape, zone })
+    }
+
+    /// Milliseconds since 1970; what is finer is cut off.
+    pub(crate) fn read_ms(&self, text: &str) -> Result<i64, Fault> {
+        let time_ms = match &self.shape {
+            Shape::Rfc3339 => parse_rfc3339_ms(text.as_bytes()).ok_or(Fault::Unreadable)?,
+            Shape::EpochSeconds => epoch(text, 3)?,
+            Shape::EpochMillis => epoch(text, 0)?,
+            Shape::Strftime { format, steps } => match steps.as_deref().and_then(|steps| Civil::read(steps, text)) {
+                Some(civil) => self.place(civil)?,
+                None => self.read_by_jiff(format, text)?,
+            },
+        };
+        if is_countable_s(time_ms.div_euclid(1_000)) { Ok(time_ms) } else { Err(Fault::OutOfSpan) }
+    }
+
+    fn place(&self, civil: Civil) -> Result<i64, Fault> {
+        match &self.zone {
+            None => Ok(civil.utc_ms()),
+            Some(zone) => placed_ms(zone, civil.to_datetime().ok_or(Fault::Unreadable)?),
+        }
+    }
+
+    #[cold]
+    fn read_by_jiff(&self, format: &str, text: &str) -> Result<i64, Fault> {
+        let parts = BrokenDownTime::parse(format, text).map_err(|_| Fault::Unreadable)?;
+        if parts.timestamp().is_some() || parts.offset().is_some() {
+            return parts.to_timestamp().map(floor_ms).map_err(|_| Fault::Unreadable);
+        }
+        let local = parts.to_datetime().map_err(|_| Fault::Unreadable)?;
+        if let Some(name) = parts.iana_time_zone() {
+            return placed_ms(&TimeZone::get(name).map_err(|_| Fault::Unreadable)?, local);
+        }
+        placed_ms(self.zone.as_ref().unwrap_or(&TimeZone::UTC), local)
+    }
+}
+
+/// A wall time in a zone; of two that the clocks showed, the earlier.
+fn placed_ms(zone: &TimeZone, local: DateTime) -> Result<i64, Fault> {
+    let offset = match zone.to_ambiguous_timestamp(local).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset,
+        AmbiguousOffset::Fold { before, .. } => before,
+        AmbiguousOffset::Gap { .. } => return Err(Fault::Skipped),
+    };
+    offset.to_timestamp(local).map(floor_ms).map_err(|_| Fault::OutOfSpan)
+}
+
+fn floor_ms(timestamp: Timestamp) -> i64 {
+    timestamp.as_nanosecond().div_euclid(1_000_000) as i64
+}
+
+/// A count since 1970 with `scale` decimal places on top, cut off behind them.
+fn epoch(text: &str, scale: usize) -> Result<i64, Fault> {
+    let number = crate::number::Plain::of(text).ok_or(Fault::Unreadable)?;
+    if number.negative || number.integer_trimmed().len() > 15 {
+        return Err(Fault::OutOfSpan);
+    }
+    let fraction = number.fraction.unwrap_or_default().bytes().chain(std::iter::repeat(b'0')).take(scale);
+    Ok(number.integer_trimmed().bytes().chain(fraction).fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+}
+
+/// The steps of a format whose every part has a fixed width; `None` for any other.
+fn compile(format: &str) -> Option<Box<[Step]>> {
+    let spelled = format.replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S").replace("%R", "%H:%M");
+    let mut steps = Vec::new();
+    let mut bytes = spelled.bytes();
+    while let Some(byte) = bytes.next() {
+        let step = match byte {
+            b'%' => match bytes.next()? {
+                b'Y' => Step::Year,
+                b'm' => Step::Month,
+                b'd' => Step::Day,
+                b'H' => Step::Hour,
+                b'M' => Step::Minute,
+                b'S' => Step::Second,
+                b'.' if bytes.next()? == b'f' => Step::Fraction,
+                _ => return None,
+            },
+            b' ' => Step::Literal(b' '),
+            _ if byte.is_ascii_graphic() => Step::Literal(byte),
+            _ => return None,
+        };
+        if !matches!(step, Step::Literal(_)) && steps.contains(&step) {
+            return None;
+        }
+        steps.push(step);
+    }
+    let has = |step: Step| steps.contains(&step);
+    let whole = has(Step::Year) && has(Step::Month) && has(Step::Day);
+    let no_hole = (has(Step::Hour) || !has(Step::Minute))
+        && (has(Step::Minute) || !has(Step::Second))
+        && (has(Step::Second) || !has(Step::Fraction));
+    (whole && no_hole).then(|| steps.into())
+}
+
+/// Whether times in a format carry their own offset or zone. The reason why it is no format, if it is none.
+fn names_offset(format: &str) -> Result<bool, String> {
+    let sample = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
+    let text = strtime::format(format, &sample).map_err(|error| format!("is not understood ({error})"))?;
+    let parts = BrokenDownTime::parse(format, &text).map_err(|error| format!("cannot be read ({error})"))?;
+    if parts.timestamp().is_some() {
+        return Ok(true);
+    }
+    parts.to_datetime().map_err(|_| "does not say year, month and day, and hours before minutes".to_owned())?;
+    Ok(parts.offset().is_some() || parts.iana_time_zone().is_some())
+}
+
+/// A valid wall time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Civil {
+    year: i64,
+    month: i64,
+    day: i64,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    millisecond: i64,
+}
+
+impl Civil {
+    /// Reads a text that has every part in its full width; jiff decides about any other.
+    fn read(steps: &[Step], text: &str) -> Option<Self> {
+        let mut civil = Self::default();
+        let mut rest = text.as_bytes();
+        for step in steps {
+            match step {
+                Step::Literal(literal) => rest = rest.strip_prefix(std::slice::from_ref(literal))?,
+                Step::Year => civil.year = take_digits::<4>(&mut rest)?,
+                Step::Month => civil.month = take_digits::<2>(&mut rest)?,
+                Step::Day => civil.day = take_digits::<2>(&mut rest)?,
+                Step::Hour => civil.hour = take_digits::<2>(&mut rest)?,
+                Step::Minute => civil.minute = take_digits::<2>(&mut rest)?,
+                Step::Second => civil.second = take_digits::<2>(&mut rest)?,
+                Step::Fraction => civil.millisecond = take_fraction_ms(&mut rest)?,
+            }
+        }
+        (rest.is_empty() && civil.is_valid()).then_some(civil)
+    }
+
+    fn is_valid(&self) -> bool {
+        let date = (self.year, self.month, self.day);
+        let in_calendar = (1..=12).contains(&self.month)
+            && self.day >= 1
+            && (self.day <= 28 || civil_from_days(days_from_civil(self.year, self.month, self.day)) == date);
+        in_calendar && self.hour < 24 && self.minute < 60 && self.second < 60
+    }
+
+    fn utc_ms(&self) -> i64 {
+        let hours = days_from_civil(self.year, self.month, self.day) * 24 + self.hour;
+        ((hours * 60 + self.minute) * 60 + self.second) * 1_000 + self.millisecond
+    }
+
+    fn to_datetime(self) -> Option<DateTime> {
+        let small = |number: i64| i8::try_from(number).ok();
+        DateTime::new(
+            i16::try_from(self.year).ok()?,
+            small(self.month)?,
+            small(self.day)?,
+            small(self.hour)?,
+            small(self.minute)?,
+            small(self.second)?,
+            i32::try_from(self.millisecond * 1_000_000).ok()?,
+        )
+        .ok()
+    }
+}
+
+fn take_digits<const WIDTH: usize>(rest: &mut &[u8]) -> Option<i64> {
+    let (digits, after) = rest.split_first_chunk::<WIDTH>()?;
+    let mut number = 0;
+    for digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        if value > 9 {
+            return None;
+        }
+        number = number * 10 + i64::from(value);
+    }
+    *rest = after;
+    Some(number)
+}
+
+fn take_fraction_ms(rest: &mut &[u8]) -> Option<i64> {
+    let Some(digits) = rest.strip_prefix(b".") else {
+        return Some(0);
+    };
+    let len = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if !(1..=9).contains(&len) {
+        return None;
+    }
+    *rest = &digits[len..];
+    Some(digits[..len].iter().chain(b"00").take(3).fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests;

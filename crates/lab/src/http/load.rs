@@ -1,0 +1,263 @@
+//! The load generator: one thread, many kept connections, one request in flight on each.
+//!
+//! It waits on all sockets at once (epoll through mio), sends bytes that were rendered beforehand, and looks at as
+//! little of each answer as it may, so that one core of generator can saturate a faster server on another.
+//! In an open loop it spins instead of sleeping: a timer's granularity would otherwise show up as latency.
+
+use super::response::{self, Head};
+use crate::measure::{DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
+use anyhow::{Context, Result, bail};
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Registry, Token};
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Wait before a request is sent again that the server pushed back.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
+const POLL_MAX: Duration = Duration::from_millis(100);
+
+/// What an answer meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, with so many units (ranges, events).
+    Done(u64),
+    /// The server asked to come back later; the same bytes are sent again.
+    PushedBack,
+}
+
+/// Makes requests and judges answers. A slot is one connection, with at most one request in flight.
+pub trait Source {
+    /// Puts the slot's next request in place.
+    fn prepare(&mut self, slot: usize);
+    /// The bytes of the slot's request.
+    fn bytes(&self, slot: usize) -> &[u8];
+    fn judge(&mut self, slot: usize, status: u16, body: &[u8]) -> Result<Outcome>;
+}
+
+struct Connection {
+    stream: TcpStream,
+    /// Bytes of the request already written, and whether they are all.
+    written: usize,
+    sending: bool,
+    buffer: Vec<u8>,
+    filled: usize,
+    head: Option<Head>,
+    intended: Instant,
+}
+
+struct Generator<'a, S> {
+    address: SocketAddr,
+    registry: Registry,
+    connections: Vec<Connection>,
+    source: &'a mut S,
+    recorder: Recorder,
+    idle: Vec<usize>,
+    paused: Vec<(Instant, usize)>,
+    in_flight: usize,
+    pushed_back: u64,
+}
+
+pub struct Load {
+    pub measured: Measured,
+    /// How often the server asked to come back later.
+    pub pushed_back: u64,
+    /// From the first request to the last answer.
+    pub total: Duration,
+}
+
+/// Runs the load and waits for every answer that is owed.
+pub fn run<S: Source>(address: SocketAddr, connections: usize, run: &Run, source: &mut S) -> Result<Load> {
+    let mut poll = Poll::new()?;
+    let mut events = Events::with_capacity(connections.max(64));
+    let opened = (0..connections).map(|slot| open(address, slot, poll.registry())).collect::<Result<Vec<_>>>()?;
+    let start = Instant::now();
+    let mut generator = Generator {
+        address,
+        registry: poll.registry().try_clone()?,
+        connections: opened,
+        source,
+        recorder: Recorder::new(run, start)?,
+        idle: (0..connections).rev().collect(),
+        paused: Vec::new(),
+        in_flight: 0,
+        pushed_back: 0,
+    };
+    let end = generator.recorder.end();
+    let mut schedule = match run.pace {
+        Pace::Closed => None,
+        Pace::Open(rate_per_s) => Some(Schedule::new(start, end, rate_per_s)),
+    };
+    loop {
+        let now = Instant::now();
+        generator.launch(now, end, schedule.as_mut())?;
+        let drained = generator.in_flight == 0 && schedule.as_ref().map_or(now >= end, Schedule::is_exhausted);
+        if drained || now >= end + DRAIN_MAX {
+            break;
+        }
+        let wait = if schedule.is_some() { Duration::ZERO } else { generator.wait(now) };
+        match poll.poll(&mut events, Some(wait)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            other => other.context("cannot wait for the connections")?,
+        }
+        for event in &events {
+            generator.advance(event.token().0)?;
+        }
+    }
+    generator.finish(start, schedule)
+}
+
+fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connection> {
+    let stream = std::net::TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    let mut stream = TcpStream::from_std(stream);
+    registry.register(&mut stream, Token(slot), Interest::READABLE | Interest::WRITABLE)?;
+    Ok(Connection {
+        stream,
+        written: 0,
+        sending: false,
+        buffer: vec![0; READ_BUFFER_BYTES],
+        filled: 0,
+        head: None,
+        intended: Instant::now(),
+    })
+}
+
+impl<S: Source> Generator<'_, S> {
+    /// Sends what may be sent now: paused requests whose time has come, and new ones.
+    fn launch(&mut self, now: Instant, end: Instant, schedule: Option<&mut Schedule>) -> Result<()> {
+        while let Some(position) = self.paused.iter().position(|&(until, _)| until <= now) {
+            let (_, slot) = self.paused.swap_remove(position);
+            // A server that refuses before it has read the body closes the connection, so a new one is used.
+            let intended = self.connections[slot].intended;
+            self.connections[slot] = open(self.address, slot, &self.registry)?;
+            self.connections[slot].intended = intended;
+            self.send(slot)?;
+        }
+        match schedule {
+            Some(schedule) => {
+                while let Some(&slot) = self.idle.last()
+                    && let Some(intended) = schedule.take_due(now)
+                {
+                    self.idle.pop();
+                    self.begin(slot, intended)?;
+                }
+            }
+            None if now < end => {
+                while let Some(slot) = self.idle.pop() {
+                    self.begin(slot, Instant::now())?;
+                }
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// How long a closed loop may sleep.
+    fn wait(&self, now: Instant) -> Duration {
+        self.paused
+            .iter()
+            .map(|&(until, _)| until.saturating_duration_since(now))
+            .min()
+            .unwrap_or(POLL_MAX)
+            .min(POLL_MAX)
+    }
+
+    fn begin(&mut self, slot: usize, intended: Instant) -> Result<()> {
+        self.source.prepare(slot);
+        self.connections[slot].intended = intended;
+        self.in_flight += 1;
+        self.send(slot)
+    }
+
+    fn send(&mut self, slot: usize) -> Result<()> {
+        let connection = &mut self.connections[slot];
+        connection.written = 0;
+        connection.sending = true;
+        connection.write(self.source.bytes(slot))
+    }
+
+    /// The socket of a slot is ready for something.
+    fn advance(&mut self, slot: usize) -> Result<()> {
+        if self.paused.iter().any(|&(_, paused)| paused == slot) {
+            return Ok(());
+        }
+        let connection = &mut self.connections[slot];
+        if connection.sending {
+            connection.write(self.source.bytes(slot))?;
+        }
+        let Some(head) = connection.read()? else { return Ok(()) };
+        let body = &connection.buffer[head.body_start..head.end()];
+        let outcome = self.source.judge(slot, head.status, body)?;
+        connection.head = None;
+        connection.filled = 0;
+        let now = Instant::now();
+        match outcome {
+            Outcome::Done(_) if connection.sending => bail!("the server answered before it had the whole request"),
+            Outcome::Done(units) => {
+                self.recorder.complete(connection.intended, now, units);
+                self.in_flight -= 1;
+                self.idle.push(slot);
+            }
+            Outcome::PushedBack => {
+                self.pushed_back += 1;
+                self.paused.push((now + RETRY_PAUSE, slot));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, start: Instant, schedule: Option<Schedule>) -> Result<Load> {
+        let now = Instant::now();
+        let mut unanswered = schedule.map_or(0, |mut schedule| self.recorder.abandon(&mut schedule, now));
+        if self.in_flight > 0 {
+            for (slot, connection) in self.connections.iter().enumerate() {
+                if !self.idle.contains(&slot) {
+                    unanswered += u64::from(self.recorder.complete(connection.intended, now, 0));
+                }
+            }
+        }
+        Ok(Load { measured: self.recorder.finish(unanswered), pushed_back: self.pushed_back, total: now - start })
+    }
+}
+
+impl Connection {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        while self.written < bytes.len() {
+            match self.stream.write(&bytes[self.written..]) {
+                Ok(0) => bail!("the server closed the connection"),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("cannot send a request"),
+            }
+        }
+        self.sending = false;
+        Ok(())
+    }
+
+    /// Reads until the answer is whole (its head is returned) or the socket has no more for now.
+    fn read(&mut self) -> Result<Option<Head>> {
+        loop {
+            if self.filled == self.buffer.len() {
+                self.buffer.resize(self.buffer.len() * 2, 0);
+            }
+            match self.stream.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => bail!("the server closed the connection"),
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error).context("cannot read an answer"),
+            }
+            if self.head.is_none() {
+                self.head = response::parse_head(&self.buffer[..self.filled])?;
+            }
+            match self.head {
+                Some(head) if self.filled >= head.end() => return Ok(Some(head)),
+                _ => {}
+            }
+        }
+    }
+}

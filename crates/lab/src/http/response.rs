@@ -1,0 +1,95 @@
+//! Reads the little of an HTTP/1.1 response that matters here: the status and where the body lies.
+
+use anyhow::{Context, Result, bail};
+use memchr::memmem;
+
+/// A head longer than this is not an answer of ours.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub status: u16,
+    pub body_start: usize,
+    pub body_bytes: usize,
+}
+
+impl Head {
+    pub fn end(&self) -> usize {
+        self.body_start + self.body_bytes
+    }
+}
+
+/// The head of the response that `bytes` begins with; `None` while it is not all there.
+pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
+    let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else {
+        if bytes.len() > HEAD_BYTES_MAX {
+            bail!("a response head of more than {HEAD_BYTES_MAX} bytes");
+        }
+        return Ok(None);
+    };
+    let head = &bytes[..head_end];
+    let mut lines = head.split(|&byte| byte == b'\n');
+    let status = parse_status(lines.next().unwrap_or_default())?;
+    let mut body_bytes = None;
+    for line in lines {
+        let Some(colon) = memchr::memchr(b':', line) else { continue };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"content-length") {
+            body_bytes = Some(parse_number(value).context("content-length is not a number")?);
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            bail!("the response is chunked; this client reads only responses with a content-length");
+        }
+    }
+    let body_bytes = match body_bytes {
+        Some(body_bytes) => body_bytes,
+        None if status == 204 || status == 304 => 0,
+        None => bail!("a response without content-length"),
+    };
+    Ok(Some(Head { status, body_start: head_end + 4, body_bytes }))
+}
+
+fn parse_status(line: &[u8]) -> Result<u16> {
+    let digits = line.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.get(..3));
+    let status = digits.and_then(parse_number);
+    match status {
+        Some(status) => Ok(status as u16),
+        None => bail!("not an HTTP/1.1 status line: {:?}", String::from_utf8_lossy(line)),
+    }
+}
+
+fn parse_number(digits: &[u8]) -> Option<usize> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESPONSE: &[u8] =
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCONTENT-LENGTH:  12 \r\ndate: now\r\n\r\n{\"a\":\"b\"}   ";
+
+    #[test]
+    fn a_head_is_found_only_once_it_is_complete() {
+        let head = parse_head(RESPONSE).unwrap().unwrap();
+        assert_eq!((head.status, head.body_bytes), (200, 12));
+        assert_eq!(&RESPONSE[head.body_start..head.end()], b"{\"a\":\"b\"}   ");
+        for length in 0..head.body_start {
+            assert_eq!(parse_head(&RESPONSE[..length]).unwrap(), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_and_not_a_wrong_length() {
+        assert!(parse_head(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+        assert!(parse_head(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+        assert!(parse_head(b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n").is_err());
+        assert!(parse_head(b"SSH-2.0-OpenSSH\r\n\r\n").is_err());
+        assert!(parse_head(&vec![b'x'; HEAD_BYTES_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn an_answer_without_content_has_an_empty_body() {
+        let head = parse_head(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap().unwrap();
+        assert_eq!((head.status, head.body_bytes), (204, 0));
+    }
+}

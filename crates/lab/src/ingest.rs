@@ -1,0 +1,135 @@
+//! Writing: NDJSON bodies of live events by `POST /v1/events`, durable when acknowledged.
+
+use crate::events::{Drops, Ids, Rendered};
+use crate::http::load::{self, Outcome, Source};
+use crate::http::{NDJSON, Target};
+use crate::measure::{Measured, Pace, Run};
+use crate::server::Lab;
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How long acknowledged events may take to show in the counts before the run is called a failure.
+const APPLIED_MAX: Duration = Duration::from_secs(120);
+
+struct IngestSource {
+    /// The bodies; each is held by at most one slot at a time, because its ids are written into it.
+    free: VecDeque<Rendered>,
+    current: Vec<Option<Rendered>>,
+    ids: Ids,
+    accepted: u64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    accepted: u64,
+    duplicates: u64,
+    rejected: Vec<serde_json::Value>,
+}
+
+impl Source for IngestSource {
+    fn prepare(&mut self, slot: usize) {
+        // Bodies go round: the one given back longest ago is taken next. There are at least as many as slots.
+        if let Some(mut body) = self.free.pop_front() {
+            body.renew(&mut self.ids);
+            self.current[slot] = Some(body);
+        }
+    }
+
+    fn bytes(&self, slot: usize) -> &[u8] {
+        self.current[slot].as_ref().map_or(&[], |body| &body.bytes)
+    }
+
+    fn judge(&mut self, slot: usize, status: u16, body: &[u8]) -> Result<Outcome> {
+        match status {
+            200..=202 => {}
+            429 | 503 => return Ok(Outcome::PushedBack),
+            _ => bail!("POST /v1/events answered {status}: {}", String::from_utf8_lossy(body)),
+        }
+        let answer: Answer = serde_json::from_slice(body)
+            .with_context(|| format!("not an answer to events: {}", String::from_utf8_lossy(body)))?;
+        let sent = self.current[slot].take().context("an answer that nothing was sent for")?;
+        ensure!(
+            answer.accepted == sent.events() as u64 && answer.duplicates == 0 && answer.rejected.is_empty(),
+            "of {} new events: {}",
+            sent.events(),
+            String::from_utf8_lossy(body)
+        );
+        self.free.push_back(sent);
+        self.accepted += answer.accepted;
+        Ok(Outcome::Done(answer.accepted))
+    }
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Ingested {
+    pub measured: Measured,
+    pub accepted: u64,
+    /// All acknowledged events over the time from the first request to the last answer.
+    pub acknowledged_per_s: f64,
+    /// The same events over the time until the counts showed every one of them.
+    pub applied_per_s: Option<f64>,
+    pub pushed_back: u64,
+    pub body_events: usize,
+    pub body_bytes_mean: usize,
+}
+
+/// `applied`: also wait until every acknowledged event shows in the counts, which checks them at the same time.
+pub fn measure(
+    lab: &mut Lab,
+    drops: &Drops,
+    connections: usize,
+    pace: Pace,
+    duration: Duration,
+    applied: bool,
+) -> Result<Ingested> {
+    let before = if applied { lab.total()? } else { 0 };
+    let target = lab.target.clone();
+    let mut bodies: Vec<Rendered> = drops.batches.iter().map(|batch| render(batch, &target)).collect();
+    while bodies.len() < connections {
+        bodies.extend(drops.batches.iter().map(|batch| render(batch, &target)));
+    }
+    let body_bytes_mean = bodies.iter().map(|body| body.bytes.len()).sum::<usize>() / bodies.len();
+    let body_events = bodies[0].events();
+    let mut source = IngestSource {
+        free: bodies.into(),
+        current: (0..connections).map(|_| None).collect(),
+        ids: Ids::new(rand::random()),
+        accepted: 0,
+    };
+    let start = Instant::now();
+    let run = Run { pace, warm_up: Duration::ZERO, duration };
+    let load = load::run(target.address, connections, &run, &mut source)?;
+    let accepted = source.accepted;
+    let applied_per_s = match applied {
+        true => Some(accepted as f64 / wait_applied(lab, start, before + accepted as i64)?.as_secs_f64()),
+        false => None,
+    };
+    Ok(Ingested {
+        measured: load.measured,
+        accepted,
+        acknowledged_per_s: accepted as f64 / load.total.as_secs_f64(),
+        applied_per_s,
+        pushed_back: load.pushed_back,
+        body_events,
+        body_bytes_mean,
+    })
+}
+
+fn render(batch: &[crate::events::Drop], target: &Target) -> Rendered {
+    Rendered::new(batch, |length| target.head("POST", "/v1/events", NDJSON, length))
+}
+
+/// The time from `start` until the counts add up to `expected`.
+fn wait_applied(lab: &mut Lab, start: Instant, expected: i64) -> Result<Duration> {
+    let deadline = Instant::now() + APPLIED_MAX;
+    loop {
+        let total = lab.total()?;
+        if total == expected {
+            return Ok(start.elapsed());
+        }
+        ensure!(total < expected, "WRONG COUNT: {total} counted, {expected} acknowledged");
+        ensure!(Instant::now() < deadline, "only {total} of {expected} events show after {APPLIED_MAX:?}");
+    }
+}

@@ -1,0 +1,29 @@
+//! The instrument that measures a running raingauge over its public contract and, in the same run, the same work done
+//! the way it would be done today on Redis, PostgreSQL and SQLite.
+//!
+//! ```text
+//!   core 0: the server measured             core 1: this program
+//!   raingauge │ redis │ postgres  <──────── closed loop: the greatest rate
+//!                                 <──────── open loop at half of it: latency from the intended moment
+//!   (SQLite has no server: it runs in this program, on core 1)
+//! ```
+//!
+//! Every system holds the same history and is asked the same ranges, and answers are compared with the right ones.
+
+pub mod compare;
+pub mod cores;
+pub mod counts;
+pub mod events;
+pub mod http;
+pub mod ingest;
+pub mod measure;
+pub mod peers;
+pub mod plan;
+pub mod report;
+pub mod server;
+pub mod workload;
+
+/// The present in seconds since 1970.
+pub fn now_s() -> i64 {
+    jiff::Timestamp::now().as_second()
+}

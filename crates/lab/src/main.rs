@@ -1,0 +1,200 @@
+//! `raingauge-lab`: see the library's page for what it measures and how.
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use raingauge_lab::compare::{self, Options};
+use raingauge_lab::events::Drops;
+use raingauge_lab::http::Target;
+use raingauge_lab::measure::{Measured, Pace};
+use raingauge_lab::report::{Report, grouped, milliseconds};
+use raingauge_lab::server::Lab;
+use raingauge_lab::workload::{Settings, Workload};
+use raingauge_lab::{cores, counts, ingest, now_s};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Parser)]
+#[command(
+    name = "raingauge-lab",
+    about = "Measures raingauge over HTTP, and the same work on Redis, PostgreSQL and SQLite"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Batches of ten ranges by POST /v1/counts: the greatest rate, then latencies at a fixed rate
+    #[command(after_help = "Example: raingauge-lab counts --server 127.0.0.1:8080 --core 1")]
+    Counts {
+        #[command(flatten)]
+        server: ServerArguments,
+        #[command(flatten)]
+        settings: Settings,
+        /// Batches per second of the open loop; default: half of the greatest rate found
+        #[arg(long)]
+        rate: Option<f64>,
+        /// Do not load the history first; counts are then not compared with the right ones
+        #[arg(long)]
+        skip_load: bool,
+    },
+    /// NDJSON bodies of new events by POST /v1/events, durable when acknowledged
+    #[command(after_help = "Example: raingauge-lab ingest --server 127.0.0.1:8080 --body-events 1000 --applied")]
+    Ingest {
+        #[command(flatten)]
+        server: ServerArguments,
+        #[command(flatten)]
+        settings: Settings,
+        /// Events in one body
+        #[arg(long, default_value_t = 1_000)]
+        body_events: usize,
+        /// Events per second of an open loop; default: as many as the server takes
+        #[arg(long)]
+        rate: Option<f64>,
+        /// Wait until the counts show every acknowledged event
+        #[arg(long)]
+        applied: bool,
+    },
+    /// The same work on Redis, PostgreSQL (where --peers tells their ports) and SQLite
+    #[command(after_help = "Example: scripts/peers start > peers.json && raingauge-lab peers --peers peers.json")]
+    Peers {
+        #[command(flatten)]
+        options: Options,
+        /// File for all results as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Starts raingauge, measures it and the peers in one run, and prints tables with ratios
+    #[command(
+        after_help = "Example: raingauge-lab compare --raingauge target/release/raingauge --peers peers.json --json results.json"
+    )]
+    Compare {
+        /// The raingauge program
+        #[arg(long)]
+        raingauge: PathBuf,
+        #[command(flatten)]
+        options: Options,
+        /// File for all results as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+}
+
+#[derive(clap::Args)]
+struct ServerArguments {
+    /// Address of a running raingauge
+    #[arg(long)]
+    server: SocketAddr,
+    /// Bearer token, where the server asks for one
+    #[arg(long, env = "RAINGAUGE_TOKEN")]
+    token: Option<String>,
+    /// Kept connections, each with one request in flight
+    #[arg(long, default_value_t = 32)]
+    connections: usize,
+    /// How long each measurement takes, in seconds
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Core to run this program on
+    #[arg(long)]
+    core: Option<usize>,
+}
+
+impl ServerArguments {
+    fn target(&self) -> Result<Target> {
+        if let Some(core) = self.core {
+            cores::pin_self(core)?;
+        }
+        Ok(Target { address: self.server, token: self.token.clone() })
+    }
+
+    fn duration(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().command {
+        Command::Counts { server, settings, rate, skip_load } => run_counts(&server, settings, rate, skip_load),
+        Command::Ingest { server, settings, body_events, rate, applied } => {
+            run_ingest(&server, settings, body_events, rate, applied)
+        }
+        Command::Peers { options, json } => finish(&compare::run(options, None)?, json),
+        Command::Compare { raingauge, options, json } => finish(&compare::run(options, Some(&raingauge))?, json),
+    }
+}
+
+fn run_counts(server: &ServerArguments, settings: Settings, rate: Option<f64>, skip_load: bool) -> Result<()> {
+    let target = server.target()?;
+    let workload = Workload::new(settings, now_s());
+    if !skip_load {
+        let loaded = Lab::prepare(&target, &workload)?.load_history(&workload)?;
+        eprintln!("lab: {loaded} buckets loaded");
+    }
+    let measure = |pace| counts::measure(&workload, &target, server.connections, pace, server.duration(), !skip_load);
+    let rate = match rate {
+        Some(rate) => rate,
+        None => {
+            let greatest = measure(Pace::Closed)?;
+            print("closed loop, batches", &greatest.measured, greatest.pushed_back);
+            greatest.measured.requests_per_s / 2.0
+        }
+    };
+    let paced = measure(Pace::Open(rate))?;
+    print(&format!("open loop at {rate:.0}/s, batches"), &paced.measured, paced.pushed_back);
+    println!("answers checked in full at that rate: {}", paced.answers_checked);
+    Ok(())
+}
+
+fn run_ingest(
+    server: &ServerArguments,
+    settings: Settings,
+    body_events: usize,
+    rate: Option<f64>,
+    applied: bool,
+) -> Result<()> {
+    let target = server.target()?;
+    let now_s = now_s();
+    let workload = Workload::new(Settings { history: 0, ..settings }, now_s);
+    let mut lab = Lab::prepare(&target, &workload)?;
+    let drops = Drops::new(settings.keys, body_events, settings.seed, now_s);
+    let pace = rate.map_or(Pace::Closed, |rate| Pace::Open(rate / body_events as f64));
+    let ingested = ingest::measure(&mut lab, &drops, server.connections, pace, server.duration(), applied)?;
+    print(
+        &format!("bodies of {body_events} events, {} bytes", ingested.body_bytes_mean),
+        &ingested.measured,
+        ingested.pushed_back,
+    );
+    println!(
+        "acknowledged: {} events, {} events/s",
+        grouped(ingested.accepted as f64),
+        grouped(ingested.acknowledged_per_s)
+    );
+    if let Some(applied_per_s) = ingested.applied_per_s {
+        println!("until every one showed in the counts: {} events/s", grouped(applied_per_s));
+    }
+    Ok(())
+}
+
+fn print(what: &str, measured: &Measured, pushed_back: u64) {
+    let latency = &measured.latency;
+    println!(
+        "{what}: {}/s ({} units/s); ms p50 {} p99 {} p99.9 {} max {}; unanswered {}, pushed back {pushed_back}",
+        grouped(measured.requests_per_s),
+        grouped(measured.units_per_s),
+        milliseconds(latency.p50_us),
+        milliseconds(latency.p99_us),
+        milliseconds(latency.p999_us),
+        milliseconds(latency.max_us),
+        measured.unanswered,
+    );
+}
+
+fn finish(report: &Report, json: Option<PathBuf>) -> Result<()> {
+    if let Some(path) = json {
+        std::fs::write(path, serde_json::to_vec_pretty(report)?)?;
+    }
+    print!("{}", report.markdown());
+    Ok(())
+}

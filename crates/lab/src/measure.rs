@@ -1,0 +1,209 @@
+//! Time and its measurement: how requests are paced, and how their latencies are kept.
+//!
+//! In a closed loop the next request waits for an answer, which finds the greatest rate but hides what a user would
+//! wait while the server stalls. In an open loop requests are due at fixed moments whether the server keeps up or
+//! not, and a latency runs from the moment a request was *due*: time spent waiting for a free connection counts.
+
+use anyhow::{Result, anyhow};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Latencies beyond this are recorded as this.
+const LATENCY_MAX: Duration = Duration::from_secs(60);
+/// How long after the end an open loop waits for answers that are still owed.
+pub const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    Closed,
+    /// Requests per second.
+    Open(f64),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    pub pace: Pace,
+    pub warm_up: Duration,
+    pub duration: Duration,
+}
+
+/// The moments at which an open loop's requests are due.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    start: Instant,
+    end: Instant,
+    interval_s: f64,
+    taken: u64,
+}
+
+impl Schedule {
+    pub fn new(start: Instant, end: Instant, rate_per_s: f64) -> Self {
+        Self { start, end, interval_s: 1.0 / rate_per_s, taken: 0 }
+    }
+
+    fn next(&self) -> Instant {
+        self.start + Duration::from_secs_f64(self.interval_s * self.taken as f64)
+    }
+
+    /// The intended moment of the oldest request that is due and not yet taken.
+    pub fn take_due(&mut self, now: Instant) -> Option<Instant> {
+        let intended = self.next();
+        (intended <= now && intended < self.end).then(|| {
+            self.taken += 1;
+            intended
+        })
+    }
+
+    pub fn is_exhausted(&self) -> bool {
+        self.next() >= self.end
+    }
+}
+
+/// Collects what falls into the measured window of a run.
+pub struct Recorder {
+    pace: Pace,
+    begin: Instant,
+    end: Instant,
+    histogram: Histogram<u64>,
+    requests: u64,
+    units: u64,
+}
+
+impl Recorder {
+    pub fn new(run: &Run, start: Instant) -> Result<Self> {
+        let histogram = Histogram::new_with_bounds(100, LATENCY_MAX.as_nanos() as u64, 3)
+            .map_err(|error| anyhow!("cannot make a histogram: {error}"))?;
+        let begin = start + run.warm_up;
+        Ok(Self { pace: run.pace, begin, end: begin + run.duration, histogram, requests: 0, units: 0 })
+    }
+
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// An answer came at `now` to a request intended at `intended`; `units` is what it carried (ranges, events).
+    /// A closed loop counts answers inside the window, an open loop the requests that were due in it.
+    /// Tells whether it was counted.
+    pub fn complete(&mut self, intended: Instant, now: Instant, units: u64) -> bool {
+        let moment = match self.pace {
+            Pace::Closed => now,
+            Pace::Open(_) => intended,
+        };
+        if moment < self.begin || moment >= self.end {
+            return false;
+        }
+        let latency = now.duration_since(intended).min(LATENCY_MAX);
+        self.histogram.saturating_record(latency.as_nanos() as u64);
+        self.requests += 1;
+        self.units += units;
+        true
+    }
+
+    /// Requests that were due and never sent or answered count with the time that they have waited so far.
+    pub fn abandon(&mut self, schedule: &mut Schedule, now: Instant) -> u64 {
+        let mut abandoned = 0;
+        while let Some(intended) = schedule.take_due(now) {
+            abandoned += u64::from(self.complete(intended, now, 0));
+        }
+        abandoned
+    }
+
+    pub fn finish(self, unanswered: u64) -> Measured {
+        let elapsed_s = (self.end - self.begin).as_secs_f64();
+        let quantile_us = |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / 1_000.0;
+        let answered = self.requests.saturating_sub(unanswered);
+        Measured {
+            requests: answered,
+            unanswered,
+            elapsed_s,
+            requests_per_s: answered as f64 / elapsed_s,
+            units_per_s: self.units as f64 / elapsed_s,
+            latency: Latency {
+                p50_us: quantile_us(0.5),
+                p99_us: quantile_us(0.99),
+                p999_us: quantile_us(0.999),
+                max_us: self.histogram.max() as f64 / 1_000.0,
+            },
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Latency {
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub p999_us: f64,
+    pub max_us: f64,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Measured {
+    pub requests: u64,
+    /// Requests of an open loop that were due but had no answer when the run was given up.
+    pub unanswered: u64,
+    pub elapsed_s: f64,
+    pub requests_per_s: f64,
+    /// Ranges or events per second.
+    pub units_per_s: f64,
+    pub latency: Latency,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(pace: Pace) -> Run {
+        Run { pace, warm_up: Duration::from_secs(1), duration: Duration::from_secs(10) }
+    }
+
+    #[test]
+    fn a_stalled_server_shows_in_the_latencies_of_everything_that_was_due() {
+        // 100 requests per second; each is answered at once, except that nothing is answered between 3 s and 4 s.
+        let start = Instant::now();
+        let mut recorder = Recorder::new(&run(Pace::Open(100.0)), start).unwrap();
+        let mut schedule = Schedule::new(start, recorder.end(), 100.0);
+        for tick_ms in 0..11_000 {
+            let now = start + Duration::from_millis(tick_ms);
+            if (3_000..4_000).contains(&tick_ms) {
+                continue;
+            }
+            while let Some(intended) = schedule.take_due(now) {
+                recorder.complete(intended, now, 10);
+            }
+        }
+        assert!(schedule.is_exhausted());
+        let measured = recorder.finish(0);
+        assert_eq!(measured.requests, 1_000);
+        // A tenth of the requests fell into the stall, evenly spread over it.
+        assert!((990_000.0..=1_001_000.0).contains(&measured.latency.max_us), "{measured:?}");
+        assert!((880_000.0..=920_000.0).contains(&measured.latency.p99_us), "{measured:?}");
+        assert!(measured.latency.p50_us <= 1_000.0, "{measured:?}");
+    }
+
+    #[test]
+    fn requests_left_over_count_with_the_time_they_have_waited() {
+        let start = Instant::now();
+        let mut recorder = Recorder::new(&run(Pace::Open(10.0)), start).unwrap();
+        let mut schedule = Schedule::new(start, recorder.end(), 10.0);
+        let now = recorder.end() + Duration::from_secs(5);
+        let abandoned = recorder.abandon(&mut schedule, now);
+        let measured = recorder.finish(abandoned);
+        assert_eq!((abandoned, measured.requests), (100, 0));
+        assert_eq!(measured.units_per_s, 0.0);
+        assert!(measured.latency.p50_us >= 5_000_000.0);
+    }
+
+    #[test]
+    fn a_closed_loop_counts_answers_inside_the_window_only() {
+        let start = Instant::now();
+        let mut recorder = Recorder::new(&run(Pace::Closed), start).unwrap();
+        for second in [0, 1, 10, 11] {
+            let now = start + Duration::from_secs(second) + Duration::from_millis(1);
+            recorder.complete(now - Duration::from_millis(1), now, 10);
+        }
+        let measured = recorder.finish(0);
+        assert_eq!((measured.requests, measured.units_per_s), (2, 2.0));
+        assert!((990.0..=1_010.0).contains(&measured.latency.p50_us));
+    }
+}

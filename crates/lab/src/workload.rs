@@ -1,0 +1,205 @@
+//! What is asked and what is stored, decided by a seed: the same keys, history and ranges for every system measured,
+//! together with the right answers, so that a fast wrong answer is noticed.
+
+use crate::plan::{self, DAY_S, Granularity, HOUR_S, QUARTER_S, Slice};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Ranges in one batch: what services that we know typically ask at once.
+pub const BATCH_RANGES: usize = 10;
+/// Different batches that are cycled through while measuring.
+pub const BATCHES: usize = 4_096;
+/// A day more than the longest range, so that every range lies inside the history.
+const HISTORY_DAYS: i64 = 91;
+const RANGE_DAYS_MAX: i64 = 90;
+/// How far the end of a range may lie before the end of the history.
+const RANGE_END_SPREAD_S: i64 = 6 * HOUR_S;
+
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Settings {
+    /// Number of different keys; their popularity falls as 1/rank
+    #[arg(long, default_value_t = 10_000)]
+    pub keys: u32,
+    /// Number of single drops in the 91 days of history behind the ranges
+    #[arg(long, default_value_t = 2_000_000)]
+    pub history: u64,
+    /// Seed of keys, history and ranges
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Picks a rank with a probability proportional to 1/(rank + 1).
+pub struct Popularity {
+    cumulative: Vec<f64>,
+}
+
+impl Popularity {
+    pub fn new(keys: u32) -> Self {
+        let mut total = 0.0;
+        let cumulative = (1..=keys.max(1))
+            .map(|rank| {
+                total += 1.0 / f64::from(rank);
+                total
+            })
+            .collect();
+        Self { cumulative }
+    }
+
+    pub fn pick(&self, random: &mut impl Rng) -> u32 {
+        let total = self.cumulative[self.cumulative.len() - 1];
+        let point = random.random_range(0.0..total);
+        self.cumulative.partition_point(|&edge| edge <= point) as u32
+    }
+}
+
+pub fn city_name(city: u32) -> String {
+    format!("c{city:05}")
+}
+
+/// The key that the lab's counter gives to a city.
+pub fn key_of(city: u32) -> String {
+    format!("lab:city:{}", city_name(city))
+}
+
+/// One pre-aggregated count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    pub city: u32,
+    pub granularity: Granularity,
+    pub time_s: i64,
+    pub count: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Range {
+    pub city: u32,
+    pub from_s: i64,
+    pub to_s: i64,
+    /// The right answer, from the quarter hours alone.
+    pub expected: i64,
+    pub slices: Vec<Slice>,
+}
+
+pub struct Workload {
+    pub settings: Settings,
+    /// Where the history ends: a quarter hour's edge in the recent past.
+    pub end_s: i64,
+    /// For each city, its quarter hours with a count, oldest first.
+    quarters: Vec<Vec<(i64, i64)>>,
+    pub batches: Vec<Vec<Range>>,
+}
+
+impl Workload {
+    /// `now_s` is the present; the history ends at the last full quarter hour but one.
+    pub fn new(settings: Settings, now_s: i64) -> Self {
+        let end_s = plan::floor(now_s, QUARTER_S) - QUARTER_S;
+        let mut random = StdRng::seed_from_u64(settings.seed);
+        let popularity = Popularity::new(settings.keys);
+        let quarters = history(settings, end_s, &popularity, &mut random);
+        let mut workload = Self { settings, end_s, quarters, batches: Vec::new() };
+        workload.batches = (0..BATCHES)
+            .map(|_| (0..BATCH_RANGES).map(|_| workload.range(&popularity, &mut random)).collect())
+            .collect();
+        workload
+    }
+
+    pub fn start_s(&self) -> i64 {
+        self.end_s - HISTORY_DAYS * DAY_S
+    }
+
+    fn range(&self, popularity: &Popularity, random: &mut impl Rng) -> Range {
+        let city = popularity.pick(random);
+        let to_s = self.end_s - random.random_range(0..RANGE_END_SPREAD_S);
+        let from_s = to_s - random.random_range(QUARTER_S..=RANGE_DAYS_MAX * DAY_S);
+        Range { city, from_s, to_s, expected: self.count(city, from_s, to_s), slices: plan::slices(from_s, to_s) }
+    }
+
+    /// The naive answer: a sum over the quarter hours of the history.
+    pub fn count(&self, city: u32, from_s: i64, to_s: i64) -> i64 {
+        let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
+        let quarters = &self.quarters[city as usize];
+        let first = quarters.partition_point(|&(time_s, _)| time_s < from_s);
+        quarters[first..].iter().take_while(|&&(time_s, _)| time_s < to_s).map(|&(_, count)| count).sum()
+    }
+
+    /// Every bucket of the history: by city, then granularity, then time.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.quarters.iter().enumerate().flat_map(|(city, quarters)| {
+            Granularity::ALL.into_iter().flat_map(move |granularity| {
+                quarters
+                    .chunk_by(move |left, right| bucket_of(left.0, granularity) == bucket_of(right.0, granularity))
+                    .map(move |chunk| Bucket {
+                        city: city as u32,
+                        granularity,
+                        time_s: bucket_of(chunk[0].0, granularity),
+                        count: chunk.iter().map(|&(_, count)| count).sum(),
+                    })
+            })
+        })
+    }
+}
+
+fn bucket_of(time_s: i64, granularity: Granularity) -> i64 {
+    plan::floor(time_s, granularity.width_s())
+}
+
+fn history(settings: Settings, end_s: i64, popularity: &Popularity, random: &mut StdRng) -> Vec<Vec<(i64, i64)>> {
+    let mut times: Vec<Vec<i64>> = vec![Vec::new(); settings.keys.max(1) as usize];
+    for _ in 0..settings.history {
+        let time_s = end_s - random.random_range(1..=HISTORY_DAYS * DAY_S);
+        times[popularity.pick(random) as usize].push(plan::floor(time_s, QUARTER_S));
+    }
+    times
+        .into_iter()
+        .map(|mut times| {
+            times.sort_unstable();
+            times.chunk_by(|left, right| left == right).map(|chunk| (chunk[0], chunk.len() as i64)).collect()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Workload {
+        Workload::new(Settings { keys: 50, history: 20_000, seed: 3 }, 1_795_000_123)
+    }
+
+    #[test]
+    fn every_granularity_of_the_history_holds_every_drop() {
+        let workload = small();
+        for granularity in Granularity::ALL {
+            let total: i64 =
+                workload.buckets().filter(|bucket| bucket.granularity == granularity).map(|bucket| bucket.count).sum();
+            assert_eq!(total, 20_000);
+        }
+    }
+
+    #[test]
+    fn the_buckets_of_a_range_add_up_to_its_expected_answer() {
+        let workload = small();
+        let stored: std::collections::HashMap<_, _> =
+            workload.buckets().map(|bucket| ((bucket.city, bucket.granularity, bucket.time_s), bucket.count)).collect();
+        for range in workload.batches.iter().take(200).flatten() {
+            let sum: i64 = range
+                .slices
+                .iter()
+                .flat_map(|slice| slice.buckets().map(|time_s| (range.city, slice.granularity, time_s)))
+                .filter_map(|cell| stored.get(&cell))
+                .sum();
+            assert_eq!(sum, range.expected);
+        }
+    }
+
+    #[test]
+    fn the_first_key_is_the_most_popular_and_all_are_in_bounds() {
+        let popularity = Popularity::new(100);
+        let mut random = StdRng::seed_from_u64(1);
+        let mut picked = vec![0; 100];
+        for _ in 0..20_000 {
+            picked[popularity.pick(&mut random) as usize] += 1;
+        }
+        assert!(picked[0] > picked[1] && picked[1] > picked[9] && picked[9] > picked[99]);
+    }
+}

@@ -1,0 +1,161 @@
+//! What the writer publishes to everybody else in the process: which counters there are, which generation of counts
+//! answers for which time, and how far the log has been applied.
+
+use crate::buckets::Generation;
+use crate::log::Offset;
+use arc_swap::ArcSwap;
+use raingauge_core::bucket::DAY_S;
+use raingauge_core::plan::{self, Plan};
+use raingauge_core::ruleset::Ruleset;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use tokio::sync::watch;
+
+/// Which generation of a counter holds the buckets from which day on. The first part begins at 0.
+/// A backfill that cannot reach all history adds a part; nothing is copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline(Vec<(i64, Generation)>);
+
+impl Timeline {
+    /// Parts by the second, the start of a UTC day, from which each holds.
+    pub fn new(parts: Vec<(i64, Generation)>) -> Self {
+        assert!(parts.first().is_some_and(|(from_s, _)| *from_s == 0), "a timeline begins at 0");
+        assert!(parts.iter().all(|(from_s, _)| from_s % DAY_S == 0), "parts begin with a day");
+        assert!(parts.is_sorted(), "parts are in order");
+        Self(parts)
+    }
+
+    /// The generation that holds the buckets of this time.
+    pub fn generation_at(&self, time_s: i64) -> Generation {
+        match &self.0[..] {
+            [(_, only)] => *only,
+            parts => parts[parts.partition_point(|(from_s, _)| *from_s <= time_s) - 1].1,
+        }
+    }
+
+    /// The generations that hold the buckets of `[from_s, to_s)`, and the part of the range that each holds.
+    pub fn split(&self, from_s: i64, to_s: i64) -> impl Iterator<Item = (Generation, i64, i64)> + '_ {
+        self.0.iter().enumerate().filter_map(move |(index, (begin, generation))| {
+            let end = self.0.get(index + 1).map_or(i64::MAX, |(next, _)| *next);
+            let (from, to) = (from_s.max(*begin), to_s.min(end));
+            (from < to).then_some((*generation, from, to))
+        })
+    }
+
+    /// The plans that answer a range, by generation. A part begins with a day, so that the parts need no more cells than the whole.
+    pub fn plans(&self, whole: &Plan) -> Result<Vec<(Generation, Plan)>, plan::Error> {
+        self.split(whole.from_s, whole.to_s)
+            .map(|(generation, from, to)| Ok((generation, Plan::new(from, to)?)))
+            .collect()
+    }
+
+    /// The generation, when there is only one.
+    pub fn only(&self) -> Option<Generation> {
+        match self.0[..] {
+            [(_, only)] => Some(only),
+            _ => None,
+        }
+    }
+
+    pub fn parts(&self) -> &[(i64, Generation)] {
+        &self.0
+    }
+}
+
+/// The counters as the writer applies them.
+#[derive(Debug, Default)]
+pub struct View {
+    pub ruleset: Ruleset,
+    /// Of each rule of the ruleset.
+    pub timelines: Vec<Timeline>,
+    /// Of every counter, archived ones too.
+    pub versions: HashMap<u32, u32>,
+}
+
+/// How far the writer has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Entries before this offset are counted, and every read sees them.
+    pub applied: Offset,
+    /// Why the writer stopped; nothing is counted or answered any more.
+    pub failure: Option<Arc<str>>,
+}
+
+pub struct Published {
+    view: ArcSwap<View>,
+    progress: watch::Sender<Progress>,
+    newest_event_s: AtomicI64,
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self {
+            view: ArcSwap::default(),
+            progress: watch::Sender::new(Progress::default()),
+            newest_event_s: AtomicI64::new(0),
+        }
+    }
+}
+
+impl Published {
+    pub fn view(&self) -> arc_swap::Guard<Arc<View>> {
+        self.view.load()
+    }
+
+    pub fn set_view(&self, view: Arc<View>) {
+        self.view.store(view);
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    pub fn applied(&self) -> Offset {
+        self.progress.borrow().applied
+    }
+
+    pub fn set_applied(&self, applied: Offset) {
+        self.progress.send_modify(|progress| progress.applied = applied);
+    }
+
+    pub fn fail(&self, reason: &str) {
+        self.progress.send_modify(|progress| progress.failure = Some(reason.into()));
+    }
+
+    /// Waits until the log is applied up to `offset`; answers the failure when the writer stopped instead.
+    pub async fn wait_applied(&self, offset: Offset) -> Result<(), Arc<str>> {
+        let mut receiver = self.progress.subscribe();
+        let reached = receiver.wait_for(|progress| progress.applied >= offset || progress.failure.is_some()).await;
+        match reached {
+            Ok(progress) if progress.applied >= offset => Ok(()),
+            Ok(progress) => Err(progress.failure.clone().unwrap_or_else(|| "the writer stopped".into())),
+            Err(_) => Err("the writer stopped".into()),
+        }
+    }
+
+    /// When the newest event that was counted happened, in seconds since 1970.
+    pub fn newest_event_s(&self) -> i64 {
+        self.newest_event_s.load(Ordering::Acquire)
+    }
+
+    pub fn saw_event(&self, time_s: i64) {
+        self.newest_event_s.fetch_max(time_s, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeline_splits_ranges_where_generations_change() {
+        let timeline = Timeline::new(vec![(0, 1), (DAY_S, 2), (3 * DAY_S, 3)]);
+        assert_eq!([0, DAY_S - 1, DAY_S, 9 * DAY_S].map(|time_s| timeline.generation_at(time_s)), [1, 1, 2, 3]);
+        let split: Vec<_> = timeline.split(900, 4 * DAY_S).collect();
+        assert_eq!(split, [(1, 900, DAY_S), (2, DAY_S, 3 * DAY_S), (3, 3 * DAY_S, 4 * DAY_S)]);
+        assert_eq!(timeline.split(5, 5).count(), 0);
+        assert_eq!(timeline.plans(&Plan::new(0, 2 * DAY_S).unwrap()).unwrap().len(), 2);
+        assert_eq!(timeline.only(), None);
+    }
+}

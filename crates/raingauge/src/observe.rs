@@ -1,0 +1,281 @@
+//! What the operator sees: logs on standard error, and metrics in the text format of Prometheus.
+
+use crate::settings::{LogFormat, Observe};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use std::io::{IsTerminal as _, stderr};
+use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+
+/// Upper bounds of the buckets of every histogram, in seconds: close together around 2 ms, which a batch of counts is
+/// to stay under, and out to the longest time a request may take by default.
+const LATENCY_BOUNDS_S: &[f64] = &[
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+    2.5, 5.0, 10.0, 30.0,
+];
+
+/// How often samples are folded into their histograms when nobody asks for the metrics.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Every metric, in the order of `docs/metrics.md`.
+const METRICS: &[Metric] = &[
+    Metric::counter("raingauge_events_accepted_total", &[], "Events that were made durable in the log."),
+    Metric::counter(
+        "raingauge_events_duplicate_total",
+        &[],
+        "Events that repeat a source and id of the dedupe window, and were not counted again.",
+    ),
+    Metric::counter(
+        "raingauge_events_rejected_total",
+        &["code"],
+        "Events that were refused when they came in, by code.",
+    ),
+    Metric::counter(
+        "raingauge_events_applied_total",
+        &[],
+        "Events of the log that were counted, or found to concern no counter.",
+    ),
+    Metric::counter(
+        "raingauge_late_refused_total",
+        &["counter", "granularity"],
+        "Contributions to a bucket that was past its retention, by counter and granularity.",
+    ),
+    Metric::counter(
+        "raingauge_events_skipped_total",
+        &["counter", "reason"],
+        "Events of a counter's type that gave it nothing, such as a missing field or a value that is not a number.",
+    ),
+    Metric::gauge("raingauge_log_lag_events", Unit::Count, "Durable events that wait to be counted."),
+    Metric::gauge(
+        "raingauge_log_lag_seconds",
+        Unit::Seconds,
+        "Age of the oldest durable event that waits to be counted; 0 when none does.",
+    ),
+    Metric::gauge("raingauge_log_end_offset", Unit::Count, "Offset that the next event of the log will have."),
+    Metric::gauge("raingauge_log_bytes", Unit::Bytes, "Size of the event log on disk."),
+    Metric::histogram("raingauge_apply_seconds", &[], "Time to count one batch of the log."),
+    Metric::histogram(
+        "raingauge_checkpoint_seconds",
+        &[],
+        "Time to make counts, offset and dedupe window durable together.",
+    ),
+    Metric::counter("raingauge_tile_cache_hits_total", &[], "Tiles that were found decoded in memory."),
+    Metric::counter("raingauge_tile_cache_misses_total", &[], "Tiles that had to be read from the storage engine."),
+    Metric::gauge("raingauge_tile_cache_bytes", Unit::Bytes, "Memory that decoded tiles take."),
+    Metric::counter(
+        "raingauge_range_counts_total",
+        &[],
+        "Range counts that were asked for, each item of a batch by itself.",
+    ),
+    Metric::counter(
+        "raingauge_rows_read_total",
+        &[],
+        "Rows that range counts read from the storage engine; divided by the range counts, the rows of one.",
+    ),
+    Metric::counter("raingauge_errors_total", &["code"], "Errors that were answered or logged, by code."),
+    Metric::counter(
+        "raingauge_http_requests_total",
+        &["route", "status"],
+        "HTTP requests, by the pattern of their route and the status of the answer.",
+    ),
+    Metric::histogram(
+        "raingauge_http_request_seconds",
+        &["route"],
+        "Time from the head of a request to the head of its answer, by the pattern of its route.",
+    ),
+    Metric::gauge("raingauge_dedupe_ids", Unit::Count, "Events that the dedupe window remembers."),
+    Metric::gauge(
+        "raingauge_dedupe_window_seconds",
+        Unit::Seconds,
+        "How far back the dedupe window reaches; less than configured when it is full.",
+    ),
+];
+
+struct Metric {
+    name: &'static str,
+    kind: Kind,
+    labels: &'static [&'static str],
+    unit: Unit,
+    doc: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Metric {
+    const fn counter(name: &'static str, labels: &'static [&'static str], doc: &'static str) -> Self {
+        Self { name, kind: Kind::Counter, labels, unit: Unit::Count, doc }
+    }
+
+    const fn gauge(name: &'static str, unit: Unit, doc: &'static str) -> Self {
+        Self { name, kind: Kind::Gauge, labels: &[], unit, doc }
+    }
+
+    const fn histogram(name: &'static str, labels: &'static [&'static str], doc: &'static str) -> Self {
+        Self { name, kind: Kind::Histogram, labels, unit: Unit::Seconds, doc }
+    }
+}
+
+/// Why logs or metrics could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the variable RUST_LOG is not a log filter: {0}; write a level such as `info`, or `warn,raingauge=debug`")]
+    Filter(#[from] tracing_subscriber::filter::ParseError),
+    #[error("the variable RUST_LOG is not UTF-8; write a level such as `info`, or `warn,raingauge=debug`")]
+    FilterText,
+    #[error("logs are set up already: {0}")]
+    Logs(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("metrics cannot be set up: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+}
+
+/// Sets up logs and metrics for the whole process, once. The handle renders the metrics for `/metrics`; let
+/// [`keep_up`] run beside it.
+pub fn install(observe: &Observe) -> Result<PrometheusHandle, Error> {
+    install_logs(observe)?;
+    let handle = recorder_builder()?.install_recorder()?;
+    describe();
+    Ok(handle)
+}
+
+/// Sets up logs alone, for commands that serve nobody. The variable `RUST_LOG` wins over the settings.
+pub fn install_logs(observe: &Observe) -> Result<(), Error> {
+    let given = match std::env::var("RUST_LOG") {
+        Ok(given) => Some(given),
+        Err(std::env::VarError::NotPresent) => None,
+        Err(std::env::VarError::NotUnicode(_)) => return Err(Error::FilterText),
+    };
+    let logs =
+        tracing_subscriber::fmt().with_env_filter(filter(given.as_deref(), observe.log_level)?).with_writer(stderr);
+    let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let installed = match observe.log_format {
+        LogFormat::Text => logs.with_ansi(colours).try_init(),
+        LogFormat::Json => logs.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init(),
+    };
+    installed.map_err(Error::Logs)
+}
+
+/// Folds samples into their histograms for ever, so that they take bounded memory when nobody asks for the metrics.
+pub async fn keep_up(handle: PrometheusHandle) {
+    let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
+    loop {
+        interval.tick().await;
+        handle.run_upkeep();
+    }
+}
+
+/// The level is for our own rooms; what they stand on speaks up for warnings only, and its errors are always heard.
+fn filter(given: Option<&str>, log_level: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
+    match given.filter(|given| !given.trim().is_empty()) {
+        Some(given) => EnvFilter::try_new(given),
+        None if log_level == "error" => EnvFilter::try_new("error"),
+        None => EnvFilter::try_new(format!("warn,raingauge={log_level}")),
+    }
+}
+
+fn recorder_builder() -> Result<PrometheusBuilder, metrics_exporter_prometheus::BuildError> {
+    PrometheusBuilder::new().set_buckets(LATENCY_BOUNDS_S)
+}
+
+/// Tells the recorder what each metric means. Counters without labels start at 0, so that a rate over them is right
+/// from the first event on; a series that appears out of nothing hides its first step.
+fn describe() {
+    for Metric { name, kind, labels, unit, doc } in METRICS {
+        match kind {
+            Kind::Counter => {
+                describe_counter!(*name, *unit, *doc);
+                if labels.is_empty() {
+                    counter!(*name).increment(0);
+                }
+            }
+            Kind::Gauge => describe_gauge!(*name, *unit, *doc),
+            Kind::Histogram => describe_histogram!(*name, *unit, *doc),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metrics::{gauge, histogram};
+    use std::path::{Path, PathBuf};
+
+    fn workspace() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    fn row(metric: &Metric) -> String {
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let unit = match (metric.kind, metric.unit) {
+            (_, Unit::Seconds) => "seconds",
+            (_, Unit::Bytes) => "bytes",
+            _ => "",
+        };
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        format!("| `{}` | {kind} | {unit} | {} | {} |", metric.name, labels.join(", "), metric.doc)
+    }
+
+    #[test]
+    fn the_documentation_has_exactly_these_metrics() {
+        let page = std::fs::read_to_string(workspace().join("docs/metrics.md")).unwrap();
+        let documented: Vec<&str> = page.lines().filter(|line| line.starts_with("| `raingauge_")).collect();
+        let expected: Vec<String> = METRICS.iter().map(row).collect();
+        assert_eq!(documented, expected, "docs/metrics.md should say:\n{}", expected.join("\n"));
+    }
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for metric in METRICS {
+            assert_eq!(metric.name.ends_with("_total"), matches!(metric.kind, Kind::Counter), "{}", metric.name);
+            let seconds = matches!(metric.unit, Unit::Seconds);
+            assert_eq!(metric.name.ends_with("_seconds"), seconds, "{}", metric.name);
+            assert_eq!(metric.name.ends_with("_bytes"), matches!(metric.unit, Unit::Bytes), "{}", metric.name);
+            assert_eq!(METRICS.iter().filter(|other| other.name == metric.name).count(), 1);
+        }
+        assert!(LATENCY_BOUNDS_S.is_sorted());
+    }
+
+    #[test]
+    fn every_metric_is_described_and_latencies_have_buckets() {
+        let recorder = recorder_builder().unwrap().build_recorder();
+        let handle = recorder.handle();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            counter!("raingauge_errors_total", "code" => "internal").increment(2);
+            gauge!("raingauge_log_lag_events").set(7.0);
+            histogram!("raingauge_http_request_seconds", "route" => "/v1/counts").record(0.001_2);
+        });
+        let page = handle.render();
+        for line in [
+            "# TYPE raingauge_events_accepted_total counter",
+            "raingauge_events_accepted_total 0",
+            "raingauge_errors_total{code=\"internal\"} 2",
+            "# HELP raingauge_log_lag_events Durable events that wait to be counted.",
+            "raingauge_log_lag_events 7",
+            "# TYPE raingauge_http_request_seconds histogram",
+            "raingauge_http_request_seconds_bucket{route=\"/v1/counts\",le=\"0.001\"} 0",
+            "raingauge_http_request_seconds_bucket{route=\"/v1/counts\",le=\"0.0015\"} 1",
+            "raingauge_http_request_seconds_bucket{route=\"/v1/counts\",le=\"+Inf\"} 1",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line} is missing from:\n{page}");
+        }
+    }
+
+    #[test]
+    fn rust_log_wins_over_the_level() {
+        let shown = |given, level| filter(given, level).unwrap().to_string();
+        assert_eq!(shown(None, "debug"), "raingauge=debug,warn");
+        assert_eq!(shown(Some(" "), "info"), "raingauge=info,warn");
+        assert_eq!(shown(None, "error"), "error");
+        assert_eq!(shown(Some("trace"), "error"), "trace");
+        assert!(filter(Some("raingauge=loudly"), "info").is_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! The configuration: one TOML file, overridden by the environment and by options of the command line, checked as a
+//! whole. Every problem is reported at once, with the key, where it was set and what to do.
+//!
+//! ```text
+//!   file ─┐
+//!   environment ─┼─▶ given ─▶ check ─▶ contradictions ─▶ Settings, or every Problem
+//!   options ─────┘      ▲
+//!                     keys: the table that the documentation follows too
+//! ```
+
+mod check;
+mod given;
+mod keys;
+mod problem;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+pub use problem::{Origin, Problem};
+
+use crate::auth::Token;
+use check::Checker;
+use given::Given;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A configuration that has passed every check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub server: Server,
+    pub storage: Storage,
+    pub log: Log,
+    pub dedupe: Dedupe,
+    pub events: Events,
+    pub auth: Auth,
+    pub observe: Observe,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub listen: SocketAddr,
+    pub drain_timeout: Duration,
+    pub connections_max: usize,
+    pub body_bytes_max: usize,
+    pub request_timeout: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Storage {
+    pub data_dir: PathBuf,
+    pub tile_cache_bytes: u64,
+    pub block_cache_bytes: u64,
+}
+
+/// The event log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub segment_bytes: u64,
+    pub retention: Duration,
+    pub retention_bytes: u64,
+    pub queue_bytes_max: u64,
+    pub lag_events_max: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dedupe {
+    pub window: Duration,
+    pub ids_max: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Events {
+    pub future_allowance: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Auth {
+    pub tokens: Vec<Token>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observe {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub log_level: &'static str,
+    pub log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// A command line option that sets a key: the key's path, the option's name, the value.
+pub type CommandOption = (&'static str, &'static str, String);
+
+impl Settings {
+    /// Reads a file and the environment, without options.
+    pub fn load(file: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Self, Vec<Problem>> {
+        Self::load_with(file, env, [])
+    }
+
+    /// The same with options of the command line, which win over both: `("server.listen", "--listen", "[::1]:0")`.
+    pub fn load_with(
+        file: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+        options: impl IntoIterator<Item = CommandOption>,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut given = Given::default();
+        if let Some(path) = file {
+            given.read_file(path);
+        }
+        for (name, value) in env {
+            given.read_variable(name, value);
+        }
+        for (path, option, value) in options {
+            given.read_option(path, option, value);
+        }
+        let mut checker = Checker::new(given);
+        let settings = Self::read(&mut checker);
+        settings.contradictions(&mut checker);
+        match checker.problems.is_empty() {
+            true => Ok(settings),
+            false => Err(sorted(checker.problems)),
+        }
+    }
+
+    fn read(from: &mut Checker) -> Self {
+        Self {
+            server: Server {
+                listen: from.address("server", "listen"),
+                drain_timeout: seconds(from.whole("server", "drain_timeout_s")),
+                connections_max: size(from.whole("server", "connections_max")),
+                body_bytes_max: size(from.whole("server", "body_bytes_max")),
+                request_timeout: seconds(from.whole("server", "request_timeout_s")),
+            },
+            storage: Storage {
+                data_dir: from.folder("storage", "data_dir"),
+                tile_cache_bytes: from.whole("storage", "tile_cache_bytes"),
+                block_cache_bytes: from.whole("storage", "block_cache_bytes"),
+            },
+            log: Log {
+                segment_bytes: from.whole("log", "segment_bytes"),
+                retention: hours(from.whole("log", "retention_hours")),
+                retention_bytes: from.whole("log", "retention_bytes"),
+                queue_bytes_max: from.whole("log", "queue_bytes_max"),
+                lag_events_max: from.whole("log", "lag_events_max"),
+            },
+            dedupe: Dedupe {
+                window: hours(from.whole("dedupe", "window_hours")),
+                ids_max: from.whole("dedupe", "ids_max"),
+            },
+            events: Events { future_allowance: seconds(from.whole("events", "future_allowance_s")) },
+            auth: Auth { tokens: tokens::read(from) },
+            observe: Observe {
+                log_level: from.word("observe", "log_level"),
+                log_format: match from.word("observe", "log_format") {
+                    "json" => LogFormat::Json,
+                    _ => LogFormat::Text,
+                },
+            },
+        }
+    }
+
+    /// Values that are right alone and wrong together.
+    fn contradictions(&self, checker: &mut Checker) {
+        let right = |checker: &Checker, keys: &[&str]| !keys.iter().any(|key| checker.is_wrong(key));
+        if right(checker, &["server.listen", "auth.tokens"]) && !self.is_loopback() && self.auth.tokens.is_empty() {
+            checker.problem(
+                "server.listen",
+                checker.origin("server.listen"),
+                format!("{} can be reached from other machines, and no token is configured", self.server.listen),
+                "Run `raingauge token` and put the hash that it prints into auth.tokens, or listen on 127.0.0.1",
+            );
+        }
+        let segment = ("log.segment_bytes", self.log.segment_bytes.saturating_mul(2));
+        let body = ("server.body_bytes_max", self.server.body_bytes_max as u64);
+        for (key, value, (floor_key, floor), why) in [
+            ("log.retention_bytes", self.log.retention_bytes, segment, "it could keep no closed segment"),
+            ("log.queue_bytes_max", self.log.queue_bytes_max, body, "the largest body could never be queued"),
+        ] {
+            if right(checker, &[key, floor_key]) && value < floor {
+                // The one that somebody set is the one to look at.
+                let blamed = if checker.origin(key) == Origin::Default { floor_key } else { key };
+                let message = format!("{key} is {value}, too small beside {floor_key}: {why}");
+                let advice = format!("Raise {key} to at least {floor}, or lower {floor_key}");
+                checker.problem(blamed, checker.origin(blamed), message, advice);
+            }
+        }
+    }
+
+    /// Whether only this machine can reach the address.
+    fn is_loopback(&self) -> bool {
+        self.server.listen.ip().to_canonical().is_loopback()
+    }
+}
+
+/// The variables of this process, for [`Settings::load`]. What is not UTF-8 in a value becomes U+FFFD, which no key
+/// takes: such a variable is refused, not passed over.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
+}
+
+/// The file from top to bottom, then variables, options and what nobody set.
+fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by_key(|problem| match &problem.origin {
+        Origin::File { line, .. } => (0, *line),
+        Origin::Variable(_) => (1, 0),
+        Origin::Option(_) => (2, 0),
+        Origin::Default => (3, 0),
+    });
+    problems
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn hours(hours: u64) -> Duration {
+    Duration::from_secs(hours * 3_600)
+}
+
+/// The table keeps every such number far below 32 bits.
+fn size(number: u64) -> usize {
+    usize::try_from(number).expect("the largest value in the table fits")
+}

@@ -1,0 +1,235 @@
+//! Every key of the configuration, in one table. The reading of values, `config/standalone.toml` and
+//! `docs/configuration.md` all follow it; tests compare them.
+
+/// One key: what it takes, what it is when nobody sets it, and what it is for.
+#[derive(Debug)]
+pub struct Key {
+    pub section: &'static str,
+    pub name: &'static str,
+    pub kind: Kind,
+    /// One sentence, the same one in the documentation and in the advice of a problem.
+    pub doc: &'static str,
+}
+
+/// What a key takes, with its default.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A whole number of `unit`, both ends included.
+    Whole { default: u64, min: u64, max: u64, unit: &'static str },
+    /// `HOST:PORT`, where the host is an IP address or `localhost`.
+    Address { default: &'static str },
+    /// A folder; relative ones start from the folder in which the process was started.
+    Folder { default: &'static str },
+    /// One of a few words.
+    OneOf { default: &'static str, words: &'static [&'static str] },
+    /// API tokens: a list of tables; empty by default.
+    Tokens,
+}
+
+impl Key {
+    /// `section.name`, as problems and the documentation write it.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.section, self.name)
+    }
+
+    /// The environment variable that overrides this key.
+    pub fn variable(&self) -> String {
+        format!("{PREFIX}{}__{}", self.section, self.name).to_uppercase()
+    }
+}
+
+/// What every environment variable of the configuration starts with.
+pub const PREFIX: &str = "RAINGAUGE__";
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+const fn whole(
+    section: &'static str,
+    name: &'static str,
+    default: u64,
+    range: (u64, u64),
+    unit: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key { section, name, kind: Kind::Whole { default, min: range.0, max: range.1, unit }, doc }
+}
+
+const fn bytes(section: &'static str, name: &'static str, default: u64, range: (u64, u64), doc: &'static str) -> Key {
+    whole(section, name, default, range, "bytes", doc)
+}
+
+pub const KEYS: &[Key] = &[
+    Key {
+        section: "server",
+        name: "listen",
+        kind: Kind::Address { default: "127.0.0.1:8080" },
+        doc: "Address and port of the HTTP door; port 0 takes a free one, and an address that is not loopback needs a token.",
+    },
+    whole(
+        "server",
+        "drain_timeout_s",
+        10,
+        (1, 3_600),
+        "seconds",
+        "Longest wait for requests in flight when the server stops.",
+    ),
+    whole("server", "connections_max", 10_000, (1, 1_000_000), "connections", "Most connections open at once."),
+    bytes(
+        "server",
+        "body_bytes_max",
+        32 * MIB,
+        (64 * KIB, GIB),
+        "Largest request body, measured after gzip is undone.",
+    ),
+    whole("server", "request_timeout_s", 30, (1, 3_600), "seconds", "Longest time that one request may take."),
+    Key {
+        section: "storage",
+        name: "data_dir",
+        kind: Kind::Folder { default: "raingauge-data" },
+        doc: "Folder of the counts, the event log and the counters; made when it is missing.",
+    },
+    bytes("storage", "tile_cache_bytes", 256 * MIB, (MIB, TIB), "Memory for decoded tiles of active keys."),
+    bytes("storage", "block_cache_bytes", 64 * MIB, (MIB, TIB), "Memory for blocks of the storage engine."),
+    bytes("log", "segment_bytes", 128 * MIB, (MIB, 4 * GIB), "Size at which the event log starts a new segment file."),
+    whole(
+        "log",
+        "retention_hours",
+        168,
+        (1, 87_600),
+        "hours",
+        "How long the event log keeps events that were applied.",
+    ),
+    bytes(
+        "log",
+        "retention_bytes",
+        64 * GIB,
+        (2 * MIB, 1_024 * TIB),
+        "Size at which the event log drops its oldest segments.",
+    ),
+    bytes(
+        "log",
+        "queue_bytes_max",
+        64 * MIB,
+        (64 * KIB, 64 * GIB),
+        "Most bytes of events that wait to be made durable; beyond it, events are refused with 429.",
+    ),
+    whole(
+        "log",
+        "lag_events_max",
+        5_000_000,
+        (1_000, 10_000_000_000),
+        "events",
+        "Most durable events that wait to be counted; beyond it, events are refused with 503.",
+    ),
+    whole(
+        "dedupe",
+        "window_hours",
+        24,
+        (1, 8_760),
+        "hours",
+        "How long the source and id of an event are remembered, so that a repetition is not counted.",
+    ),
+    whole(
+        "dedupe",
+        "ids_max",
+        64_000_000,
+        (1_000, 10_000_000_000),
+        "events",
+        "Most events that the window remembers; when there are more, the oldest are forgotten early.",
+    ),
+    whole(
+        "events",
+        "future_allowance_s",
+        300,
+        (0, 86_400),
+        "seconds",
+        "How far ahead of this clock the time of an event may be.",
+    ),
+    Key {
+        section: "auth",
+        name: "tokens",
+        kind: Kind::Tokens,
+        doc: "API tokens, each with a name, the SHA-256 of the token and its scopes; without any, no token is asked for.",
+    },
+    Key {
+        section: "observe",
+        name: "log_level",
+        kind: Kind::OneOf { default: "info", words: &["error", "warn", "info", "debug", "trace"] },
+        doc: "How much is logged to standard error; the variable RUST_LOG wins over it.",
+    },
+    Key {
+        section: "observe",
+        name: "log_format",
+        kind: Kind::OneOf { default: "text", words: &["text", "json"] },
+        doc: "Lines for people, or one JSON object a line.",
+    },
+];
+
+/// The key of that section and name.
+pub fn find(section: &str, name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.section == section && key.name == name)
+}
+
+/// Whether any key lives in that section.
+pub fn has_section(section: &str) -> bool {
+    KEYS.iter().any(|key| key.section == section)
+}
+
+/// The section or key that somebody probably meant by a path that does not exist. The right name in the wrong section
+/// is the likeliest mistake, then a wrong letter or unit.
+pub fn nearest(section: &str, name: &str) -> Option<String> {
+    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+        return Some(key.path());
+    }
+    let asked = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
+    let distance = |key: &Key| match section.is_empty() {
+        true => edits(&asked, key.name),
+        false => edits(&asked, &key.path()),
+    };
+    let best = KEYS.iter().min_by_key(|key| distance(key))?;
+    is_near(distance(best), &asked).then(|| best.path())
+}
+
+/// The section that somebody probably meant.
+pub fn nearest_section(section: &str) -> Option<&'static str> {
+    let best = KEYS.iter().map(|key| key.section).min_by_key(|known| edits(section, known))?;
+    is_near(edits(section, best), section).then_some(best)
+}
+
+/// The one of `words` that somebody probably meant.
+pub fn nearest_word<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
+    let best = words.iter().min_by_key(|word| edits(asked, word))?;
+    is_near(edits(asked, best), asked).then_some(*best)
+}
+
+/// Most letters of a name that are compared; longer than any name here, so that a page of text costs nothing.
+const CHARS_MAX: usize = 64;
+
+/// A third of the letters may be wrong; beyond that a suggestion is a guess.
+fn is_near(edits: usize, asked: &str) -> bool {
+    edits <= (asked.chars().count().min(CHARS_MAX) / 3).max(1)
+}
+
+/// Letters to insert, delete, replace, or swap with their neighbour, to come from one word to the other (the "optimal
+/// string alignment" distance).
+fn edits(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().take(CHARS_MAX).collect();
+    let to: Vec<char> = to.chars().collect();
+    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+    for i in 1..=from.len() {
+        let mut row = vec![i];
+        for j in 1..=to.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[from.len()][to.len()]
+}

@@ -1,0 +1,352 @@
+//! The whole way from text to settings, and the documents that must say the same as the table.
+
+use super::keys::{KEYS, Key, Kind};
+use super::*;
+use crate::auth::{Scope, new_token};
+use std::collections::BTreeSet;
+use std::fs;
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn variables(given: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+    given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>().into_iter()
+}
+
+/// A file of its own for each call, gone when the test is over.
+struct ConfigurationFile(PathBuf);
+
+impl ConfigurationFile {
+    fn new(text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("{}.toml", new_token().0));
+        fs::write(&path, text).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for ConfigurationFile {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok();
+    }
+}
+
+fn load(text: &str, env: &[(&str, &str)]) -> Result<Settings, Vec<Problem>> {
+    let file = ConfigurationFile::new(text);
+    Settings::load(Some(&file.0), variables(env))
+}
+
+fn defaults() -> Settings {
+    Settings::load(None, variables(&[])).unwrap()
+}
+
+/// Every problem as `line key: message. advice`, where line is 0 outside the file.
+fn lines(problems: &[Problem]) -> Vec<String> {
+    let line = |problem: &Problem| problem.origin.line().unwrap_or(0);
+    problems
+        .iter()
+        .map(|problem| format!("{} {}: {}. {}", line(problem), problem.key, problem.message, problem.advice))
+        .collect()
+}
+
+#[track_caller]
+fn assert_starts(problems: &[Problem], expected: &[&str]) {
+    let found = lines(problems);
+    let same =
+        found.len() == expected.len() && found.iter().zip(expected).all(|(found, start)| found.starts_with(start));
+    assert!(same, "found:\n{}\nexpected:\n{}", found.join("\n"), expected.join("\n"));
+}
+
+#[test]
+fn the_defaults_stand_without_a_file() {
+    let settings = defaults();
+    assert_eq!(settings.server.listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(settings.server.drain_timeout, Duration::from_secs(10));
+    assert_eq!(settings.server.body_bytes_max, 33_554_432);
+    assert_eq!(settings.storage.data_dir, Path::new("raingauge-data"));
+    assert_eq!(settings.storage.tile_cache_bytes, 268_435_456);
+    assert_eq!(settings.storage.block_cache_bytes, 67_108_864);
+    assert_eq!(settings.log.segment_bytes, 134_217_728);
+    assert_eq!(settings.log.retention, Duration::from_secs(7 * 86_400));
+    assert_eq!(settings.log.retention_bytes, 68_719_476_736);
+    assert_eq!(settings.log.queue_bytes_max, 67_108_864);
+    assert_eq!(settings.dedupe.window, Duration::from_secs(86_400));
+    assert_eq!(settings.events.future_allowance, Duration::from_secs(300));
+    assert_eq!(settings.auth.tokens, []);
+    assert_eq!(settings.observe, Observe { log_level: "info", log_format: LogFormat::Text });
+    assert_eq!(load("", &[]).unwrap(), settings);
+}
+
+#[test]
+fn options_win_over_variables_and_variables_over_the_file() {
+    let text = "[server]\nlisten = \"127.0.0.1:1\"\ndrain_timeout_s = 1_1\nconnections_max = 0x10\n";
+    let file = ConfigurationFile::new(text);
+    let env = [
+        ("RAINGAUGE__SERVER__LISTEN", "localhost:2"),
+        ("RAINGAUGE__SERVER__DRAIN_TIMEOUT_S", " 1_2 "),
+        ("RAINGAUGE_CONFIG", "somebody else's"),
+        ("PATH", "/bin"),
+    ];
+    let option = ("server.listen", "--listen", "[::1]:0".to_owned());
+    let settings = Settings::load_with(Some(&file.0), variables(&env), [option]).unwrap();
+    assert_eq!(settings.server.listen, "[::1]:0".parse().unwrap());
+    assert_eq!(settings.server.drain_timeout, Duration::from_secs(12));
+    assert_eq!(settings.server.connections_max, 16);
+    assert_eq!(load(text, &env).unwrap().server.listen, "127.0.0.1:2".parse().unwrap());
+}
+
+#[test]
+fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
+    let hash = new_token().1;
+    for key in KEYS {
+        let value = match key.kind {
+            Kind::Whole { default, .. } if key.name == "body_bytes_max" => (default - 1).to_string(),
+            Kind::Whole { default, .. } => (default + 1).to_string(),
+            Kind::Address { .. } => "127.0.0.2:9".to_owned(),
+            Kind::Folder { .. } => "/elsewhere".to_owned(),
+            Kind::OneOf { words, .. } => words[1].to_owned(),
+            Kind::Tokens => format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]"),
+        };
+        let settings = Settings::load(None, variables(&[(&key.variable(), &value)]));
+        assert_ne!(settings.unwrap(), defaults(), "{}", key.path());
+    }
+}
+
+#[test]
+fn the_ends_of_every_range_are_kept() {
+    for key in KEYS {
+        let Kind::Whole { min, max, .. } = key.kind else { continue };
+        let refused = |value: i128| {
+            let result = Settings::load(None, variables(&[(&key.variable(), &value.to_string())]));
+            result.is_err_and(|problems| problems.iter().any(|problem| problem.message.contains("out of range")))
+        };
+        assert!(!refused(min.into()) && !refused(max.into()), "{}", key.path());
+        assert!(refused(i128::from(min) - 1) && refused(i128::from(max) + 1), "{}", key.path());
+    }
+}
+
+#[test]
+fn every_problem_is_reported_at_once_from_top_to_bottom() {
+    let text = r#"
+lisen = "127.0.0.1:8080"
+[server]
+listen = 8080
+drain_timeout_ms = 10
+request_timeout_s = "30"
+connections_max = 1e3
+data_dir = "here"
+[storag]
+data_dir = "there"
+[storage]
+tile_cache_bytes = -1
+block_cache_bytes = 99999999999999999999999999999999999999999
+[events]
+future_allowance_s = 0.5
+[completely.else]
+where = 1
+[observe]
+log_format = "jsno"
+"#;
+    let env = [
+        ("RAINGAUGE__LOG__RETENTION_HOURS", "a week"),
+        ("RAINGAUGE__LOG__RETENTION_HUORS", "1"),
+        ("RAINGAUGE__SERVER", "1"),
+    ];
+    let problems = load(text, &env).unwrap_err();
+    assert_starts(
+        &problems,
+        &[
+            "2 lisen: there is no such key. Did you mean server.listen?",
+            "4 server.listen: this wants text in quotes and is a number. Give an IP address",
+            "5 server.drain_timeout_ms: there is no such key. Did you mean server.drain_timeout_s?",
+            "6 server.request_timeout_s: this wants a whole number and is text. Give a whole number of seconds from 1 to 3600",
+            "7 server.connections_max: this wants a whole number and is a number with a point or an exponent",
+            "8 server.data_dir: there is no such key. Did you mean storage.data_dir?",
+            "9 storag: there is no such section. Did you mean [storage]?",
+            "12 storage.tile_cache_bytes: -1 is out of range. Give a whole number of bytes from 1048576",
+            "13 storage.block_cache_bytes: the number is too large",
+            "15 events.future_allowance_s: this wants a whole number",
+            "16 completely: there is no such section. Remove it",
+            "19 observe.log_format: \"jsno\" is not one of its words. Did you mean \"json\"? Give one of text, json",
+            "0 : no key of the configuration has this variable. Did you mean RAINGAUGE__LOG__RETENTION_HOURS?",
+            "0 : no key of the configuration has this variable. Remove it",
+            "0 log.retention_hours: \"a week\" is not a whole number. Give a whole number of hours",
+        ],
+    );
+    assert!(problems[14].to_string().starts_with("log.retention_hours (variable RAINGAUGE__LOG__RETENTION_HOURS): "));
+    assert!(problems[1].to_string().contains(".toml:4): this wants"));
+}
+
+#[test]
+fn mistakes_in_the_syntax_are_reported_with_the_rest() {
+    let text = "[server]\nlisten = 0.0.0.0:80\ndrain_timeout_s = 0\ndrain_timeout_s = 5\n";
+    let problems = load(text, &[("RAINGAUGE__LOG__SEGMENT_BYTES", "1 GiB")]).unwrap_err();
+    let shown = lines(&problems).join("\n");
+    assert!(shown.contains("2 : this is not TOML"), "{shown}");
+    assert!(shown.contains("4 : this is not TOML: duplicate key"), "{shown}");
+    assert!(shown.contains("0 log.segment_bytes: \"1 GiB\" is not a whole number"), "{shown}");
+    assert!(!shown.contains("no such key") && !shown.contains("other machines"), "{shown}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_other_problems() {
+    let env = [("RAINGAUGE__OBSERVE__LOG_LEVEL", "loud")];
+    let problems = Settings::load(Some(Path::new("/nowhere/raingauge.toml")), variables(&env)).unwrap_err();
+    assert_eq!(problems.len(), 2);
+    assert!(problems[0].to_string().starts_with("/nowhere/raingauge.toml: the configuration cannot be opened"));
+    assert_eq!(problems[1].key, "observe.log_level");
+}
+
+#[test]
+fn an_address_beyond_loopback_needs_a_token() {
+    let hash = new_token().1;
+    let with_token = format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]");
+    for (address, refused) in [
+        ("127.0.0.1:80", false),
+        ("127.9.9.9:80", false),
+        ("[::1]:80", false),
+        ("[::ffff:127.0.0.1]:80", false),
+        ("localhost:80", false),
+        ("0.0.0.0:80", true),
+        ("[::]:80", true),
+        ("192.168.1.7:80", true),
+    ] {
+        let listen = ("RAINGAUGE__SERVER__LISTEN", address);
+        let without = Settings::load(None, variables(&[listen]));
+        assert_eq!(without.is_err(), refused, "{address}");
+        if let Err(problems) = without {
+            let shown = problems[0].to_string();
+            assert!(shown.starts_with("server.listen (variable RAINGAUGE__SERVER__LISTEN): "), "{shown}");
+            assert!(shown.contains("no token is configured. Run `raingauge token`"), "{shown}");
+        }
+        assert!(Settings::load(None, variables(&[listen, ("RAINGAUGE__AUTH__TOKENS", &with_token)])).is_ok());
+    }
+    let option = ("server.listen", "--listen", "0.0.0.0:80".to_owned());
+    let problems = Settings::load_with(None, variables(&[]), [option]).unwrap_err();
+    assert!(problems[0].to_string().starts_with("server.listen (option --listen): 0.0.0.0:80 can be reached"));
+}
+
+#[test]
+fn contradictions_blame_the_key_that_was_set() {
+    let problems = load("[server]\nbody_bytes_max = 134217728\n[log]\nretention_bytes = 2097152\n", &[]).unwrap_err();
+    assert_starts(
+        &problems,
+        &[
+            "2 server.body_bytes_max: log.queue_bytes_max is 67108864, too small beside server.body_bytes_max",
+            "4 log.retention_bytes: log.retention_bytes is 2097152, too small beside log.segment_bytes",
+        ],
+    );
+}
+
+#[test]
+fn tokens_are_read_and_know_their_scopes() {
+    let (one, two) = (new_token().1, new_token().1);
+    let text = format!(
+        "[[auth.tokens]]\nname = \"ingest\"\nsha256 = \"{one}\"\nscopes = [\"events:write\"]\n\
+         [[auth.tokens]]\nname = \"ops\"\nsha256 = \"{}\"\nscopes = [\"admin\", \"counts:read\"]\n",
+        two.to_uppercase()
+    );
+    let tokens = load(&text, &[]).unwrap().auth.tokens;
+    assert_eq!(tokens.iter().map(|token| token.name.as_str()).collect::<Vec<_>>(), ["ingest", "ops"]);
+    assert_eq!(hex::encode(tokens[1].sha256), two);
+    assert!(tokens[0].scopes.allow(Scope::EventsWrite) && !tokens[0].scopes.allow(Scope::CountsRead));
+    assert!(tokens[1].scopes.allow(Scope::CountersWrite));
+}
+
+#[test]
+fn every_problem_of_the_tokens_is_reported_and_no_secret_is_repeated() {
+    let (secret, hash) = new_token();
+    let text = format!(
+        "[auth]\ntokens = [\n\
+         {{ name = \"\", sha256 = \"{secret}\", scopes = [] }},\n\
+         {{ name = \"a\", sha256 = \"abc\", scopes = [\"counts:raed\", 7], color = 1 }},\n\
+         {{ name = \"b\", sha256 = \"{hash}\", scopes = [\"admin\"] }},\n\
+         {{ name = \"b\", sha256 = \"{hash}\", scopes = [\"admin\"] }},\n\
+         \"{secret}\",\n\
+         {{ }},\n]\n[server]\nlisten = \"0.0.0.0:80\"\n"
+    );
+    let problems = load(&text, &[]).unwrap_err();
+    assert_starts(
+        &problems,
+        &[
+            "3 auth.tokens[0].name: the name is empty",
+            "3 auth.tokens[0].scopes: a token without scopes may do nothing",
+            "3 auth.tokens[0].sha256: this is a token, where its hash belongs. Whoever read this file may use it",
+            "4 auth.tokens[1].color: a token has no such field. Its fields are name, sha256, scopes",
+            "4 auth.tokens[1].scopes: \"counts:raed\" is no scope. Give a list of \"events:write\", \"counts:read\"",
+            "4 auth.tokens[1].scopes: this wants text in quotes and is a number",
+            "4 auth.tokens[1].sha256: this is not a SHA-256",
+            "6 auth.tokens[3].name: another token has the same name",
+            "7 auth.tokens[4]: this wants a table and is text",
+            "8 auth.tokens[5].name: this field is missing",
+            "8 auth.tokens[5].sha256: this field is missing",
+            "8 auth.tokens[5].scopes: this field is missing",
+        ],
+    );
+    assert!(!lines(&problems).join("\n").contains(&secret));
+}
+
+/// The default of a key, as a TOML file writes it.
+fn default_text(key: &Key) -> String {
+    match key.kind {
+        Kind::Whole { default, .. } => default.to_string(),
+        Kind::Address { default } | Kind::Folder { default } | Kind::OneOf { default, .. } => format!("{default:?}"),
+        Kind::Tokens => "[]".to_owned(),
+    }
+}
+
+#[test]
+fn the_standalone_file_names_every_key_with_its_default_and_sentence() {
+    let path = workspace().join("config/standalone.toml");
+    assert_eq!(Settings::load(Some(&path), variables(&[])).unwrap(), defaults());
+
+    let text = fs::read_to_string(&path).unwrap();
+    let mut section = "";
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if let Some((name, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            let above = text.lines().nth(index.wrapping_sub(1)).unwrap_or_default().trim_start_matches("# ");
+            found.push(format!("{section}.{name} = {value} # {above}"));
+        }
+    }
+    let expected: Vec<_> =
+        KEYS.iter().map(|key| format!("{} = {} # {}", key.path(), default_text(key), key.doc)).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_documentation_has_a_row_for_every_key() {
+    let row = |key: &Key| {
+        let takes = match key.kind {
+            Kind::Whole { min, max, unit, .. } => format!("{unit}, {min} to {max}"),
+            Kind::Address { .. } => "IP address or `localhost`, and port".to_owned(),
+            Kind::Folder { .. } => "path of a folder".to_owned(),
+            Kind::OneOf { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+            Kind::Tokens => "list of tables".to_owned(),
+        };
+        format!("| `{}` | `{}` | {takes} | {} |", key.path(), default_text(key), key.doc)
+    };
+    let page = fs::read_to_string(workspace().join("docs/configuration.md")).unwrap();
+    let is_row = |line: &&str| KEYS.iter().any(|key| line.starts_with(&format!("| `{}.", key.section)));
+    let found: Vec<_> = page.lines().filter(is_row).collect();
+    let expected: Vec<_> = KEYS.iter().map(row).collect();
+    assert_eq!(found, expected, "docs/configuration.md should say:\n{}", expected.join("\n"));
+    for scope in Scope::ALL {
+        assert!(page.contains(&format!("| `{scope}` |")), "docs/configuration.md should explain the scope {scope}");
+    }
+}
+
+#[test]
+fn the_table_repeats_no_key_and_keeps_defaults_in_range() {
+    let paths: BTreeSet<_> = KEYS.iter().map(Key::path).collect();
+    assert_eq!(paths.len(), KEYS.len());
+    for key in KEYS {
+        match key.kind {
+            Kind::Whole { default, min, max, .. } => assert!((min..=max).contains(&default), "{}", key.path()),
+            Kind::OneOf { default, words } => assert!(words.contains(&default), "{}", key.path()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Series: the counts of one key, bucket by bucket, cut in a time zone.
+//!
+//! Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 hours, and begins at half past an
+//! hour of UTC in some places. Each is the sum over the UTC buckets that make it up.
+
+use crate::answer::{Failure, Range, Reader, key_unknown, stopped};
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use raingauge_core::bucket::Granularity;
+use raingauge_core::limits::SERIES_POINTS_MAX;
+use raingauge_core::plan::{Plan, Slice};
+use raingauge_core::tile::Overflow;
+use raingauge_ports::buckets::Cell;
+use raingauge_ports::published::Timeline;
+use serde::Serialize;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Series {
+    pub key: String,
+    pub granularity: Granularity,
+    pub points: Vec<Point>,
+}
+
+/// The count from `time` up to the time of the next point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Point {
+    /// Seconds since 1970.
+    pub time: i64,
+    pub count: i64,
+}
+
+impl Reader {
+    /// The series of a key over `[from_s, to_s)`, both floored to quarter hours. The first and the last point cover only
+    /// what lies inside the range.
+    pub async fn series(&self, range: &Range<'_>, granularity: Granularity, zone: &str) -> Result<Series, Failure> {
+        if let Some(reason) = self.published.progress().failure {
+            return Err(stopped(&reason));
+        }
+        let whole = Plan::new(range.from_s, range.to_s)?;
+        let cuts = cuts(whole.from_s, whole.to_s, granularity, zone)?;
+        let (timeline, horizons) = {
+            let view = Arc::clone(&self.published.view());
+            let index = view.ruleset.index_of_key(range.key).ok_or_else(|| key_unknown(range.key))?;
+            (view.timelines[index].clone(), view.ruleset.rules()[index].horizons(self.clock.now_s()))
+        };
+        let mut cells = Cells::default();
+        let plans = cuts.windows(2).map(|pair| Plan::new(pair[0], pair[1])).collect::<Result<Vec<Plan>, _>>()?;
+        for plan in &plans {
+            horizons.check(plan)?;
+            plan.slices().for_each(|slice| cells.want(slice));
+        }
+        cells.load(self, &timeline, range.key).await?;
+        let points = plans.iter().map(|plan| Ok(Point { time: plan.from_s, count: cells.sum(plan)? }));
+        let points = points.collect::<Result<Vec<Point>, Overflow>>()?;
+        Ok(Series { key: range.key.to_owned(), granularity, points })
+    }
+}
+
+/// The cells of a series, by granularity.
+#[derive(Default)]
+struct Cells {
+    /// The range of time that is needed, and what was found there in the order of time.
+    by_granularity: [(Option<(i64, i64)>, Vec<Cell>); 3],
+}
+
+impl Cells {
+    fn want(&mut self, slice: Slice) {
+        let (range, _) = &mut self.by_granularity[slice.granularity as usize];
+        let (from_s, to_s) = range.unwrap_or((slice.from_s, slice.to_s));
+        *range = Some((from_s.min(slice.from_s), to_s.max(slice.to_s)));
+    }
+
+    async fn load(&mut self, reader: &Reader, timeline: &Timeline, key: &str) -> Result<(), Failure> {
+        for (granularity, (range, cells)) in Granularity::ALL.into_iter().zip(&mut self.by_granularity) {
+            let Some((from_s, to_s)) = *range else { continue };
+            for (generation, from_s, to_s) in timeline.split(from_s, to_s) {
+                let slice = Slice { granularity, from_s, to_s };
+                cells.extend(reader.buckets.cells(generation, key.to_owned(), slice).await?);
+            }
+        }
+        Ok(())
+    }
+
+    fn sum(&self, plan: &Plan) -> Result<i64, Overflow> {
+        let mut sum = 0;
+        for slice in plan.slices() {
+            let (_, cells) = &self.by_granularity[slice.granularity as usize];
+            let from = cells.partition_point(|cell| cell.time_s < slice.from_s);
+            let inside = cells[from..].iter().take_while(|cell| cell.time_s < slice.to_s);
+            sum += inside.map(|cell| i128::from(cell.count)).sum::<i128>();
+        }
+        i64::try_from(sum).map_err(|_| Overflow)
+    }
+}
+
+/// Where the points of a series begin, and where the last one ends.
+fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<Vec<i64>, Failure> {
+    let zone = zone_of(zone)?;
+    let mut cuts = vec![from_s];
+    let mut at = from_s;
+    while at < to_s {
+        at = next_cut(at, granularity, &zone)?.min(to_s);
+        if !Granularity::Quarter.starts_at(at) {
+            return Err(Failure {
+                code: "timezone_unaligned",
+                detail:
+                    "in this zone and time, days or hours do not begin with a UTC quarter hour: ask for quarter hours"
+                        .to_owned(),
+            });
+        }
+        cuts.push(at);
+        if cuts.len() > SERIES_POINTS_MAX + 1 {
+            return Err(Failure {
+                code: "series_too_long",
+                detail: format!(
+                    "a series has at most {SERIES_POINTS_MAX} points: ask for a shorter range or a coarser granularity"
+                ),
+            });
+        }
+    }
+    Ok(cuts)
+}
+
+fn zone_of(name: &str) -> Result<TimeZone, Failure> {
+    TimeZone::get(name).map_err(|_| Failure {
+        code: "timezone_unknown",
+        detail: format!("`{name}` is not an IANA time zone such as UTC or America/New_York"),
+    })
+}
+
+/// The first second after `at` where a bucket of the zone begins.
+fn next_cut(at: i64, granularity: Granularity, zone: &TimeZone) -> Result<i64, Failure> {
+    if granularity == Granularity::Quarter || *zone == TimeZone::UTC {
+        return Ok(granularity.floor(at) + granularity.width_s());
+    }
+    let local = local(at, zone)?;
+    let next = match granularity {
+        Granularity::Day => next_day(&local),
+        _ => next_hour(&local),
+    };
+    next.map(|next| next.as_second()).ok_or_else(|| plan_error().into())
+}
+
+fn local(at: i64, zone: &TimeZone) -> Result<Zoned, Failure> {
+    Ok(Timestamp::from_second(at).map_err(|_| plan_error())?.to_zoned(zone.clone()))
+}
+
+fn plan_error() -> raingauge_core::plan::Error {
+    raingauge_core::plan::Error::OutOfRange
+}
+
+/// The first instant of the next date that exists in the zone. Where midnight is skipped, it is the first one after it.
+fn next_day(local: &Zoned) -> Option<Timestamp> {
+    let mut date = local.date();
+    loop {
+        date = date.tomorrow().ok()?;
+        let start = local.time_zone().to_ambiguous_zoned(date.to_datetime(Time::midnight())).compatible().ok()?;
+        // A zone that jumps over a whole date, as Samoa did, begins the one after it at the same instant.
+        if start.timestamp() > local.timestamp() {
+            return Some(start.timestamp());
+        }
+    }
+}
+
+/// The next instant at which the zone's clocks show a whole hour, or jump.
+fn next_hour(local: &Zoned) -> Option<Timestamp> {
+    let whole = local.timestamp().as_second() - i64::from(local.minute()) * 60 - i64::from(local.second());
+    let next = Timestamp::from_second(whole + 3_600).ok()?;
+    let jump = local.time_zone().following(local.timestamp()).next().map(|transition| transition.timestamp());
+    let next = jump.filter(|jump| *jump < next).unwrap_or(next);
+    (next > local.timestamp()).then_some(next)
+}

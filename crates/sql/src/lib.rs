@@ -1,0 +1,17 @@
+//! The catalog on SQL databases: counter configurations and all their versions, today in an SQLite file.
+//!
+//! ```text
+//!   Catalog ──▶ sqlite: one exclusive transaction ──▶ rows: statements, rows and versions
+//!                        │
+//!                        └──▶ decide: what a change may do, given the newest versions (pure)
+//! ```
+//!
+//! A change reads the newest versions, decides and writes in one transaction that no other change runs beside, so that
+//! neither two tasks nor two processes can save counters that conflict. What differs between databases is how such a
+//! transaction begins, how the schema is brought up to date and what their errors mean; the rest is shared.
+
+mod decide;
+mod rows;
+mod sqlite;
+
+pub use sqlite::SqliteCatalog;

@@ -1,0 +1,49 @@
+//! Statements and rows that all databases understand.
+
+use raingauge_core::counter::Counter;
+use raingauge_ports::catalog::{Error, Versioned};
+
+pub const LIST: &str =
+    "SELECT counter_id, version, configuration, changed_by, reason, changed_at FROM counters ORDER BY counter_id";
+pub const GET: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
+    FROM counter_versions WHERE counter_id = ? ORDER BY version DESC LIMIT 1";
+pub const VERSIONS: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
+    FROM counter_versions WHERE counter_id = ? ORDER BY version DESC";
+pub const ADD: &str = "INSERT INTO counter_versions
+    (counter_id, version, configuration, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?, ?)";
+pub const REVISION: &str = "SELECT COALESCE(MAX(revision), 0) FROM counter_versions";
+
+/// One version: counter, version, configuration in JSON, by whom, why, when.
+/// The numbers are as wide as the widest that a database may answer.
+pub type Row = (i64, i64, String, String, String, i64);
+
+/// A row that somebody altered by hand is an error that names it, never a counter that is left out.
+pub fn from_row((id, version, configuration, changed_by, reason, changed_at): Row) -> Result<Versioned, Error> {
+    let unreadable = |why: &str| {
+        Error::Unavailable(format!(
+            "version {version} of counter {id} cannot be read ({why}): restore the catalog from a backup"
+        ))
+    };
+    let counter: Counter = serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
+    if i64::from(counter.id) != id {
+        return Err(unreadable("its configuration is that of another counter"));
+    }
+    let version = u32::try_from(version).map_err(|_| unreadable("its version is no small number"))?;
+    Ok(Versioned { counter, version, changed_by, reason, changed_at })
+}
+
+pub fn from_rows(rows: Vec<Row>) -> Result<Vec<Versioned>, Error> {
+    rows.into_iter().map(from_row).collect()
+}
+
+pub fn to_row(versioned: &Versioned) -> Row {
+    let configuration = serde_json::to_string(&versioned.counter).expect("a counter has a form in JSON");
+    (
+        versioned.counter.id.into(),
+        versioned.version.into(),
+        configuration,
+        versioned.changed_by.clone(),
+        versioned.reason.clone(),
+        versioned.changed_at,
+    )
+}

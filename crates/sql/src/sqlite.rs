@@ -1,0 +1,130 @@
+//! The catalog in an SQLite file.
+
+mod fault;
+mod schema;
+
+use crate::decide::{self, Decision};
+use crate::rows::{self, Row};
+use fault::Faults;
+use raingauge_core::counter::Counter;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::catalog::{Catalog, Change, Error, Versioned};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Connections that read at the same time. Few read the catalog: every role holds a copy in memory.
+const READERS_MAX: u32 = 2;
+/// How long a change waits for one of another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a call waits for those before it in this process.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The catalog in an SQLite file, which several processes of one machine may share.
+#[derive(Clone, Debug)]
+pub struct SqliteCatalog {
+    readers: SqlitePool,
+    /// One connection: changes of this process wait for each other in a queue, and only those of other processes
+    /// meet at the lock of the file, which is not fair.
+    writer: SqlitePool,
+    faults: Arc<Faults>,
+}
+
+impl SqliteCatalog {
+    /// Opens the catalog in this file, which is made when it does not exist, and brings its schema up to date.
+    pub async fn open(path: &Path) -> Result<Self, Error> {
+        let faults = Arc::new(Faults::of(path));
+        // A change that was acknowledged outlasts a power cut: each commit is synced.
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .busy_timeout(BUSY_TIMEOUT)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true);
+        schema::prepare(&options, &faults).await?;
+        let pool = |connections_max| {
+            SqlitePoolOptions::new()
+                .max_connections(connections_max)
+                .acquire_timeout(QUEUE_TIMEOUT)
+                // A file does not hang up: its connections need no test and no renewal.
+                .test_before_acquire(false)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                .connect_lazy_with(options.clone())
+        };
+        Ok(Self { readers: pool(READERS_MAX), writer: pool(1), faults })
+    }
+
+    /// Waits for what is under way and closes the file. Later calls are refused.
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+
+    async fn rows(&self, statement: &'static str, id: u32) -> Result<Vec<Versioned>, Error> {
+        let rows: Vec<Row> =
+            sqlx::query_as(statement).bind(i64::from(id)).fetch_all(&self.readers).await.map_err(self.fault())?;
+        rows::from_rows(rows)
+    }
+
+    /// Decides and writes in one transaction. It holds the lock for writing from the beginning, so that what it decides
+    /// by is still true when it writes. Without a commit it ends as if it had never been.
+    async fn change(
+        &self,
+        decide: impl FnOnce(&[Versioned]) -> Result<Decision, Error> + Send,
+    ) -> Result<Versioned, Error> {
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(self.fault())?;
+        let newest: Vec<Row> = sqlx::query_as(rows::LIST).fetch_all(&mut *transaction).await.map_err(self.fault())?;
+        let added = match decide(&rows::from_rows(newest)?)? {
+            Decision::Keep(current) => return Ok(current),
+            Decision::Add(added) => added,
+        };
+        let (id, version, configuration, changed_by, reason, changed_at) = rows::to_row(&added);
+        let statement = sqlx::query(rows::ADD).bind(id).bind(version).bind(configuration);
+        let statement = statement.bind(changed_by).bind(reason).bind(changed_at);
+        statement.execute(&mut *transaction).await.map_err(self.fault())?;
+        transaction.commit().await.map_err(self.fault())?;
+        Ok(added)
+    }
+
+    fn fault(&self) -> impl Fn(sqlx::Error) -> Error + '_ {
+        |error| self.faults.explain(error)
+    }
+}
+
+impl Catalog for SqliteCatalog {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
+        Box::pin(async {
+            let rows: Vec<Row> = sqlx::query_as(rows::LIST).fetch_all(&self.readers).await.map_err(self.fault())?;
+            rows::from_rows(rows)
+        })
+    }
+
+    fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>> {
+        Box::pin(async move { self.rows(rows::GET, id).await?.pop().ok_or(Error::NotFound(id)) })
+    }
+
+    fn versions(&self, id: u32) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
+        Box::pin(async move {
+            let versions = self.rows(rows::VERSIONS, id).await?;
+            if versions.is_empty() { Err(Error::NotFound(id)) } else { Ok(versions) }
+        })
+    }
+
+    fn create(&self, counter: Counter, change: Change) -> BoxFuture<'_, Result<Versioned, Error>> {
+        Box::pin(self.change(|newest| decide::create(newest, counter, change)))
+    }
+
+    fn replace(
+        &self,
+        counter: Counter,
+        expected: Option<u32>,
+        change: Change,
+    ) -> BoxFuture<'_, Result<Versioned, Error>> {
+        Box::pin(self.change(move |newest| decide::replace(newest, counter, expected, change)))
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
+        Box::pin(async { sqlx::query_scalar(rows::REVISION).fetch_one(&self.readers).await.map_err(self.fault()) })
+    }
+}

@@ -1,0 +1,304 @@
+//! The catalog on real SQLite files.
+
+use proptest::prelude::*;
+use raingauge_core::counter::{Counter, State};
+use raingauge_ports::catalog::{Catalog, Error, Versioned};
+use raingauge_ports::contract::catalog::{change, counter, increment, suite};
+use raingauge_ports::memory::MemoryCatalog;
+use raingauge_sql::SqliteCatalog;
+use std::future::poll_fn;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+async fn open(path: &Path) -> SqliteCatalog {
+    SqliteCatalog::open(path).await.unwrap()
+}
+
+/// A folder and the path of a catalog in it, which does not exist yet.
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.sqlite");
+    (folder, path)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    suite(async || {
+        let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
+        open(&folder.path().join(name)).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn opening_again_finds_everything() {
+    // Characters that mean something in the address of a database mean nothing in a path.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a?b=c&d %41 ☔.sqlite");
+    let catalog = open(&path).await;
+    let first = catalog.create(counter("a:{x}"), change("first")).await.unwrap();
+    let paused = Counter { state: State::Paused, ..first.counter.clone() };
+    let second = catalog.replace(paused, Some(1), change("rests")).await.unwrap();
+    let other = catalog.create(Counter { id: 34, ..counter("b") }, change("other")).await.unwrap();
+    let revision = catalog.revision().await.unwrap();
+    catalog.close().await;
+    assert!(matches!(catalog.list().await, Err(Error::Unavailable(_))));
+
+    let catalog = open(&path).await;
+    assert_eq!(catalog.list().await.unwrap(), [second.clone(), other]);
+    assert_eq!(catalog.versions(1).await.unwrap(), [second, first]);
+    assert_eq!(catalog.revision().await.unwrap(), revision);
+    assert!(path.exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_may_open_a_new_file_at_once() {
+    let (_folder, path) = folder();
+    let path = Arc::new(path);
+    let opening: Vec<_> = (0..32)
+        .map(|_| {
+            let path = Arc::clone(&path);
+            tokio::spawn(async move { open(&path).await.list().await.unwrap() })
+        })
+        .collect();
+    for opened in opening {
+        assert_eq!(opened.await.unwrap(), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_processes_that_save_conflicting_counters_one_wins() {
+    let (_folder, path) = folder();
+    let handles = [open(&path).await, open(&path).await];
+    for round in 0..25 {
+        let saving = handles.clone().map(|handle| {
+            let conflicting = counter(&format!("round{round}:{{x}}"));
+            tokio::spawn(async move { handle.create(conflicting, change("race")).await })
+        });
+        let mut won = 0;
+        for saved in saving {
+            match saved.await.unwrap() {
+                Ok(_) => won += 1,
+                Err(Error::Invalid(problems)) => assert_eq!(problems[0].field, "template"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(won, 1, "round {round}");
+    }
+    assert_eq!(handles[0].list().await.unwrap(), handles[1].list().await.unwrap());
+    assert_eq!(handles[0].list().await.unwrap().len(), 25);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_change_of_two_processes_is_lost() {
+    const EDITORS: usize = 6;
+    const CHANGES: usize = 10;
+    let (_folder, path) = folder();
+    let handles = [open(&path).await, open(&path).await];
+    handles[0].create(Counter { description: "0".to_owned(), ..counter("a") }, change("")).await.unwrap();
+    let editing: Vec<_> = (0..EDITORS)
+        .map(|editor| {
+            let handle = handles[editor % handles.len()].clone();
+            tokio::spawn(async move {
+                for _ in 0..CHANGES {
+                    increment(&handle, 1).await;
+                }
+            })
+        })
+        .collect();
+    for editor in editing {
+        editor.await.unwrap();
+    }
+    let versions = handles[1].versions(1).await.unwrap();
+    assert_eq!(versions[0].counter.description, (EDITORS * CHANGES).to_string());
+    let numbers: Vec<u32> = versions.iter().rev().map(|version| version.version).collect();
+    assert_eq!(numbers, (1..=(EDITORS * CHANGES) as u32 + 1).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn readers_go_on_while_another_process_writes_and_a_change_waits_for_it() {
+    use sqlx::{ConnectOptions, Connection};
+    let (_folder, path) = folder();
+    let catalog = open(&path).await;
+    let first = catalog.create(counter("a"), change("")).await.unwrap();
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let mut writing = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    sqlx::query("DELETE FROM counter_versions").execute(&mut *writing).await.unwrap();
+    let mut creating = catalog.create(counter("b"), change(""));
+    assert!(unless_it_waits_longer(&mut creating, 0).await.is_none());
+    assert_eq!(catalog.list().await.unwrap(), std::slice::from_ref(&first));
+    assert_eq!(catalog.get(1).await.unwrap(), first);
+    writing.rollback().await.unwrap();
+    assert_eq!(creating.await.unwrap().counter.id, 2);
+}
+
+/// A caller may hang up at any point where a change waits. That leaves neither a part of the change nor its lock.
+#[tokio::test]
+async fn a_change_that_is_given_up_leaves_nothing_half_done() {
+    let (_folder, path) = folder();
+    let catalog = open(&path).await;
+    catalog.create(Counter { description: "0".to_owned(), ..counter("a") }, change("")).await.unwrap();
+    // How often a change waits depends on how fast SQLite's thread is, so each number of waits gets several tries.
+    let mut given_up = 0;
+    for round in 0..64 {
+        let creating = catalog.create(counter(&format!("t{round}")), change("may be given up"));
+        given_up += i64::from(unless_it_waits_longer(creating, round % 8).await.is_none());
+        increment(&catalog, 1).await;
+        let changes: u32 = catalog.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
+        assert_eq!(i64::from(changes), catalog.revision().await.unwrap());
+    }
+    assert!(given_up > 0);
+    assert_eq!(catalog.get(1).await.unwrap().counter.description, "64");
+}
+
+/// The answer of a future that waits so many times at most; any other is dropped.
+async fn unless_it_waits_longer<T>(mut future: impl Future<Output = T> + Unpin, waits_max: u32) -> Option<T> {
+    let mut waits = 0;
+    poll_fn(|context| match Pin::new(&mut future).poll(context) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        Poll::Pending if waits == waits_max => Poll::Ready(None),
+        Poll::Pending => {
+            waits += 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_file_of_an_older_schema_opens() {
+    let (_folder, path) = folder();
+    write(&path, include_str!("fixtures/schema-1.sql")).await;
+    let catalog = open(&path).await;
+    let versions = catalog.versions(34).await.unwrap();
+    assert_eq!(catalog.list().await.unwrap(), versions[..1]);
+    let (newest, first) = (&versions[0], &versions[1]);
+    assert_eq!((newest.version, &*newest.changed_by, newest.changed_at), (2, "max", 1_727_215_300));
+    assert_eq!((newest.counter.state, newest.counter.active_from), (State::Active, Some(1_727_215_200)));
+    assert_eq!((first.counter.state, &*first.reason), (State::Draft, "first"));
+    assert_eq!(catalog.create(counter("new"), change("")).await.unwrap().counter.id, 35);
+    assert_eq!(catalog.revision().await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_catalog_is_refused_with_what_to_do() {
+    let (folder, path) = folder();
+    open(&path).await.close().await;
+    write(&path, "PRAGMA user_version = 99").await;
+    refused(&path, "its schema has version 99").await;
+
+    let foreign = folder.path().join("foreign.sqlite");
+    write(&foreign, "CREATE TABLE songs (title TEXT)").await;
+    let before = std::fs::read(&foreign).unwrap();
+    refused(&foreign, "of another program: choose another file").await;
+    assert_eq!(std::fs::read(&foreign).unwrap(), before);
+
+    let text = folder.path().join("notes.txt");
+    std::fs::write(&text, "Rain from Tuesday on.\n".repeat(500)).unwrap();
+    refused(&text, "it is no catalog of raingauge").await;
+
+    refused(&folder.path().join("missing").join("catalog.sqlite"), "the folder must exist").await;
+    refused(folder.path(), "it cannot be opened").await;
+}
+
+#[tokio::test]
+async fn damage_is_reported_and_never_served() {
+    let (_folder, path) = folder();
+    let catalog = open(&path).await;
+    for number in 0..60 {
+        catalog.create(counter(&format!("t{number}")), change("")).await.unwrap();
+    }
+    catalog.close().await;
+    let whole = std::fs::read(&path).unwrap();
+    let page_len = 4_096;
+
+    // Everything behind the first page, which holds the schema.
+    let mut damaged = whole.clone();
+    damaged[page_len..].fill(0xa5);
+    std::fs::write(&path, &damaged).unwrap();
+    let catalog = open(&path).await;
+    says(catalog.list().await.unwrap_err(), "it is damaged: restore it from a backup");
+    says(catalog.create(counter("new"), change("")).await.unwrap_err(), "it is damaged");
+    catalog.close().await;
+
+    std::fs::write(&path, &whole[..page_len / 2]).unwrap();
+    refused(&path, "restore it from a backup").await;
+
+    std::fs::write(&path, &whole).unwrap();
+    write(&path, "UPDATE counter_versions SET configuration = '{\"id\": 7}' WHERE counter_id = 7").await;
+    says(open(&path).await.list().await.unwrap_err(), "version 1 of counter 7 cannot be read");
+}
+
+async fn refused(path: &Path, sentence: &str) {
+    let error = SqliteCatalog::open(path).await.unwrap_err();
+    assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    says(error, sentence);
+}
+
+fn says(error: Error, sentence: &str) {
+    assert!(error.to_string().contains(sentence), "{error}");
+}
+
+/// Runs statements on a file, which is made when it does not exist, past the catalog.
+async fn write(path: &Path, statements: &'static str) {
+    use sqlx::{ConnectOptions, Connection};
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path).create_if_missing(true);
+    let mut connection = options.connect().await.unwrap();
+    sqlx::raw_sql(statements).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// One step of a random history.
+#[derive(Clone, Debug)]
+enum Step {
+    Create(Counter),
+    Replace(Counter, Option<u32>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let templates = prop::sample::select(vec!["a", "b", "a:{x}", "{x}:b", "a:b", "c:{y}", "c", "{"]);
+    let states = prop::sample::select(vec![State::Draft, State::Active, State::Paused, State::Archived]);
+    let changed =
+        (0..6_u32, templates, states).prop_map(|(id, template, state)| Counter { id, state, ..counter(template) });
+    (changed, any::<bool>(), prop::option::of(0..4_u32)).prop_map(|(counter, creates, expected)| {
+        if creates { Step::Create(counter) } else { Step::Replace(counter, expected) }
+    })
+}
+
+async fn take(catalog: &dyn Catalog, step: Step, number: usize) -> Result<Versioned, String> {
+    let change = change(&number.to_string());
+    let answer = match step {
+        Step::Create(counter) => catalog.create(counter, change).await,
+        Step::Replace(counter, expected) => catalog.replace(counter, expected, change).await,
+    };
+    answer.map_err(|error| format!("{error:?}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn sqlite_and_memory_answer_alike(steps in prop::collection::vec(step(), 1..40)) {
+        Runtime::new().unwrap().block_on(async {
+            let (_folder, path) = folder();
+            let (sqlite, memory) = (open(&path).await, MemoryCatalog::default());
+            for (number, step) in steps.into_iter().enumerate() {
+                let expected = take(&memory, step.clone(), number).await;
+                assert_eq!(take(&sqlite, step, number).await, expected);
+            }
+            assert_eq!(sqlite.list().await.unwrap(), memory.list().await.unwrap());
+            for versioned in memory.list().await.unwrap() {
+                let id = versioned.counter.id;
+                assert_eq!(sqlite.versions(id).await.unwrap(), memory.versions(id).await.unwrap());
+            }
+            assert_eq!(sqlite.revision().await.unwrap(), memory.revision().await.unwrap());
+        });
+    }
+}

@@ -1,0 +1,188 @@
+//! Changes of counters: from the catalog into the log, where they take effect in order with the events.
+
+use crate::state::{Bucket, Control};
+use parking_lot::Mutex;
+use raingauge_core::bucket::Granularity;
+use raingauge_core::counter::{Counter, Problem, State};
+use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
+use raingauge_core::tile::OVERFLOWED;
+use raingauge_core::time::is_countable_s;
+use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::{self, EventLog};
+use raingauge_ports::published::Published;
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+use crate::ingest::{Receipt, Rejected};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
+    #[error(transparent)]
+    Log(#[from] log::Error),
+    #[error("counting has stopped: {0}")]
+    Stopped(Arc<str>),
+    #[error("a request takes at most {BUCKETS_PER_REQUEST_MAX} buckets: send them in parts")]
+    TooMany,
+}
+
+impl From<Vec<Problem>> for Error {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::Catalog(catalog::Error::Invalid(problems))
+    }
+}
+
+pub struct Counters {
+    catalog: Arc<dyn Catalog>,
+    log: Arc<dyn EventLog>,
+    published: Arc<Published>,
+    clock: Arc<dyn Clock>,
+    /// The catalog's revision that has been followed.
+    revision: Mutex<Option<i64>>,
+    /// One change is followed at a time, so that none is written to the log twice.
+    following: tokio::sync::Mutex<()>,
+}
+
+impl Counters {
+    pub fn new(
+        catalog: Arc<dyn Catalog>,
+        log: Arc<dyn EventLog>,
+        published: Arc<Published>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { catalog, log, published, clock, revision: Mutex::default(), following: tokio::sync::Mutex::default() }
+    }
+
+    pub fn catalog(&self) -> &dyn Catalog {
+        &*self.catalog
+    }
+
+    /// Creates a counter; when this answers, it counts.
+    pub async fn create(&self, counter: &Json, by: &str, reason: &str) -> Result<Versioned, Error> {
+        let created = self.catalog.create(Counter::from_json(counter)?, self.change(by, reason)).await?;
+        self.follow().await?;
+        Ok(created)
+    }
+
+    /// Replaces a counter that is at version `expected`; when this answers, the new one counts.
+    pub async fn replace(
+        &self,
+        id: u32,
+        counter: &Json,
+        expected: Option<u32>,
+        by: &str,
+        reason: &str,
+    ) -> Result<Versioned, Error> {
+        let mut counter = Counter::from_json(counter)?;
+        if counter.id != 0 && counter.id != id {
+            return Err(vec![Problem::new("id", format!("is {}, but the path says {id}", counter.id))].into());
+        }
+        counter.id = id;
+        let replaced = self.catalog.replace(counter, expected, self.change(by, reason)).await?;
+        self.follow().await?;
+        Ok(replaced)
+    }
+
+    /// Archives a counter: it neither counts nor answers any more. Its versions stay.
+    pub async fn archive(&self, id: u32, expected: Option<u32>, by: &str, reason: &str) -> Result<Versioned, Error> {
+        let counter = Counter { state: State::Archived, ..self.catalog.get(id).await?.counter };
+        let archived = self.catalog.replace(counter, expected, self.change(by, reason)).await?;
+        self.follow().await?;
+        Ok(archived)
+    }
+
+    /// Asks the writer to make a counter's counts again from the log; answers when it has begun.
+    pub async fn backfill(&self, id: u32) -> Result<(), Error> {
+        self.catalog.get(id).await?;
+        self.follow().await?;
+        self.send(&Control::Backfill { counter: id }).await
+    }
+
+    /// Sets buckets to counts that were computed elsewhere; answers when they are read.
+    pub async fn set_buckets(&self, buckets: Vec<Bucket>) -> Result<Receipt, Error> {
+        if buckets.len() > BUCKETS_PER_REQUEST_MAX {
+            return Err(Error::TooMany);
+        }
+        let mut receipt = Receipt::default();
+        let mut good = Vec::with_capacity(buckets.len());
+        for (index, bucket) in buckets.into_iter().enumerate() {
+            match self.check_bucket(&bucket) {
+                Ok(()) => good.push(bucket),
+                Err((code, detail)) => receipt.rejected.push(Rejected { index, code, detail }),
+            }
+        }
+        receipt.accepted = good.len();
+        if !good.is_empty() {
+            self.send(&Control::Buckets { buckets: good }).await?;
+        }
+        Ok(receipt)
+    }
+
+    fn check_bucket(&self, bucket: &Bucket) -> Result<(), (&'static str, String)> {
+        let view = self.published.view();
+        let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
+            return Err(("key_unknown", format!("no counter has a template that renders `{}`", bucket.key)));
+        };
+        if !is_countable_s(bucket.time) || !bucket.granularity.starts_at(bucket.time) {
+            let width = bucket.granularity.name();
+            return Err(("time_not_aligned", format!("no {width} begins at {}: times are UTC", bucket.time)));
+        }
+        let horizons = view.ruleset.rules()[index].horizons(self.clock.now_s());
+        if !horizons.keeps(bucket.granularity, bucket.time) {
+            let kept = raingauge_core::time::format_rfc3339(horizons.of(bucket.granularity));
+            return Err((
+                "too_late",
+                format!("this counter keeps its {} buckets since {kept}", bucket.granularity.name()),
+            ));
+        }
+        if bucket.count == OVERFLOWED {
+            return Err(("count_out_of_range", format!("{OVERFLOWED} is not a count")));
+        }
+        Ok(())
+    }
+
+    /// Brings the log up to the catalog: whatever changed there is told to the writer. Answers when that has taken effect.
+    pub async fn follow(&self) -> Result<(), Error> {
+        let _alone = self.following.lock().await;
+        let revision = self.catalog.revision().await?;
+        if *self.revision.lock() == Some(revision) {
+            return Ok(());
+        }
+        for Versioned { counter, version, .. } in self.catalog.list().await? {
+            if self.published.view().versions.get(&counter.id) != Some(&version) {
+                self.send(&Control::Counter { version, counter }).await?;
+            }
+        }
+        *self.revision.lock() = Some(revision);
+        Ok(())
+    }
+
+    async fn send(&self, control: &Control) -> Result<(), Error> {
+        let end = self.log.append_control(control.to_json()).await?;
+        self.published.wait_applied(end).await.map_err(Error::Stopped)
+    }
+
+    fn change(&self, by: &str, reason: &str) -> Change {
+        Change { by: by.to_owned(), reason: reason.to_owned(), at_s: self.clock.now_s() }
+    }
+}
+
+/// Reads one member of `POST /v1/buckets`.
+pub fn bucket_of_json(json: &Json) -> Result<Bucket, String> {
+    let text = |name: &str| json.get(name).and_then(Json::as_str);
+    let time = match json.get("time") {
+        Some(Json::Number(seconds)) => seconds.as_i64(),
+        Some(Json::String(time)) => raingauge_core::time::parse_time_s(time),
+        _ => None,
+    };
+    Ok(Bucket {
+        key: text("key").ok_or("key must be a text")?.to_owned(),
+        granularity: text("granularity")
+            .and_then(Granularity::from_name)
+            .ok_or("granularity must be quarter, hour or day")?,
+        time: time.ok_or("time must be epoch seconds or RFC 3339")?,
+        count: json.get("count").and_then(Json::as_i64).ok_or("count must be a whole number of 64 bits")?,
+    })
+}

@@ -1,0 +1,170 @@
+//! Ingest: events are checked one by one, and the good ones go into the log together.
+
+use raingauge_core::event::{Event, Rejection};
+use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
+use raingauge_core::time::format_rfc3339;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::{self, Batch, EventLog, Offset};
+use raingauge_ports::published::{Published, View};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("a request takes at most {EVENTS_PER_REQUEST_MAX} events: send them in parts")]
+    TooMany,
+    /// The writer is too far behind the log.
+    #[error("{lag} events wait to be counted: send no more for a while")]
+    Lagging { lag: u64, retry_after: Duration },
+    #[error(transparent)]
+    Log(#[from] log::Error),
+    #[error("counting has stopped: {0}")]
+    Stopped(Arc<str>),
+}
+
+/// The answer to `POST /v1/events`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Receipt {
+    pub accepted: usize,
+    pub duplicates: usize,
+    pub rejected: Vec<Rejected>,
+}
+
+/// One event that was refused, by its place in the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rejected {
+    pub index: usize,
+    pub code: &'static str,
+    pub detail: String,
+}
+
+pub struct Ingest {
+    log: Arc<dyn EventLog>,
+    published: Arc<Published>,
+    clock: Arc<dyn Clock>,
+    future_allowance_s: i64,
+    /// Most entries that may wait between the log and the store.
+    lag_max: u64,
+}
+
+/// Events of one request on their way in.
+pub struct Intake {
+    batch: Batch,
+    rejected: Vec<Rejected>,
+    next: usize,
+    now_s: i64,
+    future_allowance_s: i64,
+    view: Arc<View>,
+    /// The earliest time that the counters of an event type still take; most requests hold one type.
+    earliest: Option<(String, Option<i64>)>,
+}
+
+impl Ingest {
+    pub fn new(
+        log: Arc<dyn EventLog>,
+        published: Arc<Published>,
+        clock: Arc<dyn Clock>,
+        future_allowance_s: i64,
+        lag_max: u64,
+    ) -> Self {
+        Self { log, published, clock, future_allowance_s, lag_max }
+    }
+
+    /// Begins a request, unless the writer is too far behind.
+    pub fn begin(&self) -> Result<Intake, Error> {
+        let progress = self.published.progress();
+        if let Some(reason) = progress.failure {
+            return Err(Error::Stopped(reason));
+        }
+        let lag = self.log.end().saturating_sub(progress.applied);
+        if lag > self.lag_max {
+            return Err(Error::Lagging { lag, retry_after: Duration::from_secs(1) });
+        }
+        Ok(Intake {
+            batch: Batch::default(),
+            rejected: Vec::new(),
+            next: 0,
+            now_s: self.clock.now_s(),
+            future_allowance_s: self.future_allowance_s,
+            view: Arc::clone(&self.published.view()),
+            earliest: None,
+        })
+    }
+
+    /// Makes the good events durable, and waits until they are counted when that is asked for.
+    pub async fn finish(&self, intake: Intake, wait_applied: bool) -> Result<Receipt, Error> {
+        let Intake { batch, rejected, .. } = intake;
+        for refused in &rejected {
+            metrics::counter!("raingauge_events_rejected_total", "code" => refused.code).increment(1);
+        }
+        if batch.is_empty() {
+            return Ok(Receipt { rejected, ..Receipt::default() });
+        }
+        let appended = self.log.append(batch).await?;
+        metrics::counter!("raingauge_events_accepted_total").increment(appended.accepted as u64);
+        metrics::counter!("raingauge_events_duplicate_total").increment(appended.duplicates as u64);
+        if wait_applied {
+            self.wait_applied(appended.end).await?;
+        }
+        Ok(Receipt { accepted: appended.accepted, duplicates: appended.duplicates, rejected })
+    }
+
+    async fn wait_applied(&self, end: Offset) -> Result<(), Error> {
+        self.published.wait_applied(end).await.map_err(Error::Stopped)
+    }
+}
+
+impl Intake {
+    /// Takes one event as JSON.
+    pub fn push_json(&mut self, json: &[u8]) -> Result<(), Error> {
+        self.push(Event::from_json(json))
+    }
+
+    /// Takes one event that was read already, or the reason why it could not be.
+    pub fn push(&mut self, event: Result<Event<'_>, Rejection>) -> Result<(), Error> {
+        if self.next >= EVENTS_PER_REQUEST_MAX {
+            return Err(Error::TooMany);
+        }
+        let index = self.next;
+        self.next += 1;
+        let checked = event.and_then(|event| {
+            event.check_not_future(self.now_s, self.future_allowance_s)?;
+            self.check_not_expired(&event)?;
+            Ok(event)
+        });
+        match checked {
+            Ok(event) => self.batch.push(&event),
+            Err(Rejection { code, detail }) => self.rejected.push(Rejected { index, code, detail }),
+        }
+        Ok(())
+    }
+
+    /// Events that were taken so far, refused ones among them.
+    pub fn len(&self) -> usize {
+        self.next
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.next == 0
+    }
+
+    /// Refuses an event that no counter of its type has a bucket for any more.
+    /// An event that no counter listens to is taken: a counter may be made, and backfilled, later.
+    fn check_not_expired(&mut self, event: &Event<'_>) -> Result<(), Rejection> {
+        if self.earliest.as_ref().is_none_or(|(kind, _)| **kind != *event.kind) {
+            let earliest = self.view.ruleset.earliest_s(&event.kind, self.now_s);
+            self.earliest = Some((event.kind.to_string(), earliest));
+        }
+        match self.earliest {
+            Some((_, Some(earliest_s))) if event.time_s() < earliest_s => Err(Rejection::new(
+                "too_late",
+                format!(
+                    "every counter of this type has let go of the time before {}: keep longer, or load history by POST /v1/buckets",
+                    format_rfc3339(earliest_s)
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The service that writes counts.
+//!
+//! ```text
+//!   events ──▶ Ingest ──▶ event log ──▶ Worker ──▶ bucket store
+//!                            ▲            │
+//!   portal ──▶ Counters ─────┘ control    └──▶ Published: counters, timelines, how far
+//!              Catalog        entries
+//! ```
+//!
+//! Everything that changes counts goes through the log: events, buckets that are set, changes of counters, the start of
+//! a backfill. So the store, and the worker's own state beside it, are a function of a prefix of the log.
+
+pub mod counters;
+pub mod history;
+pub mod ingest;
+pub mod preview;
+pub mod recount;
+mod state;
+pub mod worker;
+
+pub use counters::Counters;
+pub use ingest::Ingest;
+pub use worker::{Options, Writer};

@@ -1,0 +1,274 @@
+//! What the worker remembers from one checkpoint to the next, and the control entries that change it.
+
+use raingauge_core::counter::Counter;
+use raingauge_core::ruleset::Ruleset;
+use raingauge_ports::buckets::{Cell, Generation};
+use raingauge_ports::log::Offset;
+use raingauge_ports::published::{Timeline, View};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the JSON below and of the control entries.
+const FORMAT: u32 = 1;
+
+/// Messages in the log, in order with the events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Control {
+    /// A counter is as it is here from this offset on.
+    Counter { version: u32, counter: Counter },
+    /// These buckets are set to these counts.
+    Buckets { buckets: Vec<Bucket> },
+    /// The counts of a counter are to be made again from the log.
+    Backfill { counter: u32 },
+}
+
+impl Control {
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// One bucket that is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    pub key: String,
+    pub granularity: raingauge_core::bucket::Granularity,
+    pub time: i64,
+    pub count: i64,
+}
+
+impl Bucket {
+    pub fn cell(&self) -> Cell {
+        Cell { granularity: self.granularity, time_s: self.time, count: self.count }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct State {
+    format: u32,
+    pub counters: BTreeMap<u32, CounterState>,
+    next_generation: Generation,
+    /// Generations that answer nothing any more and are being removed.
+    pub retired: Vec<Generation>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { format: FORMAT, counters: BTreeMap::new(), next_generation: 1, retired: Vec::new() }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CounterState {
+    pub version: u32,
+    pub counter: Counter,
+    pub parts: Vec<Part>,
+    pub backfill: Option<Backfill>,
+}
+
+/// The counts of a counter from one day on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Part {
+    pub from_s: i64,
+    pub generation: Generation,
+    /// Which configuration counted the events from which offset on, oldest first.
+    pub rules: Vec<RuleSince>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RuleSince {
+    pub since: Offset,
+    pub counter: Counter,
+}
+
+/// A backfill, running or ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backfill {
+    pub status: BackfillStatus,
+    /// The generation that is being filled.
+    pub generation: Generation,
+    /// The log is read from here.
+    pub from: Offset,
+    /// The log has been read up to here.
+    pub position: Offset,
+    /// Only buckets from this second on are made again: the log holds all their events. 0 is everything.
+    pub after_s: i64,
+    /// Events counted so far.
+    pub counted: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackfillStatus {
+    Running,
+    Finished,
+    /// The counter was changed while the backfill ran.
+    Cancelled,
+}
+
+impl State {
+    pub fn from_json(json: &[u8]) -> Result<Self, String> {
+        if json.is_empty() {
+            return Ok(Self::default());
+        }
+        let state: Self =
+            serde_json::from_slice(json).map_err(|error| format!("the writer's state is malformed: {error}"))?;
+        if state.format != FORMAT {
+            return Err(format!("the writer's state has format {}, this program reads {FORMAT}", state.format));
+        }
+        Ok(state)
+    }
+
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    pub fn view(&self) -> View {
+        let answering = |state: &&CounterState| state.counter.state.counts() || state.counter.state.answers();
+        let states: Vec<&CounterState> = self.counters.values().filter(answering).collect();
+        View {
+            ruleset: Ruleset::new(states.iter().map(|state| state.counter.clone())),
+            timelines: states.iter().map(|state| state.timeline()).collect(),
+            versions: self.counters.iter().map(|(id, state)| (*id, state.version)).collect(),
+        }
+    }
+
+    /// A counter is new, or changed, from `since` on. A backfill that was running is of no use any more.
+    pub fn set_counter(&mut self, version: u32, counter: Counter, since: Offset) {
+        let generation = self.next_generation;
+        let state = self.counters.entry(counter.id).or_insert_with(|| {
+            self.next_generation += 1;
+            let parts = vec![Part { from_s: 0, generation, rules: Vec::new() }];
+            CounterState { version, counter: counter.clone(), parts, backfill: None }
+        });
+        if state.version == version && !state.parts[0].rules.is_empty() {
+            return;
+        }
+        (state.version, state.counter) = (version, counter.clone());
+        for part in &mut state.parts {
+            part.rules.push(RuleSince { since, counter: counter.clone() });
+        }
+        if let Some(backfill) = state.running_backfill() {
+            backfill.status = BackfillStatus::Cancelled;
+            let generation = backfill.generation;
+            self.retired.push(generation);
+        }
+    }
+
+    /// Begins a backfill that reads the log from `from` on, unless one is running.
+    pub fn start_backfill(&mut self, counter: u32, from: Offset, after_s: i64) {
+        let generation = self.next_generation;
+        let Some(state) = self.counters.get_mut(&counter) else { return };
+        if state.running_backfill().is_none() {
+            let status = BackfillStatus::Running;
+            state.backfill = Some(Backfill { status, generation, from, position: from, after_s, counted: 0 });
+            self.next_generation += 1;
+        }
+    }
+
+    /// The backfill of a counter has read the whole log: its generation answers from now on.
+    pub fn finish_backfill(&mut self, counter: u32) {
+        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let current = state.counter.clone();
+        let Some(backfill) = state.running_backfill() else { return };
+        backfill.status = BackfillStatus::Finished;
+        let part = Part {
+            from_s: backfill.after_s,
+            generation: backfill.generation,
+            rules: vec![RuleSince { since: backfill.from, counter: current }],
+        };
+        let kept = state.parts.partition_point(|old| old.from_s < part.from_s);
+        self.retired.extend(state.parts.drain(kept..).map(|old| old.generation));
+        state.parts.push(part);
+    }
+
+    /// The backfills that are running, by counter.
+    pub fn running(&self) -> Vec<u32> {
+        let running = |state: &CounterState| {
+            state.backfill.as_ref().is_some_and(|backfill| backfill.status == BackfillStatus::Running)
+        };
+        self.counters.iter().filter(|(_, state)| running(state)).map(|(id, _)| *id).collect()
+    }
+
+    /// The log is still needed from here on.
+    pub fn needs_log_from(&self, position: Offset) -> Offset {
+        let backfills = self.counters.values().filter_map(|state| state.backfill.as_ref());
+        let running = backfills.filter(|backfill| backfill.status == BackfillStatus::Running);
+        running.map(|backfill| backfill.position).fold(position, Offset::min)
+    }
+
+    /// Forgets rules that counted only what the log no longer holds.
+    pub fn forget_rules_before(&mut self, start: Offset) {
+        for part in self.counters.values_mut().flat_map(|state| &mut state.parts) {
+            let old = part.rules.partition_point(|rule| rule.since <= start).saturating_sub(1);
+            part.rules.drain(..old);
+        }
+    }
+}
+
+impl CounterState {
+    pub fn timeline(&self) -> Timeline {
+        Timeline::new(self.parts.iter().map(|part| (part.from_s, part.generation)).collect())
+    }
+
+    pub fn running_backfill(&mut self) -> Option<&mut Backfill> {
+        self.backfill.as_mut().filter(|backfill| backfill.status == BackfillStatus::Running)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn counter(description: &str) -> Counter {
+        let json = json!({"id": 1, "name": "n", "template": "k", "eventType": "t", "description": description});
+        Counter::from_json(&json).unwrap()
+    }
+
+    #[test]
+    fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
+        let mut state = State::default();
+        state.set_counter(1, counter(""), 0);
+        state.start_backfill(1, 10, 86_400);
+        state.start_backfill(1, 99, 0);
+        assert_eq!((state.running(), state.needs_log_from(50)), (vec![1], 10));
+        state.finish_backfill(1);
+        assert_eq!(state.counters[&1].timeline().parts(), [(0, 1), (86_400, 2)]);
+        state.start_backfill(1, 20, 86_400);
+        state.finish_backfill(1);
+        assert_eq!(state.counters[&1].timeline().parts(), [(0, 1), (86_400, 3)]);
+        state.start_backfill(1, 20, 0);
+        state.finish_backfill(1);
+        assert_eq!(state.counters[&1].timeline().parts(), [(0, 4)]);
+        assert_eq!(state.retired, [2, 1, 3]);
+        assert_eq!(State::from_json(&state.to_json()).unwrap().to_json(), state.to_json());
+    }
+
+    #[test]
+    fn a_change_cancels_the_backfill_and_keeps_the_rules_that_counted() {
+        let mut state = State::default();
+        state.set_counter(1, counter(""), 5);
+        state.start_backfill(1, 0, 0);
+        state.set_counter(1, counter("again"), 6);
+        assert_eq!(state.running(), [1], "the same version again changes nothing");
+        state.set_counter(2, counter("b"), 7);
+        assert!(state.running().is_empty() && state.retired == [2]);
+        let since: Vec<Offset> = state.counters[&1].parts[0].rules.iter().map(|rule| rule.since).collect();
+        assert_eq!(since, [5, 7]);
+        state.forget_rules_before(7);
+        assert_eq!(state.counters[&1].parts[0].rules.len(), 1);
+    }
+
+    #[test]
+    fn a_state_of_another_format_is_refused() {
+        assert!(
+            State::from_json(br#"{"format":2,"counters":{},"next_generation":1,"retired":[]}"#)
+                .unwrap_err()
+                .contains("format 2")
+        );
+        assert!(State::from_json(b"{").is_err());
+    }
+}

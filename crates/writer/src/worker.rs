@@ -1,0 +1,293 @@
+//! The worker: reads the log and applies it to the bucket store, on a thread of its own.
+
+mod apply;
+mod backfill;
+mod upkeep;
+
+use crate::state::{Control, State};
+use apply::Applier;
+use parking_lot::Mutex;
+use raingauge_ports::buckets::{self, BucketWriter, Checkpoint};
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::{self, Block, EventLog, Offset};
+use raingauge_ports::published::Published;
+use raingauge_ports::record::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use upkeep::Upkeep;
+
+pub use crate::state::{Backfill, BackfillStatus};
+pub(crate) use backfill::counting;
+
+/// How the worker paces itself.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Changes are committed at least this often.
+    pub commit_interval: Duration,
+    /// Bytes of the log that are applied before readers are told.
+    pub read_bytes: usize,
+    /// How far ahead of the clock an event may be: the log covers a day only when it covers this much before it.
+    pub future_allowance_s: i64,
+    /// How long the worker goes on applying when it is told to stop.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            commit_interval: Duration::from_secs(2),
+            read_bytes: 1 << 20,
+            future_allowance_s: 300,
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Log(#[from] log::Error),
+    #[error(transparent)]
+    Buckets(#[from] buckets::Error),
+    #[error("{0}")]
+    State(String),
+    #[error(
+        "the bucket store includes the log up to offset {position}, but the log ends at {end}: restore both from the same backup"
+    )]
+    LogTooShort { position: Offset, end: Offset },
+    #[error("the worker's thread could not be started: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// How long an idle worker sleeps before it looks whether it is to stop.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// The running worker. Stopping it, or dropping it, commits.
+pub struct Writer {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// A copy of the worker's state for those who ask about it.
+    state: Arc<Mutex<State>>,
+}
+
+impl Writer {
+    /// Applies what the log holds beyond the store's checkpoint, then goes on in a thread of its own.
+    pub fn start(
+        log: Arc<dyn EventLog>,
+        store: Arc<dyn BucketWriter>,
+        published: Arc<Published>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let mut worker = Worker::open(log, store, Arc::clone(&published), clock, options)?;
+        let end = worker.log.end();
+        while worker.position < end {
+            worker.apply_some()?;
+        }
+        let (stop, state) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
+        let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
+            if let Err(error) = worker.run() {
+                tracing::error!(%error, "the writer stopped; nothing is counted until raingauge is restarted");
+                published.fail(&error.to_string());
+            }
+        })?;
+        Ok(Self { stop, thread: Some(thread), state })
+    }
+
+    /// The newest backfill of a counter.
+    pub fn backfill(&self, counter: u32) -> Option<Backfill> {
+        self.state.lock().counters.get(&counter)?.backfill.clone()
+    }
+
+    /// Which configurations counted what, for a recount.
+    pub(crate) fn parts(&self, counter: u32) -> Vec<crate::state::Part> {
+        self.state.lock().counters.get(&counter).map(|state| state.parts.clone()).unwrap_or_default()
+    }
+
+    /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread.
+    pub fn stop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Worker {
+    log: Arc<dyn EventLog>,
+    store: Arc<dyn BucketWriter>,
+    published: Arc<Published>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    stop: Arc<AtomicBool>,
+    /// Entries before this are applied.
+    position: Offset,
+    /// Entries before this are committed.
+    committed: Offset,
+    state: State,
+    /// The state as bytes, as the next commit will write it.
+    state_json: Vec<u8>,
+    /// Whether anything but the position has changed since the last commit.
+    state_changed: bool,
+    shown: Arc<Mutex<State>>,
+    applier: Applier,
+    upkeep: Upkeep,
+    last_commit: Instant,
+}
+
+impl Worker {
+    fn open(
+        log: Arc<dyn EventLog>,
+        store: Arc<dyn BucketWriter>,
+        published: Arc<Published>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let Checkpoint { position, state } = store.checkpoint()?;
+        if position > log.end() {
+            return Err(Error::LogTooShort { position, end: log.end() });
+        }
+        let mut worker = Self {
+            log,
+            store,
+            published,
+            clock,
+            options,
+            stop: Arc::default(),
+            position,
+            committed: position,
+            state: State::from_json(&state).map_err(Error::State)?,
+            state_json: state,
+            state_changed: false,
+            shown: Arc::default(),
+            applier: Applier::default(),
+            upkeep: Upkeep::default(),
+            last_commit: Instant::now(),
+        };
+        worker.state_was_changed();
+        worker.state_changed = false;
+        worker.published.set_applied(position);
+        Ok(worker)
+    }
+
+    fn run(mut self) -> Result<(), Error> {
+        let mut drain_until = None;
+        loop {
+            let mut busy = self.apply_some()?;
+            busy |= self.backfill_some()?;
+            busy |= self.keep_up()?;
+            self.commit_when_due()?;
+            if self.stop.load(Ordering::Acquire) {
+                let until = *drain_until.get_or_insert_with(|| Instant::now() + self.options.drain_timeout);
+                if self.position >= self.log.end() || Instant::now() >= until {
+                    return self.commit();
+                }
+            }
+            if !busy {
+                self.log.wait_beyond(self.position, IDLE);
+            }
+        }
+    }
+
+    /// Applies some blocks of the log. Answers whether there were any.
+    fn apply_some(&mut self) -> Result<bool, Error> {
+        let began = Instant::now();
+        let blocks = self.log.read(self.position, self.options.read_bytes)?;
+        let Some(end) = blocks.last().map(Block::end) else {
+            self.report_lag(None);
+            return Ok(false);
+        };
+        let from = self.position;
+        for block in &blocks {
+            self.apply_block(block)?;
+            if self.store.wants_commit() {
+                self.commit()?;
+            }
+        }
+        self.published.set_applied(end);
+        self.applier.report(&self.published.view());
+        metrics::counter!("raingauge_events_applied_total").increment(end - from);
+        metrics::histogram!("raingauge_apply_seconds").record(began.elapsed().as_secs_f64());
+        self.report_lag(blocks.last());
+        Ok(true)
+    }
+
+    /// Applies one block and moves the position behind it.
+    fn apply_block(&mut self, block: &Block) -> Result<(), Error> {
+        let mut next = self.position;
+        while next < block.end() {
+            next = self.applier.apply_events(&*self.store, &self.published, block, next)?;
+            if let Some(Ok((offset, Entry::Control(payload)))) = block.entries(next).next() {
+                self.obey(payload, offset)?;
+                next = offset + 1;
+            }
+        }
+        self.position = block.end();
+        Ok(())
+    }
+
+    fn obey(&mut self, payload: &[u8], offset: Offset) -> Result<(), Error> {
+        let control = serde_json::from_slice(payload)
+            .map_err(|error| Error::State(format!("the control entry at offset {offset} is malformed: {error}")))?;
+        match control {
+            Control::Counter { version, counter } => self.state.set_counter(version, counter, offset),
+            Control::Buckets { buckets } => return self.applier.set_buckets(&*self.store, &self.published, &buckets),
+            Control::Backfill { counter } => {
+                let after_s = crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
+                self.state.start_backfill(counter, self.log.start(), after_s);
+            }
+        }
+        self.state_was_changed();
+        Ok(())
+    }
+
+    /// Publishes what follows from the state, and sees to it that the next commit writes it.
+    fn state_was_changed(&mut self) {
+        self.state_changed = true;
+        *self.shown.lock() = self.state.clone();
+        self.published.set_view(Arc::new(self.state.view()));
+    }
+
+    fn commit_when_due(&mut self) -> Result<(), Error> {
+        let changed = self.position != self.committed || self.state_changed;
+        if changed && self.last_commit.elapsed() >= self.options.commit_interval {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        let began = Instant::now();
+        self.last_commit = began;
+        if self.state_changed {
+            self.state.forget_rules_before(self.log.start());
+            self.state_json = self.state.to_json();
+        }
+        let checkpoint = Checkpoint { position: self.position, state: self.state_json.clone() };
+        self.store.commit(&checkpoint)?;
+        (self.committed, self.state_changed) = (self.position, false);
+        metrics::histogram!("raingauge_checkpoint_seconds").record(began.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    fn report_lag(&self, newest: Option<&Block>) {
+        let lag = self.log.end().saturating_sub(self.position);
+        metrics::gauge!("raingauge_log_lag_events").set(lag as f64);
+        let behind_ms = match newest {
+            Some(block) if lag > 0 => self.clock.now_ms() - block.appended_ms,
+            _ => 0,
+        };
+        metrics::gauge!("raingauge_log_lag_seconds").set(behind_ms as f64 / 1e3);
+    }
+}
+
+#[cfg(test)]
+mod tests;

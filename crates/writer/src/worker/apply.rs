@@ -1,0 +1,117 @@
+//! From entries of the log to changes of buckets.
+
+use crate::state::Bucket;
+use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::retention::Horizons;
+use raingauge_core::ruleset::{Scratch, Skip};
+use raingauge_ports::buckets::{self, BucketWriter};
+use raingauge_ports::log::{Block, Offset};
+use raingauge_ports::published::{Published, View};
+use raingauge_ports::record::Entry;
+use std::sync::Arc;
+
+/// Applies events, and keeps count of what was not counted.
+#[derive(Default)]
+pub struct Applier {
+    view: Option<Arc<View>>,
+    /// The day for which `horizons` hold.
+    day: i64,
+    /// Of each rule of the view.
+    horizons: Vec<Horizons>,
+    /// Of each rule, how often each reason kept it from counting.
+    skips: Vec<[u64; Skip::ALL.len()]>,
+    /// Of each rule and granularity, how many events came too late.
+    late: Vec<[u64; Granularity::ALL.len()]>,
+}
+
+impl Applier {
+    /// Applies the events of a block from `from` up to its end or to the next control entry. Answers where it stopped.
+    pub fn apply_events(
+        &mut self,
+        store: &dyn BucketWriter,
+        published: &Published,
+        block: &Block,
+        from: Offset,
+    ) -> Result<Offset, super::Error> {
+        let view = self.prepare(published, block.appended_ms);
+        let Self { horizons, skips, late, .. } = self;
+        let (mut scratch, mut newest_s, mut failure) = (Scratch::default(), 0, None);
+        let mut next = from;
+        for entry in block.entries(from) {
+            let (offset, Entry::Event(event)) = entry? else { break };
+            next = offset + 1;
+            let time_s = event.time_s();
+            newest_s = newest_s.max(time_s);
+            let count = |index: usize, key: &str, value| {
+                note_late(&horizons[index], time_s, &mut late[index]);
+                let generation = view.timelines[index].generation_at(time_s);
+                if let Err(error) = store.add(generation, key, time_s, value, &horizons[index]) {
+                    failure = Some(error);
+                }
+            };
+            view.ruleset.apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
+        }
+        published.saw_event(newest_s);
+        failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
+    }
+
+    /// Sets buckets. One whose counter is gone by now is passed over: it was there when the request was accepted.
+    pub fn set_buckets(
+        &mut self,
+        store: &dyn BucketWriter,
+        published: &Published,
+        buckets: &[Bucket],
+    ) -> Result<(), super::Error> {
+        let view = published.view();
+        for bucket in buckets {
+            if let Some(index) = view.ruleset.index_of_key(&bucket.key) {
+                let generation = view.timelines[index].generation_at(bucket.time);
+                store.set(generation, &bucket.key, bucket.cell())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up the published view, and the horizons of the day in which a block was appended: the same block is
+    /// applied in the same way whenever it is applied.
+    fn prepare(&mut self, published: &Published, appended_ms: i64) -> Arc<View> {
+        let view = Arc::clone(&published.view());
+        let now_s = appended_ms.div_euclid(1_000);
+        let same_view = self.view.as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
+        if !same_view || self.day != now_s / DAY_S {
+            self.day = now_s / DAY_S;
+            self.horizons = view.ruleset.rules().iter().map(|rule| rule.horizons(now_s)).collect();
+        }
+        if !same_view {
+            if let Some(old) = self.view.take() {
+                self.report(&old);
+            }
+            self.skips = vec![Default::default(); view.ruleset.rules().len()];
+            self.late = vec![Default::default(); view.ruleset.rules().len()];
+            self.view = Some(Arc::clone(&view));
+        }
+        view
+    }
+
+    /// Moves what was counted here into the metrics.
+    pub fn report(&mut self, view: &View) {
+        for (index, rule) in view.ruleset.rules().iter().enumerate().take(self.skips.len()) {
+            let id = rule.counter.id;
+            for (reason, count) in Skip::ALL.iter().zip(&mut self.skips[index]).filter(|(_, count)| **count > 0) {
+                let labels = [("counter", id.to_string()), ("reason", reason.name().to_owned())];
+                metrics::counter!("raingauge_events_skipped_total", &labels).increment(std::mem::take(count));
+            }
+            let late = Granularity::ALL.iter().zip(&mut self.late[index]);
+            for (granularity, count) in late.filter(|(_, count)| **count > 0) {
+                let labels = [("counter", id.to_string()), ("granularity", granularity.name().to_owned())];
+                metrics::counter!("raingauge_late_refused_total", &labels).increment(std::mem::take(count));
+            }
+        }
+    }
+}
+
+fn note_late(horizons: &Horizons, time_s: i64, late: &mut [u64; Granularity::ALL.len()]) {
+    for (granularity, count) in Granularity::ALL.into_iter().zip(late) {
+        *count += u64::from(!horizons.keeps(granularity, time_s));
+    }
+}
