@@ -60,12 +60,14 @@ impl<'a> Event<'a> {
         }
         // Checked here, because the parser does not look at the bytes that it passes over.
         let json = std::str::from_utf8(json).map_err(|error| malformed(&error.to_string()))?;
+        crate::json::check_depth(json).map_err(|detail| Rejection::new("event_malformed", detail))?;
         let wire: Wire<'a> = sonic_rs::from_str(json).map_err(|error| malformed(&error.to_string()))?;
         let data = match wire.data.as_ref().map(LazyValue::as_raw_cow) {
             Some(Cow::Borrowed(text)) => text,
             // The parser copies only a lone string, which has no fields to count by.
             Some(Cow::Owned(_)) | None => "",
         };
+        check_escapes(data)?;
         let attributes = Attributes {
             specversion: wire.specversion,
             id: wire.id,
@@ -140,6 +142,14 @@ impl<'a> Attributes<'a> {
     }
 }
 
+/// The parser passes over escapes in strings that it does not read.
+fn check_escapes(data: &str) -> Result<(), Rejection> {
+    if memchr::memchr(b'\\', data.as_bytes()).is_none() {
+        return Ok(());
+    }
+    serde_json::from_str::<serde::de::IgnoredAny>(data).map(|_| ()).map_err(|error| malformed(&error.to_string()))
+}
+
 fn malformed(reason: &str) -> Rejection {
     let reason = reason.lines().next().unwrap_or_default();
     Rejection::new("event_malformed", format!("not a CloudEvent in JSON: {reason}"))
@@ -194,6 +204,7 @@ mod tests {
             (r#"{"city_id":7}"#, r#"{"city_id":}"#, "event_malformed"),
             (r#"{"city_id":7}}"#, r#"{"city_id":7}"#, "event_malformed"),
             (r#"{"a":2}"#, r#"{"a"2}"#, "event_malformed"),
+            (r#"{"city_id":7}"#, r#"{"city_id":"\u0e9"}"#, "event_malformed"),
         ] {
             let wrong = GOOD.replace(from, to);
             assert_ne!(wrong, GOOD);
@@ -203,6 +214,15 @@ mod tests {
         assert_eq!(Event::from_json(long.as_bytes()).unwrap_err().code, "attribute_too_long");
         let large = GOOD.replace(r#""7""#, &format!("\"{}\"", "7".repeat(EVENT_LEN_MAX)));
         assert_eq!(Event::from_json(large.as_bytes()).unwrap_err().code, "event_too_large");
+    }
+
+    /// The parser walks what it passes over by recursion; without a bound these would end the process.
+    #[test]
+    fn deep_nesting_is_refused() {
+        for opening in ["[", "{\"a\":"] {
+            let deep = GOOD.replace(r#"{"city_id":7}"#, &opening.repeat(EVENT_LEN_MAX / 8));
+            assert_eq!(Event::from_json(deep.as_bytes()).unwrap_err().code, "event_malformed");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod counter;
 pub mod event;
 pub mod field;
 pub mod filter;
+pub mod json;
 pub mod limits;
 pub mod plan;
 pub mod retention;

@@ -32,6 +32,8 @@ pub const EVENT_LEN_MAX: usize = 64 * 1024;
 pub const ATTRIBUTE_LEN_MAX: usize = 1_024;
 /// Most events in one request.
 pub const EVENTS_PER_REQUEST_MAX: usize = 50_000;
+/// Deepest nesting of JSON from outside.
+pub const JSON_DEPTH_MAX: usize = 64;
 /// Most buckets in one `POST /v1/buckets`.
 pub const BUCKETS_PER_REQUEST_MAX: usize = 10_000;
 

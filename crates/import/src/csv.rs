@@ -148,8 +148,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The records of `bytes` with the line on which each begins, and what is left when a quote is not closed.
-    fn records(bytes: &[u8]) -> (Vec<(u64, Vec<Vec<u8>>)>, usize) {
+    /// A record and the line on which it begins.
+    type Located = (u64, Vec<Vec<u8>>);
+
+    /// The records of `bytes`, and how much is left when a quote is not closed.
+    fn records(bytes: &[u8]) -> (Vec<Located>, usize) {
         let (mut cells, mut found, mut at, mut line) = (Cells::default(), Vec::new(), 0, 1);
         while at < bytes.len() {
             match cells.scan(&bytes[at..], true) {

@@ -1,5 +1,6 @@
 //! One JSON object a line.
 
+use crate::limits::NESTING_MAX;
 use crate::plan::{Columns, Value};
 use raingauge_core::event::{Event, Rejection};
 use raingauge_core::field::{Field, Scalar, extract};
@@ -28,12 +29,11 @@ impl<'a> Object<'a> {
         if !text.starts_with('{') {
             return Err(Rejection::new("row_malformed", "the line is not a JSON object"));
         }
-        // The walk below does not look at what it passes over, but what is kept must be JSON throughout.
-        sonic_rs::from_str::<serde::de::IgnoredAny>(text).map_err(|error| {
-            let reason = error.to_string();
-            let detail = format!("the line is not JSON: {}", reason.lines().next().unwrap_or_default());
-            Rejection::new("row_malformed", detail)
-        })?;
+        if is_too_deep(text.as_bytes()) {
+            let detail = format!("the line nests deeper than {NESTING_MAX} levels");
+            return Err(Rejection::new("row_malformed", detail));
+        }
+        check(text).map_err(|error| Rejection::new("row_malformed", format!("the line is not JSON: {error}")))?;
         let nothing = Cow::Borrowed("");
         let event = Event {
             id: nothing.clone(),
@@ -57,5 +57,58 @@ impl Columns for Object<'_> {
             Some(Scalar::Number(text)) => Value::Number(text),
             Some(Scalar::Bool(is)) => Value::Bool(*is),
         })
+    }
+}
+
+/// Whether a line is JSON throughout: the walk over its members does not look at what it passes over.
+fn check(text: &str) -> Result<(), serde_json::Error> {
+    // Half of a surrogate pair follows the grammar and still is no text; only a reader of whole values finds it.
+    if memchr::memmem::find(text.as_bytes(), b"\\u").is_some() {
+        return serde_json::from_str::<serde_json::Value>(text).map(|_| ());
+    }
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ())
+}
+
+/// Whether arrays and objects are nested deeper than the parser may follow; looked at before it begins.
+fn is_too_deep(json: &[u8]) -> bool {
+    let (mut depth, mut at) = (0usize, 0);
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => at = string_end(json, at + 1),
+            _ => {}
+        }
+        if depth > NESTING_MAX {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Where the closing quote of a string stands that goes on at `at`, or the end.
+fn string_end(json: &[u8], mut at: usize) -> usize {
+    loop {
+        match memchr::memchr2(b'"', b'\\', &json[at.min(json.len())..]) {
+            Some(found) if json[at + found] == b'"' => return at + found,
+            Some(found) => at += found + 2,
+            None => return json.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_count_outside_of_strings() {
+        let deep = |open: &str, levels: usize| is_too_deep(open.repeat(levels).as_bytes());
+        assert!(!deep("[", NESTING_MAX) && deep("[", NESTING_MAX + 1) && deep("{\"a\":", NESTING_MAX + 1));
+        assert!(!deep("[]{}", 1_000));
+        assert!(!is_too_deep(format!("[\"\\\\\\\"{}\"]", "[".repeat(1_000)).as_bytes()));
+        assert!(is_too_deep(format!("[\"\\\\\",{}", "[".repeat(1_000)).as_bytes()));
+        assert!(!is_too_deep(b"[\"open\\"));
     }
 }

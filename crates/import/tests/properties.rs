@@ -36,6 +36,7 @@ fn nearly_ndjson() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         Just("{\"at\":1,\"id\":\"x\",\"a\":{\"b\":-0.5e3},\"n\":null}\n"),
         Just("{\"at\":\"2\",\"id\":[{}],\"a\":true,\"s\":\"\\u00e9\\n\"}\r\n"),
+        Just("{\"at\":3,\"s\":\"\\ud83d\\ude00\"}\n"),
         Just("\n"),
     ];
     let change = (any::<prop::sample::Index>(), any::<u8>());
@@ -148,8 +149,8 @@ proptest! {
     ) {
         let mut bytes = write_csv(&cells, "\n");
         if let Some(at) = broken {
-            let at = at.index(bytes.len() - 18) + 18;
-            bytes.insert(at.min(bytes.len()), b'"');
+            let at = 18 + at.index(bytes.len() - 17);
+            bytes.insert(at, b'"');
         }
         let mapping = mapping(CSV_MAPPING);
         let all = read_all(&mut rows_of(&bytes, &mapping));

@@ -67,7 +67,7 @@ const IDLE: Duration = Duration::from_millis(50);
 /// The running worker. Stopping it, or dropping it, commits.
 pub struct Writer {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// A copy of the worker's state for those who ask about it.
     state: Arc<Mutex<State>>,
 }
@@ -93,7 +93,7 @@ impl Writer {
                 published.fail(&error.to_string());
             }
         })?;
-        Ok(Self { stop, thread: Some(thread), state })
+        Ok(Self { stop, thread: Mutex::new(Some(thread)), state })
     }
 
     /// The newest backfill of a counter.
@@ -107,9 +107,9 @@ impl Writer {
     }
 
     /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread.
-    pub fn stop(&mut self) {
+    pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
         }
     }

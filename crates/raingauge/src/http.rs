@@ -1,0 +1,87 @@
+//! The HTTP door: every route in one place, each with the scope it needs.
+
+mod counters;
+mod counts;
+mod events;
+mod guard;
+mod problem;
+mod system;
+mod times;
+
+use crate::auth::{Scope, Tokens};
+use crate::services::Services;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, delete, get, post, put};
+use guard::Guard;
+use metrics_exporter_prometheus::PrometheusHandle;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Everything a handler may need.
+#[derive(Clone)]
+pub struct Door {
+    pub services: Services,
+    pub tokens: Arc<Tokens>,
+    pub metrics: PrometheusHandle,
+    pub body_bytes_max: usize,
+    pub request_timeout: Duration,
+    /// Turns true when the server is about to stop.
+    pub draining: watch::Receiver<bool>,
+}
+
+/// All routes. `None` is for whoever asks; a scope is what the caller's token must have.
+pub fn router(door: Door) -> Router {
+    let routes = Routes { door: door.clone(), router: Router::new() };
+    let routes = routes
+        .add("/v1/events", Some(Scope::EventsWrite), post, events::post)
+        .add("/v1/buckets", Some(Scope::EventsWrite), post, counters::set_buckets)
+        .add("/v1/counts", Some(Scope::CountsRead), post, counts::batch)
+        .add("/v1/counts", Some(Scope::CountsRead), get, counts::one)
+        .add("/v1/series", Some(Scope::CountsRead), get, counts::series)
+        .add("/v1/recount", Some(Scope::CountsRead), get, counts::recount)
+        .add("/v1/counters", Some(Scope::CountsRead), get, counters::list)
+        .add("/v1/counters", Some(Scope::CountersWrite), post, counters::create)
+        .add("/v1/counters/{id}", Some(Scope::CountsRead), get, counters::read)
+        .add("/v1/counters/{id}", Some(Scope::CountersWrite), put, counters::replace)
+        .add("/v1/counters/{id}", Some(Scope::CountersWrite), delete, counters::archive)
+        .add("/v1/counters/{id}/versions", Some(Scope::CountsRead), get, counters::versions)
+        .add("/v1/counters/{id}/keys", Some(Scope::CountsRead), get, counts::keys)
+        .add("/v1/counters/{id}/preview", Some(Scope::CountersWrite), post, counters::preview_of)
+        .add("/v1/counters/preview", Some(Scope::CountersWrite), post, counters::preview)
+        .add("/v1/counters/{id}/backfill", Some(Scope::CountersWrite), post, counters::start_backfill)
+        .add("/v1/counters/{id}/backfill", Some(Scope::CountsRead), get, counters::backfill)
+        .add("/metrics", Some(Scope::CountsRead), get, system::metrics)
+        .add("/healthz", None, get, system::live)
+        .add("/readyz", None, get, system::ready)
+        .add("/openapi.json", None, get, system::openapi);
+    let router = raingauge_portal::ASSETS.iter().fold(routes.router, |router, asset| {
+        router.route(asset.path, get(move || async move { system::asset(asset) }))
+    });
+    router
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(DefaultBodyLimit::max(door.body_bytes_max))
+        .with_state(door)
+}
+
+struct Routes {
+    door: Door,
+    router: Router<Door>,
+}
+
+impl Routes {
+    fn add<T: 'static, H: Handler<T, Door>>(
+        self,
+        path: &'static str,
+        scope: Option<Scope>,
+        method: fn(H) -> MethodRouter<Door>,
+        handler: H,
+    ) -> Self {
+        let guard = Guard::new(&self.door, path, scope);
+        let route = method(handler).layer(axum::middleware::from_fn_with_state(guard, guard::pass));
+        Self { router: self.router.route(path, route), door: self.door }
+    }
+}

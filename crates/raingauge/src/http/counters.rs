@@ -1,0 +1,198 @@
+//! Counter configurations, their versions, previews and backfills; buckets that are set.
+
+use super::Door;
+use super::problem::Problem;
+use crate::auth::Who;
+use axum::Json;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use raingauge_core::counter::Counter;
+use raingauge_core::ruleset::conflicts;
+use raingauge_ports::catalog::Versioned;
+use raingauge_writer::counters::{self, bucket_of_json};
+use raingauge_writer::ingest::{Receipt, Rejected};
+use raingauge_writer::preview;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+type Parameters = Query<HashMap<String, String>>;
+
+/// `GET /v1/counters`
+pub async fn list(State(door): State<Door>, Query(parameters): Parameters) -> Result<Json<Value>, Problem> {
+    let mut counters = door.services.counters.catalog().list().await?;
+    for (name, wanted) in &parameters {
+        match name.as_str() {
+            "state" => counters.retain(|found| json!(found.counter.state) == *wanted),
+            "owner" => counters.retain(|found| found.counter.owner == *wanted),
+            "eventType" => counters.retain(|found| found.counter.event_type == *wanted),
+            _ => {
+                return Err(Problem::bad_request(
+                    "parameter_unknown",
+                    "counters are filtered by state, owner and eventType",
+                ));
+            }
+        }
+    }
+    Ok(Json(json!({ "counters": counters })))
+}
+
+/// `POST /v1/counters`
+pub async fn create(
+    State(door): State<Door>,
+    Extension(who): Extension<Who>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let created = door.services.counters.create(&json_of(&body)?, &who.name, reason(&headers)).await?;
+    let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
+    Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
+}
+
+/// `GET /v1/counters/{id}`
+pub async fn read(State(door): State<Door>, Path(id): Path<u32>) -> Result<Response, Problem> {
+    Ok(with_etag(door.services.counters.catalog().get(id).await?))
+}
+
+/// `PUT /v1/counters/{id}`
+pub async fn replace(
+    State(door): State<Door>,
+    Extension(who): Extension<Who>,
+    Path(id): Path<u32>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let counter = without_version(json_of(&body)?);
+    let (expected, reason) = (expected_version(&headers)?, reason(&headers));
+    Ok(with_etag(door.services.counters.replace(id, &counter, expected, &who.name, reason).await?))
+}
+
+/// `DELETE /v1/counters/{id}`: archives it.
+pub async fn archive(
+    State(door): State<Door>,
+    Extension(who): Extension<Who>,
+    Path(id): Path<u32>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (expected, reason) = (expected_version(&headers)?, reason(&headers));
+    Ok(with_etag(door.services.counters.archive(id, expected, &who.name, reason).await?))
+}
+
+/// `GET /v1/counters/{id}/versions`
+pub async fn versions(State(door): State<Door>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
+    Ok(Json(json!({ "versions": door.services.counters.catalog().versions(id).await? })))
+}
+
+/// `POST /v1/counters/preview`: what the draft in the body would have counted.
+pub async fn preview(State(door): State<Door>, body: Bytes) -> Result<Json<Value>, Problem> {
+    preview_draft(&door, json_of(&body)?).await
+}
+
+/// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
+pub async fn preview_of(State(door): State<Door>, Path(id): Path<u32>, body: Bytes) -> Result<Json<Value>, Problem> {
+    let current = door.services.counters.catalog().get(id).await?;
+    let mut draft =
+        if body.trim_ascii().is_empty() { json!(current.counter) } else { without_version(json_of(&body)?) };
+    if let Some(members) = draft.as_object_mut() {
+        members.insert("id".to_owned(), json!(id));
+    }
+    preview_draft(&door, draft).await
+}
+
+async fn preview_draft(door: &Door, draft: Value) -> Result<Json<Value>, Problem> {
+    let draft = Counter::from_json(&draft).map_err(|problems| Problem::from(counters::Error::from(problems)))?;
+    let others: Vec<Counter> =
+        door.services.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
+    let conflicts = conflicts(&draft, &others);
+    let log = Arc::clone(&door.services.log);
+    let preview = tokio::task::spawn_blocking(move || preview::preview(&*log, &draft)).await;
+    let preview =
+        preview.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string()))??;
+    let mut answer = json!(preview);
+    answer["conflicts"] = json!(conflicts);
+    Ok(Json(answer))
+}
+
+/// `POST /v1/counters/{id}/backfill`
+pub async fn start_backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<Response, Problem> {
+    door.services.counters.backfill(id).await?;
+    Ok((StatusCode::ACCEPTED, backfill(State(door), Path(id)).await?).into_response())
+}
+
+/// `GET /v1/counters/{id}/backfill`
+pub async fn backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
+    let Some(backfill) = door.services.writer.backfill(id) else {
+        let detail = format!("counter {id} has had no backfill; POST to this path begins one");
+        return Err(Problem::new(StatusCode::NOT_FOUND, "backfill_unknown", detail));
+    };
+    let end = door.services.published.applied().max(backfill.position);
+    let whole = (end - backfill.from).max(1);
+    let mut answer = json!(backfill);
+    answer["end"] = json!(end);
+    answer["progress"] = json!((backfill.position - backfill.from) as f64 / whole as f64);
+    Ok(Json(answer))
+}
+
+/// `POST /v1/buckets`
+pub async fn set_buckets(State(door): State<Door>, body: Bytes) -> Result<Json<Receipt>, Problem> {
+    let Value::Array(members) = json_of(&body)? else {
+        return Err(Problem::bad_request("json_malformed", "the body must be an array of buckets"));
+    };
+    let (mut buckets, mut places, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, member) in members.iter().enumerate() {
+        match bucket_of_json(member) {
+            Ok(bucket) => {
+                buckets.push(bucket);
+                places.push(index);
+            }
+            Err(detail) => rejected.push(Rejected { index, code: "bucket_malformed", detail }),
+        }
+    }
+    let mut receipt = door.services.counters.set_buckets(buckets).await?;
+    receipt.rejected.iter_mut().for_each(|refused| refused.index = places[refused.index]);
+    receipt.rejected.extend(rejected);
+    receipt.rejected.sort_by_key(|refused| refused.index);
+    Ok(Json(receipt))
+}
+
+fn json_of(body: &[u8]) -> Result<Value, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::bad_request("json_malformed", format!("the body is not JSON: {error}")))
+}
+
+/// A counter as it was read may be sent back with what reading added to it.
+fn without_version(mut counter: Value) -> Value {
+    if let Some(members) = counter.as_object_mut() {
+        for name in ["version", "changedBy", "reason", "changedAt"] {
+            members.remove(name);
+        }
+    }
+    counter
+}
+
+fn etag(found: &Versioned) -> (HeaderName, String) {
+    (header::ETAG, format!("\"{}\"", found.version))
+}
+
+fn with_etag(found: Versioned) -> Response {
+    ([etag(&found)], Json(found)).into_response()
+}
+
+/// The version that `If-Match` names; `None` when there is none, or any will do.
+fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else { return Ok(None) };
+    if value.trim() == "*" {
+        return Ok(None);
+    }
+    let version = value.trim().trim_matches('"').parse();
+    version
+        .map(Some)
+        .map_err(|_| Problem::bad_request("etag_malformed", "If-Match must be the ETag of the counter, such as \"3\""))
+}
+
+/// Why a change is made, from the header `x-reason`.
+fn reason(headers: &HeaderMap) -> &str {
+    headers.get("x-reason").and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

@@ -1,0 +1,201 @@
+//! Counts, series, recounts.
+
+use super::Door;
+use super::problem::Problem;
+use super::times::Time;
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use raingauge_core::bucket::Granularity;
+use raingauge_core::json::check_depth;
+use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
+use raingauge_core::plan::Plan;
+use raingauge_reader::{Answer, Failure, Key, Range, Series};
+use raingauge_writer::recount::Recount;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Largest keys that are listed.
+const KEYS_MAX: usize = 1_000;
+
+#[derive(Deserialize)]
+struct BatchBody<'a> {
+    #[serde(borrow)]
+    requests: Vec<Item<'a>>,
+    #[serde(default)]
+    fresh: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    #[serde(borrow, default)]
+    key: Option<Cow<'a, str>>,
+    #[serde(default)]
+    from_time: Time,
+    #[serde(default)]
+    to_time: Time,
+    #[serde(default)]
+    fresh: bool,
+}
+
+impl Item<'_> {
+    fn range(&self, fresh: bool) -> Result<Range<'_>, Failure> {
+        let fail = |code, detail: &str| Failure { code, detail: detail.to_owned() };
+        let key = self.key.as_deref().ok_or_else(|| fail("key_missing", "key is missing"))?;
+        let time = |time: Time, name: &str| {
+            time.0.ok_or_else(|| fail("time_invalid", &format!("{name} must be epoch seconds or RFC 3339")))
+        };
+        let (from_s, to_s) = (time(self.from_time, "fromTime")?, time(self.to_time, "toTime")?);
+        Ok(Range { key, from_s, to_s, fresh: fresh || self.fresh })
+    }
+}
+
+/// `POST /v1/counts`
+pub async fn batch(State(door): State<Door>, body: Bytes) -> Result<Response, Problem> {
+    let text =
+        std::str::from_utf8(&body).map_err(|_| Problem::bad_request("json_malformed", "the body is not UTF-8"))?;
+    check_depth(text).map_err(|detail| Problem::bad_request("json_malformed", detail))?;
+    let BatchBody { requests, fresh } = sonic_rs::from_str(text).map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.lines().next().unwrap_or_default();
+        let shape = r#"{"requests": [{"key": "…", "fromTime": …, "toTime": …}]}"#;
+        Problem::bad_request("json_malformed", format!("the body must be {shape}: {reason}"))
+    })?;
+    if requests.len() > COUNTS_PER_REQUEST_MAX {
+        let detail = format!("a batch takes at most {COUNTS_PER_REQUEST_MAX} ranges: send them in parts");
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_ranges", detail));
+    }
+    let mut ranges = Vec::with_capacity(requests.len());
+    let mut wrong = Vec::new();
+    for (index, item) in requests.iter().enumerate() {
+        match item.range(fresh) {
+            Ok(range) => ranges.push(range),
+            Err(failure) => wrong.push((index, failure)),
+        }
+    }
+    let answers = door.services.reader.counts(&ranges).await;
+    let mut answers = answers.into_iter();
+    let mut wrong = wrong.into_iter().peekable();
+    let mut json = Vec::with_capacity(32 + requests.len() * 128);
+    json.extend_from_slice(b"{\"results\":[");
+    for (index, item) in requests.iter().enumerate() {
+        if index > 0 {
+            json.push(b',');
+        }
+        let answer = match wrong.next_if(|(at, _)| *at == index) {
+            Some((_, failure)) => Err(failure),
+            None => answers.next().unwrap_or_else(|| Err(Failure { code: "unavailable", detail: String::new() })),
+        };
+        push_result(item.key.as_deref().unwrap_or_default(), &answer, &mut json);
+    }
+    json.extend_from_slice(b"]}");
+    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+/// Appends one result to the answer.
+fn push_result(key: &str, answer: &Result<Answer, Failure>, json: &mut Vec<u8>) {
+    json.extend_from_slice(b"{\"key\":");
+    push_text(key, json);
+    let mut digits = itoa::Buffer::new();
+    let mut push_number = |name: &str, number: i64| {
+        json.extend_from_slice(name.as_bytes());
+        json.extend_from_slice(digits.format(number).as_bytes());
+    };
+    match answer {
+        Ok(answer) => {
+            push_number(",\"fromTime\":", answer.from_s);
+            push_number(",\"toTime\":", answer.to_s);
+            push_number(",\"count\":", answer.count);
+        }
+        Err(failure) => {
+            metrics::counter!("raingauge_errors_total", "code" => failure.code).increment(1);
+            json.extend_from_slice(b",\"error\":{\"code\":");
+            push_text(failure.code, json);
+            json.extend_from_slice(b",\"detail\":");
+            push_text(&failure.detail, json);
+            json.push(b'}');
+        }
+    }
+    json.push(b'}');
+}
+
+fn push_text(text: &str, json: &mut Vec<u8>) {
+    let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        json.push(b'"');
+        json.extend_from_slice(text.as_bytes());
+        json.push(b'"');
+    } else {
+        // Writing a text into memory does not fail.
+        let _ = serde_json::to_writer(json, text);
+    }
+}
+
+type Parameters = Query<HashMap<String, String>>;
+
+/// `GET /v1/counts`
+pub async fn one(State(door): State<Door>, Query(parameters): Parameters) -> Result<Response, Problem> {
+    let item = item_of(&parameters);
+    let range = item.range(false)?;
+    let answer = door.services.reader.counts(std::slice::from_ref(&range)).await.remove(0)?;
+    let mut json = Vec::new();
+    push_result(range.key, &Ok(answer), &mut json);
+    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+fn item_of(parameters: &HashMap<String, String>) -> Item<'_> {
+    let time = |name: &str| Time(parameters.get(name).and_then(|text| raingauge_core::time::parse_time_s(text)));
+    Item {
+        key: parameters.get("key").map(|key| Cow::Borrowed(key.as_str())),
+        from_time: time("fromTime"),
+        to_time: time("toTime"),
+        fresh: parameters.get("fresh").is_some_and(|fresh| fresh == "true" || fresh == "1"),
+    }
+}
+
+/// `GET /v1/series`
+pub async fn series(State(door): State<Door>, Query(parameters): Parameters) -> Result<Json<Series>, Problem> {
+    let item = item_of(&parameters);
+    let range = item.range(false)?;
+    let name = parameters.get("granularity").map_or("hour", String::as_str);
+    let granularity = Granularity::from_name(name)
+        .ok_or_else(|| Problem::bad_request("granularity_unknown", "granularity must be quarter, hour or day"))?;
+    let zone = parameters.get("timezone").map_or("UTC", String::as_str);
+    Ok(Json(door.services.reader.series(&range, granularity, zone).await?))
+}
+
+/// `GET /v1/recount`
+pub async fn recount(State(door): State<Door>, Query(parameters): Parameters) -> Result<Json<Recount>, Problem> {
+    let item = item_of(&parameters);
+    let range = item.range(false)?;
+    let plan = Plan::new(range.from_s, range.to_s).map_err(Failure::from)?;
+    let recount = door.services.recounter.recount(range.key, plan).await?;
+    recount.map(Json).ok_or_else(|| {
+        let detail = format!("no counter has a template that renders `{}`", range.key);
+        Problem::new(StatusCode::NOT_FOUND, "key_unknown", detail)
+    })
+}
+
+#[derive(Serialize)]
+pub struct Keys {
+    keys: Vec<Key>,
+}
+
+/// `GET /v1/counters/{id}/keys`
+pub async fn keys(
+    State(door): State<Door>,
+    Path(id): Path<u32>,
+    Query(parameters): Parameters,
+) -> Result<Json<Keys>, Problem> {
+    let item = item_of(&parameters);
+    let (from_s, to_s) = (item.from_time.0.unwrap_or(0), item.to_time.0.unwrap_or_else(|| door.services.clock.now_s()));
+    let limit = parameters.get("limit").map_or(Ok(20), |limit| limit.parse::<usize>());
+    let limit = limit.ok().filter(|limit| (1..=KEYS_MAX).contains(limit)).ok_or_else(|| {
+        Problem::bad_request("limit_out_of_range", format!("limit must lie between 1 and {KEYS_MAX}"))
+    })?;
+    Ok(Json(Keys { keys: door.services.reader.largest_keys(id, from_s, to_s, limit).await? }))
+}

@@ -1,0 +1,169 @@
+//! `POST /v1/events`: one event, an array, lines, or attributes in headers.
+
+use super::Door;
+use super::problem::Problem;
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use raingauge_core::event::{Attributes, Event, Rejection};
+use raingauge_core::json::check_depth;
+use raingauge_writer::ingest::{Intake, Receipt};
+use serde_json::json;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Read;
+
+pub async fn post(
+    State(door): State<Door>,
+    Query(parameters): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let body = unpacked(&headers, body, door.body_bytes_max)?;
+    let wait_applied = match parameters.get("wait").map(String::as_str) {
+        None => false,
+        Some("applied") => true,
+        Some(_) => return Err(Problem::bad_request("wait_unknown", "wait may only be `applied`")),
+    };
+    let mut intake = door.services.ingest.begin()?;
+    let is_single = read(&headers, &body, &mut intake)?;
+    let receipt = door.services.ingest.finish(intake, wait_applied).await?;
+    if is_single && let Some(refused) = receipt.rejected.first() {
+        return Err(refusal(&receipt, refused.code, &refused.detail));
+    }
+    Ok(Json(receipt).into_response())
+}
+
+/// A single event that was refused is an error of the whole request, which tells the same as a batch would.
+fn refusal(receipt: &Receipt, code: &'static str, detail: &str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+        .with("accepted", json!(receipt.accepted))
+        .with("duplicates", json!(receipt.duplicates))
+        .with("rejected", json!(receipt.rejected))
+}
+
+/// The body without its compression.
+fn unpacked(headers: &HeaderMap, body: Bytes, bytes_max: usize) -> Result<Bytes, Problem> {
+    match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
+        None | Some(b"identity") => Ok(body),
+        Some(b"gzip") => {
+            let mut plain = Vec::new();
+            let read = MultiGzDecoder::new(&body[..]).take(bytes_max as u64 + 1).read_to_end(&mut plain);
+            read.map_err(|_| {
+                Problem::bad_request("gzip_malformed", "the body is not gzip, as its content-encoding says")
+            })?;
+            if plain.len() > bytes_max {
+                let detail = format!("the body has more than {bytes_max} bytes when it is unpacked: send it in parts");
+                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
+            }
+            Ok(plain.into())
+        }
+        Some(_) => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "encoding_unknown",
+            "content-encoding may be gzip, or be left out",
+        )),
+    }
+}
+
+/// Reads the events of a body. Answers whether the body is one event, rather than many.
+fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") {
+        intake.push(event_of_headers(headers, &kind, body))?;
+        return Ok(true);
+    }
+    match kind.as_str() {
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
+            for line in body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+                intake.push_json(line)?;
+            }
+            Ok(false)
+        }
+        "application/cloudevents-batch+json" => read_array(body, intake).map(|()| false),
+        "application/cloudevents+json" | "application/json" | "" => {
+            if body.trim_ascii_start().starts_with(b"[") {
+                return read_array(body, intake).map(|()| false);
+            }
+            intake.push_json(body)?;
+            Ok(true)
+        }
+        _ => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media_type_unknown",
+            "content-type must be application/cloudevents+json, application/cloudevents-batch+json or application/x-ndjson, \
+             or the attributes must come in ce- headers",
+        )),
+    }
+}
+
+fn read_array(body: &[u8], intake: &mut Intake) -> Result<(), Problem> {
+    let malformed =
+        |reason: &str| Problem::bad_request("json_malformed", format!("the body must be an array of events: {reason}"));
+    let text = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
+    check_depth(text).map_err(|detail| malformed(&detail))?;
+    let mut end = 0;
+    for value in sonic_rs::to_array_iter(text) {
+        let value = value.map_err(|error| malformed(error.to_string().lines().next().unwrap_or_default()))?;
+        let raw = value.as_raw_cow();
+        if let Cow::Borrowed(raw) = raw {
+            end = raw.as_ptr() as usize + raw.len() - text.as_ptr() as usize;
+        }
+        intake.push_json(raw.as_bytes())?;
+    }
+    // The parser ends with the array; what stands behind it would be passed over in silence.
+    let tail = text.get(end..).unwrap_or_default().trim_ascii();
+    let tail = if end == 0 { tail.strip_prefix('[').map(str::trim_ascii_start).unwrap_or(tail) } else { tail };
+    if tail == "]" { Ok(()) } else { Err(malformed("something stands behind it")) }
+}
+
+/// An event in the binary mode of the CloudEvents HTTP binding: attributes in headers, the body is the data.
+fn event_of_headers<'a>(headers: &'a HeaderMap, kind: &str, body: &'a [u8]) -> Result<Event<'a>, Rejection> {
+    let malformed = |detail: &str| Rejection::new("event_malformed", detail);
+    let attribute = |name: &str| -> Result<Option<Cow<'a, str>>, Rejection> {
+        let Some(value) = headers.get(name) else { return Ok(None) };
+        let text = value.to_str().map_err(|_| malformed("attributes in headers must be percent-encoded ASCII"))?;
+        percent_decoded(text).map(Some).ok_or_else(|| malformed("an attribute in a header is badly percent-encoded"))
+    };
+    let is_json = kind.is_empty() || kind == "application/json" || kind.ends_with("+json");
+    let data = if is_json && !body.is_empty() {
+        let text = std::str::from_utf8(body).map_err(|_| malformed("the data is not UTF-8"))?;
+        serde_json::from_str::<serde::de::IgnoredAny>(text)
+            .map_err(|error| malformed(&format!("the data is not JSON: {error}")))?;
+        text
+    } else {
+        ""
+    };
+    let attributes = Attributes {
+        specversion: attribute("ce-specversion")?,
+        id: attribute("ce-id")?,
+        source: attribute("ce-source")?,
+        kind: attribute("ce-type")?,
+        subject: attribute("ce-subject")?,
+        time: attribute("ce-time")?,
+    };
+    attributes.into_event(data)
+}
+
+fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        rest = tail;
+        if *byte != b'%' {
+            bytes.push(*byte);
+            continue;
+        }
+        let (hex, tail) = rest.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}

@@ -1,0 +1,200 @@
+//! `raingauge serve`: services, doors, and an orderly end.
+
+use crate::auth::Tokens;
+use crate::http::{self, Door};
+use crate::services::Services;
+use crate::settings::Settings;
+use crate::{observe, settings};
+use anyhow::Context;
+use axum::serve::{Listener, ListenerExt};
+use metrics_exporter_prometheus::PrometheusHandle;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// A running server.
+pub struct Server {
+    pub address: SocketAddr,
+    services: Services,
+    stop: watch::Sender<bool>,
+    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+    drain_timeout: std::time::Duration,
+}
+
+impl Server {
+    /// Opens everything and begins to listen.
+    pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> anyhow::Result<Self> {
+        let listen = settings.server.listen;
+        // The address is taken before the data is opened, so that a taken one is said at once.
+        let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+        let address = listener.local_addr()?;
+        let services = Services::open(settings).await?;
+        let (stop, stopping) = watch::channel(false);
+        let door = Door {
+            services: services.clone(),
+            tokens: Arc::new(Tokens::new(&settings.auth.tokens)),
+            metrics: metrics.clone(),
+            body_bytes_max: settings.server.body_bytes_max,
+            request_timeout: settings.server.request_timeout,
+            draining: stopping.clone(),
+        };
+        let listener = Limited { listener, slots: Arc::new(Semaphore::new(settings.server.connections_max)) };
+        let listener = listener.tap_io(|io| {
+            let _ = io.stream.set_nodelay(true);
+        });
+        let mut stopped = stopping;
+        let serving = axum::serve(listener, http::router(door)).with_graceful_shutdown(async move {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        });
+        let follower = services.clone();
+        let tasks =
+            vec![tokio::spawn(async move { follower.follow_catalog().await }), tokio::spawn(observe::keep_up(metrics))];
+        let serving = tokio::spawn(async move { serving.await });
+        Ok(Self { address, services, stop, serving, tasks, drain_timeout: settings.server.drain_timeout })
+    }
+
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Takes no more connections, lets running requests end, applies what is in the log, commits.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let _ = self.stop.send(true);
+        if tokio::time::timeout(self.drain_timeout, &mut self.serving).await.is_err() {
+            tracing::warn!("some requests did not end in time and were cut off");
+            self.serving.abort();
+        }
+        self.tasks.iter().for_each(|task| task.abort());
+        let services = self.services.clone();
+        tokio::task::spawn_blocking(move || services.close()).await.context("the writer did not end")
+    }
+}
+
+/// Runs the server until the process is told to end.
+pub fn run(settings: &Settings) -> anyhow::Result<()> {
+    let metrics = observe::install(&settings.observe)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let server = Server::start(settings, metrics).await?;
+        announce(server.address)?;
+        wait_for_signal().await?;
+        tracing::info!("stopping: no more connections, running requests may end");
+        server.stop().await
+    })
+}
+
+/// The one line on standard output that says where the server listens.
+pub fn announce(address: SocketAddr) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "raingauge is ready on http://{address}")?;
+    out.flush()
+}
+
+/// Waits for SIGTERM or an interrupt from the keyboard.
+pub async fn wait_for_signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// Settings from a file, the environment and options of the command line, or every problem with them.
+pub fn load_settings(
+    config: Option<&std::path::Path>,
+    data_dir: Option<&std::path::Path>,
+    listen: Option<&str>,
+) -> anyhow::Result<Settings> {
+    let mut options = Vec::new();
+    if let Some(data_dir) = data_dir {
+        options.push(("storage.data_dir", "--data-dir", data_dir.display().to_string()));
+    }
+    if let Some(listen) = listen {
+        options.push(("server.listen", "--listen", listen.to_owned()));
+    }
+    Settings::load_with(config, settings::environment(), options).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
+        anyhow::anyhow!("the configuration has {} problem(s):\n{}", problems.len(), lines.join("\n"))
+    })
+}
+
+/// A listener that has no more than so many connections open; others wait to be accepted.
+struct Limited {
+    listener: TcpListener,
+    slots: Arc<Semaphore>,
+}
+
+/// A connection, and its place among those that may be open.
+struct Connection {
+    stream: TcpStream,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Listener for Limited {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        match slot {
+            Ok(slot) => (Connection { stream, _slot: slot }, address),
+            Err(_) => unreachable!("the semaphore is never closed"),
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+mod connection {
+    //! Reading and writing go to the stream.
+
+    use super::Connection;
+    use std::io::{IoSlice, Result};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    impl AsyncRead for Connection {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<Result<()>> {
+            Pin::new(&mut self.stream).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Connection {
+        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+            Pin::new(&mut self.stream).poll_write(context, bytes)
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            slices: &[IoSlice<'_>],
+        ) -> Poll<Result<usize>> {
+            Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        }
+
+        fn is_write_vectored(&self) -> bool {
+            self.stream.is_write_vectored()
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+            Pin::new(&mut self.stream).poll_shutdown(context)
+        }
+    }
+}
