@@ -1,5 +1,6 @@
 //! Events: CloudEvents 1.0, read without copying what need not be copied.
 
+use crate::json::Text;
 use crate::limits::{ATTRIBUTE_LEN_MAX, EVENT_LEN_MAX};
 use crate::time::{is_countable_s, parse_rfc3339_ms};
 use serde::Deserialize;
@@ -37,17 +38,17 @@ impl Rejection {
 #[derive(Deserialize)]
 struct Wire<'a> {
     #[serde(borrow)]
-    specversion: Option<Cow<'a, str>>,
+    specversion: Option<Text<'a>>,
     #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(borrow)]
-    source: Option<Cow<'a, str>>,
+    source: Option<Text<'a>>,
     #[serde(borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
+    kind: Option<Text<'a>>,
     #[serde(borrow)]
-    subject: Option<Cow<'a, str>>,
+    subject: Option<Text<'a>>,
     #[serde(borrow)]
-    time: Option<Cow<'a, str>>,
+    time: Option<Text<'a>>,
     #[serde(borrow)]
     data: Option<LazyValue<'a>>,
 }
@@ -69,12 +70,12 @@ impl<'a> Event<'a> {
         };
         check_escapes(data)?;
         let attributes = Attributes {
-            specversion: wire.specversion,
-            id: wire.id,
-            source: wire.source,
-            kind: wire.kind,
-            subject: wire.subject,
-            time: wire.time,
+            specversion: wire.specversion.map(|text| text.0),
+            id: wire.id.map(|text| text.0),
+            source: wire.source.map(|text| text.0),
+            kind: wire.kind.map(|text| text.0),
+            subject: wire.subject.map(|text| text.0),
+            time: wire.time.map(|text| text.0),
         };
         attributes.into_event(data)
     }

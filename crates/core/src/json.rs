@@ -1,6 +1,43 @@
-//! What has to be known of JSON text before a parser may walk it.
+//! What the parsers leave to us: a bound on nesting, and texts that are borrowed where they can be.
 
 use crate::limits::JSON_DEPTH_MAX;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A text of a JSON document, borrowed from it unless it holds escapes.
+/// (An `Option<Cow<str>>` would be copied: serde borrows only a `Cow` that stands by itself.)
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor).map(Self)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text))
+    }
+}
 
 /// Refuses text that is nested deeper than [`JSON_DEPTH_MAX`]: parsers that recurse would run out of stack.
 pub fn check_depth(text: &str) -> Result<(), String> {
@@ -35,6 +72,14 @@ fn depth(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_without_escapes_are_borrowed() {
+        let texts: Vec<Option<Text>> = sonic_rs::from_str(r#"["plain", null, "a\nb"]"#).unwrap();
+        assert!(matches!(&texts[0], Some(Text(Cow::Borrowed("plain")))));
+        assert_eq!(texts[1], None);
+        assert_eq!(texts[2], Some(Text("a\nb".into())));
+    }
 
     #[test]
     fn brackets_count_only_outside_strings() {

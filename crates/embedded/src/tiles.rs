@@ -89,6 +89,11 @@ impl TileStore {
         self.inner.disk.compact()
     }
 
+    /// The sum of a range on this thread, which waits for the disk where it must.
+    pub fn sum_stored(&self, generation: Generation, key: &str, plan: &Plan) -> Result<i128, Error> {
+        self.inner.sum(generation, key, plan)
+    }
+
     /// Bytes on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.inner.disk.bytes()

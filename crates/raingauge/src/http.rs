@@ -14,7 +14,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use guard::Guard;
+use guard::{Guard, Room};
 use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 /// Everything a handler may need.
 #[derive(Clone)]
 pub struct Door {
-    pub services: Services,
+    pub services: Arc<Services>,
     pub tokens: Arc<Tokens>,
     pub metrics: PrometheusHandle,
     pub body_bytes_max: usize,
@@ -34,7 +34,7 @@ pub struct Door {
 
 /// All routes. `None` is for whoever asks; a scope is what the caller's token must have.
 pub fn router(door: Door) -> Router {
-    let routes = Routes { door: door.clone(), router: Router::new() };
+    let routes = Routes { room: Room::new(door.body_bytes_max), door: door.clone(), router: Router::new() };
     let routes = routes
         .add("/v1/events", Some(Scope::EventsWrite), post, events::post)
         .add("/v1/buckets", Some(Scope::EventsWrite), post, counters::set_buckets)
@@ -68,6 +68,7 @@ pub fn router(door: Door) -> Router {
 }
 
 struct Routes {
+    room: Room,
     door: Door,
     router: Router<Door>,
 }
@@ -80,8 +81,8 @@ impl Routes {
         method: fn(H) -> MethodRouter<Door>,
         handler: H,
     ) -> Self {
-        let guard = Guard::new(&self.door, path, scope);
+        let guard = Arc::new(Guard::new(&self.door, &self.room, path, scope));
         let route = method(handler).layer(axum::middleware::from_fn_with_state(guard, guard::pass));
-        Self { router: self.router.route(path, route), door: self.door }
+        Self { router: self.router.route(path, route), ..self }
     }
 }

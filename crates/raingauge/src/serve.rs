@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
-    services: Services,
+    services: Arc<Services>,
     stop: watch::Sender<bool>,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
@@ -31,10 +31,10 @@ impl Server {
         // The address is taken before the data is opened, so that a taken one is said at once.
         let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
         let address = listener.local_addr()?;
-        let services = Services::open(settings).await?;
+        let services = Arc::new(Services::open(settings).await?);
         let (stop, stopping) = watch::channel(false);
         let door = Door {
-            services: services.clone(),
+            services: Arc::clone(&services),
             tokens: Arc::new(Tokens::new(&settings.auth.tokens)),
             metrics: metrics.clone(),
             body_bytes_max: settings.server.body_bytes_max,
@@ -49,7 +49,7 @@ impl Server {
         let serving = axum::serve(listener, http::router(door)).with_graceful_shutdown(async move {
             let _ = stopped.wait_for(|stop| *stop).await;
         });
-        let follower = services.clone();
+        let follower = Arc::clone(&services);
         let tasks =
             vec![tokio::spawn(async move { follower.follow_catalog().await }), tokio::spawn(observe::keep_up(metrics))];
         let serving = tokio::spawn(async move { serving.await });
@@ -68,7 +68,7 @@ impl Server {
             self.serving.abort();
         }
         self.tasks.iter().for_each(|task| task.abort());
-        let services = self.services.clone();
+        let services = Arc::clone(&self.services);
         tokio::task::spawn_blocking(move || services.close()).await.context("the writer did not end")
     }
 }
@@ -117,10 +117,13 @@ pub fn load_settings(
     if let Some(listen) = listen {
         options.push(("server.listen", "--listen", listen.to_owned()));
     }
-    Settings::load_with(config, settings::environment(), options).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
-        anyhow::anyhow!("the configuration has {} problem(s):\n{}", problems.len(), lines.join("\n"))
-    })
+    Settings::load(config, settings::environment(), options).map_err(|problems| refused(&problems))
+}
+
+/// The error that lists everything that is wrong with a configuration.
+pub fn refused(problems: &[settings::Problem]) -> anyhow::Error {
+    let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
+    anyhow::anyhow!("the configuration has {} problem(s):\n{}", problems.len(), lines.join("\n"))
 }
 
 /// A listener that has no more than so many connections open; others wait to be accepted.

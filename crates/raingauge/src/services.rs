@@ -29,7 +29,6 @@ pub struct Services {
     pub log: Arc<dyn EventLog>,
     pub published: Arc<Published>,
     pub clock: Arc<dyn Clock>,
-    store: Arc<TileStore>,
 }
 
 impl Services {
@@ -82,7 +81,6 @@ impl Services {
             log,
             published,
             clock,
-            store,
         })
     }
 
@@ -101,11 +99,6 @@ impl Services {
     /// Applies what the log holds, as far as the drain time allows, and commits. Blocks the thread.
     pub fn close(&self) {
         self.writer.stop();
-    }
-
-    /// Merges the files of the store. Blocks the thread.
-    pub fn compact(&self) -> anyhow::Result<()> {
-        Ok(self.store.compact()?)
     }
 }
 

@@ -96,13 +96,9 @@ pub enum LogFormat {
 pub type CommandOption = (&'static str, &'static str, String);
 
 impl Settings {
-    /// Reads a file and the environment, without options.
-    pub fn load(file: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Self, Vec<Problem>> {
-        Self::load_with(file, env, [])
-    }
-
-    /// The same with options of the command line, which win over both: `("server.listen", "--listen", "[::1]:0")`.
-    pub fn load_with(
+    /// Reads a file, the environment, and options of the command line, which win over both:
+    /// `("server.listen", "--listen", "[::1]:0")`.
+    pub fn load(
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
         options: impl IntoIterator<Item = CommandOption>,

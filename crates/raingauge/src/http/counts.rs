@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use raingauge_core::bucket::Granularity;
-use raingauge_core::json::check_depth;
+use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_reader::{Answer, Failure, Key, Range, Series};
@@ -33,7 +33,7 @@ struct BatchBody<'a> {
 #[serde(rename_all = "camelCase")]
 struct Item<'a> {
     #[serde(borrow, default)]
-    key: Option<Cow<'a, str>>,
+    key: Option<Text<'a>>,
     #[serde(default)]
     from_time: Time,
     #[serde(default)]
@@ -45,7 +45,7 @@ struct Item<'a> {
 impl Item<'_> {
     fn range(&self, fresh: bool) -> Result<Range<'_>, Failure> {
         let fail = |code, detail: &str| Failure { code, detail: detail.to_owned() };
-        let key = self.key.as_deref().ok_or_else(|| fail("key_missing", "key is missing"))?;
+        let key = self.key.as_ref().map(|key| &*key.0).ok_or_else(|| fail("key_missing", "key is missing"))?;
         let time = |time: Time, name: &str| {
             time.0.ok_or_else(|| fail("time_invalid", &format!("{name} must be epoch seconds or RFC 3339")))
         };
@@ -90,7 +90,7 @@ pub async fn batch(State(door): State<Door>, body: Bytes) -> Result<Response, Pr
             Some((_, failure)) => Err(failure),
             None => answers.next().unwrap_or_else(|| Err(Failure { code: "unavailable", detail: String::new() })),
         };
-        push_result(item.key.as_deref().unwrap_or_default(), &answer, &mut json);
+        push_result(item.key.as_ref().map_or("", |key| &key.0), &answer, &mut json);
     }
     json.extend_from_slice(b"]}");
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
@@ -150,7 +150,7 @@ pub async fn one(State(door): State<Door>, Query(parameters): Parameters) -> Res
 fn item_of(parameters: &HashMap<String, String>) -> Item<'_> {
     let time = |name: &str| Time(parameters.get(name).and_then(|text| raingauge_core::time::parse_time_s(text)));
     Item {
-        key: parameters.get("key").map(|key| Cow::Borrowed(key.as_str())),
+        key: parameters.get("key").map(|key| Text(Cow::Borrowed(key.as_str()))),
         from_time: time("fromTime"),
         to_time: time("toTime"),
         fresh: parameters.get("fresh").is_some_and(|fresh| fresh == "true" || fresh == "1"),

@@ -1,19 +1,61 @@
-//! What stands before every handler: the token's scope, the time a request may take, the metrics.
+//! What stands before every handler: the token's scope, room for the body, the time a request may take, the metrics.
 
 use super::Door;
 use super::problem::Problem;
 use crate::auth::{Denied, Scope, Tokens, Who};
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// Bodies of the largest size that may be in memory at once, or many smaller ones of as many bytes together.
+const LARGEST_BODIES_MAX: usize = 4;
+/// Room for bodies is counted in units of so many bytes.
+const ROOM_UNIT: usize = 1_024;
+
+/// Room for the bodies of all requests together.
 #[derive(Clone)]
+pub struct Room {
+    units: Arc<Semaphore>,
+    body_bytes_max: usize,
+}
+
+impl Room {
+    pub fn new(body_bytes_max: usize) -> Self {
+        let units = Arc::new(Semaphore::new(LARGEST_BODIES_MAX * (body_bytes_max / ROOM_UNIT + 1)));
+        Self { units, body_bytes_max }
+    }
+
+    /// Takes room for the body of a request, which says how long it is, or may be as long as any.
+    fn take(&self, request: &Request) -> Result<Option<OwnedSemaphorePermit>, Box<Problem>> {
+        // A packed body may grow to the largest size when it is unpacked.
+        let is_packed = request.headers().contains_key(header::CONTENT_ENCODING);
+        let upper = request.body().size_hint().upper().filter(|upper| *upper == 0 || !is_packed);
+        let bytes = upper.map_or(self.body_bytes_max, |upper| upper.min(self.body_bytes_max as u64) as usize);
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let units = (bytes / ROOM_UNIT + 1) as u32;
+        Arc::clone(&self.units).try_acquire_many_owned(units).map(Some).map_err(|_| {
+            let detail =
+                "the bodies of other requests fill the memory that is set aside for them: try again in a moment";
+            Box::new(Problem::new(StatusCode::TOO_MANY_REQUESTS, "bodies_in_flight", detail).retry_after(RETRY_AFTER))
+        })
+    }
+}
+
+/// What a caller is told to wait when there is no room for its body.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What one route asks of its callers.
 pub struct Guard {
     tokens: Arc<Tokens>,
     scope: Option<Scope>,
+    room: Room,
     timeout: Duration,
     path: &'static str,
     seconds: metrics::Histogram,
@@ -21,10 +63,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    pub fn new(door: &Door, path: &'static str, scope: Option<Scope>) -> Self {
+    pub fn new(door: &Door, room: &Room, path: &'static str, scope: Option<Scope>) -> Self {
         Self {
             tokens: Arc::clone(&door.tokens),
             scope,
+            room: room.clone(),
             timeout: door.request_timeout,
             path,
             seconds: metrics::histogram!("raingauge_http_request_seconds", "route" => path),
@@ -50,11 +93,12 @@ impl Guard {
 }
 
 /// Lets a request through to its handler, and says who asks.
-pub async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let response = match guard.check(&request) {
+    let admitted = guard.check(&request).and_then(|who| Ok((who, guard.room.take(&request)?)));
+    let response = match admitted {
         Err(problem) => problem.into_response(),
-        Ok(who) => {
+        Ok((who, _room)) => {
             if let Some(who) = who {
                 request.extensions_mut().insert(who);
             }

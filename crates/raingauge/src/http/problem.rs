@@ -33,7 +33,7 @@ impl Problem {
         self
     }
 
-    fn retry_after(mut self, after: Duration) -> Self {
+    pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
         self
     }

@@ -33,11 +33,11 @@ impl Drop for ConfigurationFile {
 
 fn load(text: &str, env: &[(&str, &str)]) -> Result<Settings, Vec<Problem>> {
     let file = ConfigurationFile::new(text);
-    Settings::load(Some(&file.0), variables(env))
+    Settings::load(Some(&file.0), variables(env), [])
 }
 
 fn defaults() -> Settings {
-    Settings::load(None, variables(&[])).unwrap()
+    Settings::load(None, variables(&[]), []).unwrap()
 }
 
 /// Every problem as `line key: message. advice`, where line is 0 outside the file.
@@ -88,7 +88,7 @@ fn options_win_over_variables_and_variables_over_the_file() {
         ("PATH", "/bin"),
     ];
     let option = ("server.listen", "--listen", "[::1]:0".to_owned());
-    let settings = Settings::load_with(Some(&file.0), variables(&env), [option]).unwrap();
+    let settings = Settings::load(Some(&file.0), variables(&env), [option]).unwrap();
     assert_eq!(settings.server.listen, "[::1]:0".parse().unwrap());
     assert_eq!(settings.server.drain_timeout, Duration::from_secs(12));
     assert_eq!(settings.server.connections_max, 16);
@@ -107,7 +107,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::OneOf { words, .. } => words[1].to_owned(),
             Kind::Tokens => format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]"),
         };
-        let settings = Settings::load(None, variables(&[(&key.variable(), &value)]));
+        let settings = Settings::load(None, variables(&[(&key.variable(), &value)]), []);
         assert_ne!(settings.unwrap(), defaults(), "{}", key.path());
     }
 }
@@ -117,7 +117,7 @@ fn the_ends_of_every_range_are_kept() {
     for key in KEYS {
         let Kind::Whole { min, max, .. } = key.kind else { continue };
         let refused = |value: i128| {
-            let result = Settings::load(None, variables(&[(&key.variable(), &value.to_string())]));
+            let result = Settings::load(None, variables(&[(&key.variable(), &value.to_string())]), []);
             result.is_err_and(|problems| problems.iter().any(|problem| problem.message.contains("out of range")))
         };
         assert!(!refused(min.into()) && !refused(max.into()), "{}", key.path());
@@ -191,7 +191,7 @@ fn mistakes_in_the_syntax_are_reported_with_the_rest() {
 #[test]
 fn a_file_that_cannot_be_read_does_not_hide_other_problems() {
     let env = [("RAINGAUGE__OBSERVE__LOG_LEVEL", "loud")];
-    let problems = Settings::load(Some(Path::new("/nowhere/raingauge.toml")), variables(&env)).unwrap_err();
+    let problems = Settings::load(Some(Path::new("/nowhere/raingauge.toml")), variables(&env), []).unwrap_err();
     assert_eq!(problems.len(), 2);
     assert!(problems[0].to_string().starts_with("/nowhere/raingauge.toml: the configuration cannot be opened"));
     assert_eq!(problems[1].key, "observe.log_level");
@@ -212,17 +212,17 @@ fn an_address_beyond_loopback_needs_a_token() {
         ("192.168.1.7:80", true),
     ] {
         let listen = ("RAINGAUGE__SERVER__LISTEN", address);
-        let without = Settings::load(None, variables(&[listen]));
+        let without = Settings::load(None, variables(&[listen]), []);
         assert_eq!(without.is_err(), refused, "{address}");
         if let Err(problems) = without {
             let shown = problems[0].to_string();
             assert!(shown.starts_with("server.listen (variable RAINGAUGE__SERVER__LISTEN): "), "{shown}");
             assert!(shown.contains("no token is configured. Run `raingauge token`"), "{shown}");
         }
-        assert!(Settings::load(None, variables(&[listen, ("RAINGAUGE__AUTH__TOKENS", &with_token)])).is_ok());
+        assert!(Settings::load(None, variables(&[listen, ("RAINGAUGE__AUTH__TOKENS", &with_token)]), []).is_ok());
     }
     let option = ("server.listen", "--listen", "0.0.0.0:80".to_owned());
-    let problems = Settings::load_with(None, variables(&[]), [option]).unwrap_err();
+    let problems = Settings::load(None, variables(&[]), [option]).unwrap_err();
     assert!(problems[0].to_string().starts_with("server.listen (option --listen): 0.0.0.0:80 can be reached"));
 }
 
@@ -298,7 +298,7 @@ fn default_text(key: &Key) -> String {
 #[test]
 fn the_standalone_file_names_every_key_with_its_default_and_sentence() {
     let path = workspace().join("config/standalone.toml");
-    assert_eq!(Settings::load(Some(&path), variables(&[])).unwrap(), defaults());
+    assert_eq!(Settings::load(Some(&path), variables(&[]), []).unwrap(), defaults());
 
     let text = fs::read_to_string(&path).unwrap();
     let mut section = "";
