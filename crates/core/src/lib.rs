@@ -17,6 +17,7 @@ pub mod json;
 pub mod limits;
 pub mod plan;
 pub mod retention;
+mod router;
 pub mod ruleset;
 pub mod template;
 pub mod tile;

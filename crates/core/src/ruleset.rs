@@ -5,6 +5,7 @@ use crate::event::Event;
 use crate::field::{Field, Scalar, extract};
 use crate::filter::Filter;
 use crate::retention::Horizons;
+use crate::router::Router;
 use crate::template::Template;
 use crate::value::{FieldValue, Value, scaled};
 use std::collections::HashMap;
@@ -65,10 +66,8 @@ pub struct Ruleset {
     rules: Vec<Rule>,
     by_id: HashMap<u32, usize>,
     by_type: HashMap<Box<str>, Listeners>,
-    /// Counters that answer, by the first segment of their template.
-    by_first_literal: HashMap<Box<str>, Vec<usize>>,
-    /// Counters that answer and whose template begins with a field.
-    by_field: Vec<usize>,
+    /// Counters that answer, by their templates.
+    router: Router,
 }
 
 impl Ruleset {
@@ -89,10 +88,7 @@ impl Ruleset {
             listeners.rules.push(index);
         }
         if rule.counter.state.answers() {
-            match rule.template.first_literal() {
-                Some(literal) => self.by_first_literal.entry(literal.into()).or_default().push(index),
-                None => self.by_field.push(index),
-            }
+            self.router.insert(&rule.template, index);
         }
         self.by_id.insert(rule.counter.id, index);
         self.rules.push(rule);
@@ -109,9 +105,7 @@ impl Ruleset {
 
     /// Where the counter that `key` belongs to stands among [`rules`](Self::rules). Only counters that answer have keys.
     pub fn index_of_key(&self, key: &str) -> Option<usize> {
-        let first = key.split(':').next().unwrap_or_default();
-        let known = self.by_first_literal.get(first).into_iter().flatten();
-        known.chain(&self.by_field).copied().find(|index| self.rules[*index].template.matches(key))
+        self.router.find(key, |index| self.rules[index].template.matches(key))
     }
 
     /// Whether any counter counts events of this type.

@@ -106,12 +106,12 @@ impl Template {
             && self.segments.iter().zip(&other.segments).all(|(left, right)| left.overlaps(right))
     }
 
-    /// The literal text of the first segment, by which most templates differ.
-    pub fn first_literal(&self) -> Option<&str> {
-        match &self.segments[0] {
-            Segment::Literal(text) => Some(text),
+    /// The text of each segment; `None` for one that holds a field.
+    pub fn literals(&self) -> impl Iterator<Item = Option<&str>> {
+        self.segments.iter().map(|segment| match segment {
+            Segment::Literal(text) => Some(&**text),
             Segment::Field { .. } => None,
-        }
+        })
     }
 }
 

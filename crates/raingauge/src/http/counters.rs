@@ -92,9 +92,11 @@ pub async fn preview(State(door): State<Door>, body: Bytes) -> Result<Json<Value
 
 /// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
 pub async fn preview_of(State(door): State<Door>, Path(id): Path<u32>, body: Bytes) -> Result<Json<Value>, Problem> {
-    let current = door.services.counters.catalog().get(id).await?;
-    let mut draft =
-        if body.trim_ascii().is_empty() { json!(current.counter) } else { without_version(json_of(&body)?) };
+    let mut draft = if body.trim_ascii().is_empty() {
+        json!(door.services.counters.catalog().get(id).await?.counter)
+    } else {
+        without_version(json_of(&body)?)
+    };
     if let Some(members) = draft.as_object_mut() {
         members.insert("id".to_owned(), json!(id));
     }
