@@ -15,10 +15,13 @@
 //! A cell that overflowed 64 bits holds [`OVERFLOWED`] for ever after, and every range over it is an error.
 
 use crate::plan::Run;
+use smallvec::SmallVec;
 
 /// Version of the layout, in the high four bits of the first byte.
 const VERSION: u8 = 1;
 const HEADER_LEN: usize = 17;
+/// A tile of up to 23 small counts lies where its owner lies, without a place of its own on the heap.
+const INLINE_LEN: usize = 40;
 /// Cells in a tile.
 pub const TILE_CELLS: u32 = 128;
 /// The value that marks a cell whose count no longer fits 64 bits.
@@ -41,12 +44,12 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// As on disk.
-    bytes: Vec<u8>,
+    bytes: SmallVec<[u8; INLINE_LEN]>,
 }
 
 impl Default for Tile {
     fn default() -> Self {
-        let mut bytes = vec![0; HEADER_LEN];
+        let mut bytes = SmallVec::from_elem(0, HEADER_LEN);
         bytes[0] = VERSION << 4;
         Self { bytes }
     }
@@ -61,7 +64,7 @@ impl Tile {
         if bytes[0] >> 4 != VERSION || bytes[0] & 0xf > 3 {
             return Err(Error::Version(bytes[0] >> 4));
         }
-        let tile = Self { bytes: bytes.to_vec() };
+        let tile = Self { bytes: SmallVec::from_slice(bytes) };
         if tile.bytes.len() != HEADER_LEN + tile.len() * tile.width() {
             return Err(Error::Truncated(bytes.len()));
         }
@@ -74,7 +77,7 @@ impl Tile {
 
     /// Bytes that the tile takes on the heap.
     pub fn heap_len(&self) -> usize {
-        self.bytes.capacity()
+        if self.bytes.spilled() { self.bytes.capacity() } else { 0 }
     }
 
     /// Number of cells that exist.
@@ -183,7 +186,7 @@ impl Tile {
         let index = (present & mask_below(cell)).count_ones() as usize;
         let at = HEADER_LEN + index * width;
         if present & (1 << cell) == 0 {
-            self.bytes.splice(at..at, std::iter::repeat_n(0, width));
+            self.bytes.insert_from_slice(at, &[0; 8][..width]);
             self.bytes[1..HEADER_LEN].copy_from_slice(&(present | 1 << cell).to_le_bytes());
         }
         self.bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);

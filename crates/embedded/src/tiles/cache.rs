@@ -35,13 +35,14 @@ struct Record {
     /// Tiles of this record in the shard's list of changes.
     changes: u32,
     key: Box<str>,
-    /// By id.
+    /// The tiles of which something is known, in order. Apart from the tiles, so that a search stays in few cache lines.
+    ids: Vec<TileId>,
+    /// What is known of each.
     slots: Vec<Slot>,
 }
 
 /// What is known of one tile.
 struct Slot {
-    id: TileId,
     changed: bool,
     /// `None` when it is known that there is no such tile.
     tile: Option<Tile>,
@@ -49,7 +50,7 @@ struct Slot {
 
 impl Slot {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.tile.as_ref().map_or(0, Tile::heap_len)
+        size_of::<Self>() + size_of::<TileId>() + self.tile.as_ref().map_or(0, Tile::heap_len)
     }
 }
 
@@ -59,16 +60,16 @@ impl Record {
     #[inline]
     fn position(&self, id: TileId) -> Result<usize, usize> {
         let guess = if id.is_span() {
-            self.slots.first().and_then(|first| id.distance_from(first.id))
+            self.ids.first().and_then(|first| id.distance_from(*first))
         } else {
-            self.slots
+            self.ids
                 .last()
-                .and_then(|last| last.id.distance_from(id))
-                .and_then(|steps| (self.slots.len() - 1).checked_sub(steps))
+                .and_then(|last| last.distance_from(id))
+                .and_then(|steps| (self.ids.len() - 1).checked_sub(steps))
         };
         match guess {
-            Some(at) if self.slots.get(at).is_some_and(|slot| slot.id == id) => Ok(at),
-            _ => self.slots.binary_search_by_key(&id, |slot| slot.id),
+            Some(at) if self.ids.get(at) == Some(&id) => Ok(at),
+            _ => self.ids.binary_search(&id),
         }
     }
 
@@ -126,7 +127,8 @@ impl Shard {
         if let Some(index) = self.find(hash, generation, key) {
             return index;
         }
-        let record = Record { hash, generation, used: true, changes: 0, key: key.into(), slots: Vec::new() };
+        let record =
+            Record { hash, generation, used: true, changes: 0, key: key.into(), ids: Vec::new(), slots: Vec::new() };
         self.bytes += record.bytes();
         let index = match self.free.pop() {
             Some(index) => {
@@ -152,8 +154,9 @@ impl Shard {
     pub fn fill(&mut self, record: usize, id: TileId, tile: Option<Tile>) {
         let record = &mut self.records[record];
         if let Err(at) = record.position(id) {
-            let slot = Slot { id, changed: false, tile };
+            let slot = Slot { changed: false, tile };
             self.bytes += slot.bytes();
+            record.ids.insert(at, id);
             record.slots.insert(at, slot);
         }
     }
