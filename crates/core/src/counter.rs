@@ -234,6 +234,7 @@ mod instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn rain() -> Json {
@@ -306,5 +307,46 @@ mod tests {
         let mut backwards = with("activeUntil", json!(5));
         backwards["activeFrom"] = json!(5);
         assert_eq!(Counter::from_json(&backwards).unwrap_err()[0].field, "activeUntil");
+    }
+
+    fn any_json() -> impl Strategy<Value = Json> {
+        let leaf = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            any::<f64>().prop_map(Json::from),
+            "[a-z{}:.%]{0,12}".prop_map(Json::from),
+        ];
+        let names = prop_oneof![
+            Just("operator"),
+            Just("conditions"),
+            Just("lhs"),
+            Just("rhs"),
+            Just("field"),
+            Just("scale"),
+            Just("quarter")
+        ];
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+                proptest::collection::hash_map(names.clone().prop_map(str::to_owned), inner, 0..4)
+                    .prop_map(|members| Json::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever stands in a member: the configuration is refused with reasons, or it is one that counts without a fault.
+        #[test]
+        fn any_configuration_is_read_or_refused(member in 0..MEMBERS.len(), value in any_json()) {
+            match Counter::from_json(&with(MEMBERS[member], value)) {
+                Err(problems) => prop_assert!(!problems.is_empty()),
+                Ok(counter) => {
+                    let again = serde_json::to_value(&counter).unwrap();
+                    prop_assert_eq!(&Counter::from_json(&again).unwrap(), &counter);
+                    prop_assert_eq!(crate::ruleset::Ruleset::new([counter]).rules().len(), 1);
+                }
+            }
+        }
     }
 }

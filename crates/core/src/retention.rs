@@ -46,7 +46,7 @@ impl RetentionDays {
 }
 
 /// The earliest second that each granularity still has buckets for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Horizons {
     pub quarter_s: i64,
     pub hour_s: i64,
@@ -75,6 +75,15 @@ impl Horizons {
             Granularity::Quarter => self.quarter_s,
             Granularity::Hour => self.hour_s,
             Granularity::Day => self.day_s,
+        }
+    }
+
+    /// Of each granularity the later one.
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            quarter_s: self.quarter_s.max(other.quarter_s),
+            hour_s: self.hour_s.max(other.hour_s),
+            day_s: self.day_s.max(other.day_s),
         }
     }
 
