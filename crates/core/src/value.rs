@@ -35,8 +35,10 @@ impl Default for Value {
 impl Value {
     /// The problems that keep this value from being used.
     pub fn problems(&self) -> Vec<String> {
-        let Self::Field(FieldValue { field, scale }) = self else {
-            return Vec::new();
+        let (field, scale) = match self {
+            Self::Fixed(i64::MIN) => return vec![format!("value must be greater than {}", i64::MIN)],
+            Self::Fixed(_) => return Vec::new(),
+            Self::Field(FieldValue { field, scale }) => (field, scale),
         };
         let mut problems = Vec::new();
         if Field::of_path(field).is_none() {
@@ -81,5 +83,6 @@ mod tests {
         assert_eq!(of("1e400", 1), None);
         assert_eq!(scaled(Some(&Scalar::Text("5".into())), 1), None);
         assert_eq!(scaled(None, 1), None);
+        assert_eq!(Value::Fixed(i64::MIN).problems().len(), 1);
     }
 }

@@ -103,8 +103,11 @@ impl EventLog for SegmentLog {
     }
 
     fn trim(&self, applied_to: Offset) -> Result<(), Error> {
-        let keep_from = applied_to.min(self.appender.remembered_to());
-        let oldest_ms = self.clock.now_ms() - self.options.retention_ms;
+        // An identity is needed while its window lasts, from its run or, until that is written, from the log.
+        let now_ms = self.clock.now_ms();
+        let forgotten_to = self.segments.base_since(now_ms - self.options.dedupe_window_ms);
+        let keep_from = applied_to.min(self.appender.remembered_to().max(forgotten_to));
+        let oldest_ms = now_ms - self.options.retention_ms;
         self.segments.trim(keep_from, oldest_ms, self.options.retention_bytes)
     }
 }

@@ -95,6 +95,13 @@ impl Segments {
         self.inner.lock().appended_ms
     }
 
+    /// The base of the first segment that may hold what was appended at `time_ms` or later.
+    pub fn base_since(&self, time_ms: i64) -> Offset {
+        let inner = self.inner.lock();
+        let later = inner.segments.iter().skip(1).take_while(|next| next.first_ms != 0 && next.first_ms < time_ms);
+        later.last().unwrap_or(&inner.segments[0]).base
+    }
+
     /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
         self.inner.lock().segments.iter().map(|segment| segment.len).sum()

@@ -167,6 +167,21 @@ async fn old_segments_are_trimmed_but_never_what_is_still_needed() {
     assert!(log.start() > 3 && log.end() == 12, "the size bounds it too");
 }
 
+/// A log of few events never fills a run of identities; what is older than their window is trimmed all the same.
+#[tokio::test]
+async fn a_small_log_is_trimmed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at_s(1_000));
+    let options = Options { segment_bytes: 1, ..Options::default() };
+    let log = SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+    for day in 0..12 {
+        clock.set_s(1_000 + day * DAY_S);
+        append(&log, &[&format!("day-{day}")]).await;
+    }
+    log.trim(Offset::MAX).unwrap();
+    assert_eq!(log.start(), 3);
+}
+
 #[tokio::test]
 async fn a_full_queue_tells_the_caller_to_come_back() {
     let folder = tempfile::tempdir().unwrap();
