@@ -1,25 +1,36 @@
 //! raingauge: counts events exactly, and answers how many of X between t1 and t2.
 
 mod auth;
+mod cli;
+mod client;
+mod commands;
 mod http;
 mod observe;
 mod serve;
 mod services;
 mod settings;
 
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> anyhow::Result<()> {
-    let mut args = std::env::args().skip(1);
-    let (mut data_dir, mut listen) = (None, None);
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--data-dir" => data_dir = args.next(),
-            "--listen" => listen = args.next(),
-            _ => {}
-        }
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match commands::run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
     }
-    let settings = serve::load_settings(None, data_dir.as_deref().map(std::path::Path::new), listen.as_deref())?;
-    serve::run(&settings)
+}
+
+/// Says what went wrong, in one sentence. Whoever has closed standard output wants to read no more, and no error either.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let is_closed_pipe = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    if error.downcast_ref().is_some_and(is_closed_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    ExitCode::FAILURE
 }

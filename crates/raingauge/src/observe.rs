@@ -70,7 +70,7 @@ const METRICS: &[Metric] = &[
     Metric::counter(
         "raingauge_rows_read_total",
         &[],
-        "Rows that range counts read from the storage engine; divided by the range counts, the rows of one.",
+        "Tiles that range counts needed, from memory or from disk; divided by the range counts, the rows that one of them reads.",
     ),
     Metric::counter("raingauge_errors_total", &["code"], "Errors that were answered or logged, by code."),
     Metric::counter(

@@ -103,7 +103,7 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
                 request.extensions_mut().insert(who);
             }
             match tokio::time::timeout(guard.timeout, next.run(request)).await {
-                Ok(response) => response,
+                Ok(response) => explained(response, guard.room.body_bytes_max),
                 Err(_) => {
                     let detail =
                         format!("the request took longer than {} s: ask for less at once", guard.timeout.as_secs());
@@ -114,6 +114,23 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
     };
     guard.note(began, response.status());
     response
+}
+
+/// What the framework refuses by itself, before a handler sees it, is told as a problem document too.
+fn explained(response: Response, body_bytes_max: usize) -> Response {
+    let status = response.status();
+    let is_plain =
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
+    if !status.is_client_error() || !is_plain {
+        return response;
+    }
+    if status == StatusCode::PAYLOAD_TOO_LARGE {
+        let detail = format!("the body has more than {body_bytes_max} bytes: send it in parts");
+        return Problem::new(status, "body_too_large", detail).into_response();
+    }
+    let detail = "the path, the query or the body could not be read: the id of a counter is a whole number, \
+                  and all three are UTF-8";
+    Problem::new(status, "request_malformed", detail).into_response()
 }
 
 impl From<Denied> for Problem {

@@ -1,0 +1,104 @@
+//! The command line: which commands there are. What each of them takes stands beside what it does, in `commands`.
+
+use crate::commands::{check_config, count, counters, demo, import, recount, serve, token};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Counts things as they happen, and answers how many of X between two times, exactly.
+#[derive(Debug, Parser)]
+#[command(name = "raingauge", version, arg_required_else_help = true)]
+#[command(after_help = "Example: raingauge demo\n\nTimes are epoch seconds or RFC 3339.")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Serve(serve::Serve),
+    Count(count::Count),
+    Recount(recount::Recount),
+    Counters(counters::Counters),
+    Import(import::Import),
+    CheckConfig(check_config::CheckConfig),
+    Token(token::Token),
+    Demo(demo::Demo),
+}
+
+/// Which raingauge a command works with.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Where")]
+pub struct Place {
+    /// Address of a running server
+    #[arg(long, env = "RAINGAUGE_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub server: String,
+    /// Token for that server, when it asks for one
+    #[arg(long, env = "RAINGAUGE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Work on this data folder instead; no server may be running on it
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Configuration file for the work on a data folder
+    #[arg(long, value_name = "FILE", requires = "data_dir")]
+    pub config: Option<PathBuf>,
+}
+
+/// A range of time, `[from, to)`.
+#[derive(Clone, Debug, Args)]
+pub struct Range {
+    /// First moment: epoch seconds or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub from: i64,
+    /// Moment after the last: epoch seconds or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub to: i64,
+}
+
+fn time(text: &str) -> Result<i64, String> {
+    let time = raingauge_core::time::parse_time_s(text);
+    time.ok_or_else(|| "a time is epoch seconds or RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        fn check(command: &clap::Command) {
+            if command.has_subcommands() {
+                command.get_subcommands().filter(|command| command.get_name() != "help").for_each(check);
+            } else {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Example"), "{} has no example", command.get_name());
+            }
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn times_come_in_both_forms() {
+        let parse = |from: &str| Cli::try_parse_from(["raingauge", "count", "k", "--from", from, "--to", "1727400000"]);
+        for from in ["1727215430", "2024-09-24T22:03:50Z", "2024-09-25T00:03:50+02:00"] {
+            let Command::Count(count) = parse(from).unwrap().command else { panic!("count was asked for") };
+            assert_eq!((count.range.from, count.range.to), (1_727_215_430, 1_727_400_000));
+        }
+        assert!(parse("yesterday").unwrap_err().to_string().contains("RFC 3339"));
+    }
+
+    #[test]
+    fn a_configuration_goes_with_a_data_folder_alone() {
+        let parse = |more: &[&str]| {
+            let given = ["raingauge", "count", "k", "--from", "0", "--to", "900"].iter().chain(more);
+            Cli::try_parse_from(given).map(|_| ())
+        };
+        assert!(parse(&["--data-dir", "d", "--config", "c"]).is_ok());
+        assert!(parse(&["--config", "c"]).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! The commands: one file each, with what it takes and what it does.
+
+pub mod check_config;
+pub mod count;
+pub mod counters;
+pub mod demo;
+pub mod import;
+pub mod recount;
+pub mod serve;
+mod session;
+mod table;
+pub mod token;
+
+use crate::cli::Command;
+use serde_json::Value;
+use std::io::Write;
+
+pub fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(serve) => serve.run(),
+        Command::Count(count) => count.run(),
+        Command::Recount(recount) => recount.run(),
+        Command::Counters(counters) => counters.run(),
+        Command::Import(import) => import.run(),
+        Command::CheckConfig(check) => check.run(),
+        Command::Token(token) => token.run(),
+        Command::Demo(demo) => demo.run(),
+    }
+}
+
+/// Prints a text and a line end to standard output.
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// Prints JSON for a machine, indented for whoever looks on.
+fn print_json(json: &Value) -> std::io::Result<()> {
+    print(&format!("{json:#}"))
+}
+
+/// A remark for people. It goes to standard error, so that standard output holds the answer alone.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

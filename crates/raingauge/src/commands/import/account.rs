@@ -1,0 +1,177 @@
+//! What became of the rows so far: totals, the file of rejected rows, the progress file, the bar.
+
+use super::bar::Bar;
+use super::pipeline::Settled;
+use anyhow::{Context, bail};
+use raingauge_core::event::Rejection;
+use raingauge_import::{Progress, Rejected};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often progress is saved at most: each time two files and a folder are brought to the disk, which the event log needs too.
+/// A row that is sent again because of it is a duplicate.
+const SAVE_INTERVAL: Duration = Duration::from_millis(200);
+/// How the file of rejected rows begins.
+const REJECTED_START: &[u8] = b"line,code,";
+
+/// Rows of the file, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub rows: u64,
+    pub accepted: u64,
+    pub duplicates: u64,
+    pub rejected: u64,
+}
+
+pub struct Account<'a> {
+    progress: Progress,
+    /// `None` when nobody will want to go on.
+    progress_path: Option<PathBuf>,
+    saved: Instant,
+    rejected: Option<Rejected>,
+    rejected_path: PathBuf,
+    bar: &'a mut Bar,
+}
+
+impl<'a> Account<'a> {
+    pub fn new(
+        progress: Progress,
+        progress_path: Option<PathBuf>,
+        rejected_path: PathBuf,
+        bar: &'a mut Bar,
+    ) -> anyhow::Result<Self> {
+        if progress.rows_sent == 0 {
+            remove_rejected(&rejected_path)?;
+        }
+        let mut account = Self { progress, progress_path, saved: Instant::now(), rejected: None, rejected_path, bar };
+        // Where it cannot be saved, that shows before anything is sent.
+        account.save()?;
+        Ok(account)
+    }
+
+    /// Takes the next batch, in the order of the rows.
+    pub fn settle(&mut self, settled: &Settled) -> anyhow::Result<()> {
+        let Settled { lines, receipt, .. } = settled;
+        self.keep_rejected(settled)?;
+        let progress = &mut self.progress;
+        progress.rows_sent = lines.last_row;
+        progress.accepted += receipt.accepted;
+        progress.duplicates += receipt.duplicates;
+        progress.rejected += (receipt.rejected.len() + lines.rejected.len()) as u64;
+        if self.saved.elapsed() >= SAVE_INTERVAL {
+            self.save()?;
+        }
+        self.bar.advance(self.progress.rows_sent, lines.bytes_read);
+        Ok(())
+    }
+
+    fn keep_rejected(&mut self, settled: &Settled) -> anyhow::Result<()> {
+        let Settled { lines, receipt, .. } = settled;
+        if receipt.rejected.is_empty() && lines.rejected.is_empty() {
+            return Ok(());
+        }
+        let mut rows: Vec<(u64, Rejection, &[u8])> =
+            lines.rejected.iter().map(|(line, rejection, raw)| (*line, rejection.clone(), &raw[..])).collect();
+        for refused in &receipt.rejected {
+            let (line, raw) =
+                lines.event(refused.index).context("the server rejected an event that it was not sent")?;
+            rows.push((line, rejection_of(&refused.code, &refused.detail), raw));
+        }
+        rows.sort_by_key(|(line, ..)| *line);
+        let file = match &mut self.rejected {
+            Some(file) => file,
+            none => none.insert(Rejected::open(&self.rejected_path)?),
+        };
+        for (line, rejection, raw) in rows {
+            file.write(line, &rejection, raw)?;
+        }
+        Ok(())
+    }
+
+    /// Rejected rows reach the disk before the progress that passes over them.
+    fn save(&mut self) -> anyhow::Result<()> {
+        if let Some(rejected) = &mut self.rejected {
+            rejected.sync()?;
+        }
+        if let Some(path) = &self.progress_path {
+            self.progress.updated_at_s = now_s();
+            self.progress.save(path)?;
+        }
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// Everything is durable.
+    pub fn finish(mut self) -> anyhow::Result<Totals> {
+        self.progress.finished = true;
+        self.save()?;
+        let Progress { rows_sent: rows, accepted, duplicates, rejected, .. } = self.progress;
+        Ok(Totals { rows, accepted, duplicates, rejected })
+    }
+}
+
+pub fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+}
+
+/// Rejected rows of an earlier import would be taken for those of this one. Nothing else is removed.
+fn remove_rejected(path: &Path) -> anyhow::Result<()> {
+    let mut start = Vec::new();
+    match std::fs::File::open(path).and_then(|file| file.take(REJECTED_START.len() as u64).read_to_end(&mut start)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => drop(read.with_context(|| format!("{} cannot be read", path.display()))?),
+    }
+    if !start.is_empty() && start != REJECTED_START {
+        bail!("{} is there already and holds no rejected rows: name another file with --rejected", path.display());
+    }
+    if start.is_empty() {
+        // An empty file may be anything, also a device: rows are added to it.
+        return Ok(());
+    }
+    std::fs::remove_file(path).with_context(|| format!("{} cannot be removed", path.display()))
+}
+
+/// A refusal of the server as the file of rejected rows keeps it.
+fn rejection_of(code: &str, detail: &str) -> Rejection {
+    const CODES: [&str; 8] = [
+        "attribute_missing",
+        "attribute_too_long",
+        "event_malformed",
+        "event_too_large",
+        "specversion_unsupported",
+        "time_in_future",
+        "time_invalid",
+        "too_late",
+    ];
+    match CODES.iter().find(|known| **known == code) {
+        Some(known) => Rejection::new(known, detail),
+        None => Rejection::new("refused", format!("{code}: {detail}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rejected_rows_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejected.csv");
+        remove_rejected(&path).unwrap();
+        let mut file = Rejected::open(&path).unwrap();
+        file.write(7, &rejection_of("too_late", "x"), b"row").unwrap();
+        file.sync().unwrap();
+        remove_rejected(&path).unwrap();
+        assert!(!path.exists());
+        std::fs::write(&path, "my precious data").unwrap();
+        assert!(remove_rejected(&path).unwrap_err().to_string().contains("--rejected"));
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_code_that_nobody_knows_is_kept_in_the_detail() {
+        assert_eq!(rejection_of("too_late", "x"), Rejection::new("too_late", "x"));
+        assert_eq!(rejection_of("new_code", "x"), Rejection::new("refused", "new_code: x"));
+    }
+}

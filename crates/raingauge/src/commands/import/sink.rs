@@ -1,0 +1,45 @@
+//! Where batches of events go.
+
+use raingauge_core::event::Event;
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    pub accepted: u64,
+    pub duplicates: u64,
+    pub rejected: Vec<Refused>,
+}
+
+/// One event of a batch that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its place among the events of the batch.
+    pub index: usize,
+    pub code: String,
+    pub detail: String,
+}
+
+/// Takes batches, several at once.
+pub trait Sink: Sync {
+    /// Events on their way.
+    type Payload: Send;
+
+    /// Batches that may be on their way at once; each has a thread.
+    fn senders(&self) -> usize;
+
+    /// Begins a batch; waits while nothing more is taken.
+    fn begin(&self) -> anyhow::Result<Self::Payload>;
+
+    /// Adds an event.
+    fn push(&self, payload: &mut Self::Payload, event: Event<'_>) -> anyhow::Result<()>;
+
+    /// Sends a batch, and returns once it is durable.
+    fn send(&self, payload: Self::Payload) -> anyhow::Result<Receipt>;
+
+    /// Waits until everything that was sent is counted. `last` is the last event that was sent, as NDJSON. Answers
+    /// whether that is so, rather than not known.
+    fn wait_applied(&self, last: Option<Vec<u8>>) -> anyhow::Result<bool>;
+
+    /// An event that [`Sink::wait_applied`] may ask about, when the sink needs one.
+    fn last_event(payload: &Self::Payload) -> Option<Vec<u8>>;
+}

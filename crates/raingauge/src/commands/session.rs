@@ -1,0 +1,98 @@
+//! What a command talks to: a running server, or one that it starts for itself over a data folder.
+
+use crate::auth::{Scope, Scopes, Token, new_token};
+use crate::cli::Place;
+use crate::client::Client;
+use crate::observe;
+use crate::serve::{self, Server};
+use crate::services::Services;
+use crate::settings::Settings;
+use std::path::Path;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// A server to talk to, for as long as one command runs.
+pub struct Session {
+    pub client: Client,
+    own: Option<OwnServer>,
+}
+
+/// A server that belongs to the command alone.
+pub struct OwnServer {
+    pub runtime: Runtime,
+    pub dedupe_window: Duration,
+    pub queue_bytes_max: u64,
+    server: Server,
+}
+
+impl Place {
+    /// Does some work with a server, and ends it in order when it is our own.
+    pub fn with<T>(&self, work: impl FnOnce(&Session) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let session = match &self.data_dir {
+            Some(folder) => Session::over_folder(self.config.as_deref(), folder)?,
+            None => Session { client: Client::new(&self.server, self.token.as_deref())?, own: None },
+        };
+        let result = work(&session);
+        session.close()?;
+        result
+    }
+}
+
+impl Session {
+    /// Starts a server in this process, on an address and with a token that nobody else knows.
+    fn over_folder(config: Option<&Path>, folder: &Path) -> anyhow::Result<Self> {
+        let mut settings = serve::load_settings(config, Some(folder), Some("127.0.0.1:0"))?;
+        settings.auth.tokens.clear();
+        let (token, own_token) = own_token();
+        settings.auth.tokens.push(own_token);
+        let own = OwnServer::start(settings)?;
+        Ok(Self { client: own.client(Some(&token))?, own: Some(own) })
+    }
+
+    /// Our own server, when the command works on a data folder.
+    pub fn own(&self) -> Option<&OwnServer> {
+        self.own.as_ref()
+    }
+
+    fn close(self) -> anyhow::Result<()> {
+        self.own.map_or(Ok(()), OwnServer::stop)
+    }
+}
+
+impl OwnServer {
+    /// Logs warnings alone: the command has its own things to say.
+    pub fn start(mut settings: Settings) -> anyhow::Result<Self> {
+        settings.observe.log_level = "warn";
+        let metrics = observe::install(&settings.observe)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let server = runtime.block_on(Server::start(&settings, metrics))?;
+        let (dedupe_window, queue_bytes_max) = (settings.dedupe.window, settings.log.queue_bytes_max);
+        Ok(Self { runtime, dedupe_window, queue_bytes_max, server })
+    }
+
+    pub fn client(&self, token: Option<&str>) -> anyhow::Result<Client> {
+        Client::new(&self.url(), token)
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    pub fn services(&self) -> &Services {
+        self.server.services()
+    }
+
+    pub fn stop(self) -> anyhow::Result<()> {
+        self.runtime.block_on(self.server.stop())
+    }
+}
+
+/// A token for everything, known to this process alone: the secret, and what the settings hold of it.
+pub fn own_token() -> (String, Token) {
+    let (secret, hash) = new_token();
+    let mut sha256 = [0; 32];
+    hex::decode_to_slice(hash, &mut sha256).expect("a new token comes with its hash in hexadecimal");
+    let mut scopes = Scopes::default();
+    scopes.insert(Scope::Admin);
+    (secret, Token { name: "command line".to_owned(), sha256, scopes })
+}

@@ -1,0 +1,59 @@
+//! Tables of text, aligned.
+
+/// On which side of its column a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// Rows under a header, each column as wide as its widest text, two spaces apart.
+pub fn render(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let header: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let width = |at: usize| {
+        let texts = std::iter::once(&header).chain(rows).map(|row| row[at].chars().count());
+        texts.max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(columns).zip(&widths).map(|((text, (_, align)), width)| match align {
+            Align::Left => format!("{text:<width$}"),
+            Align::Right => format!("{text:>width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("  ");
+    let lines = [line(&header), rule].into_iter().chain(rows.iter().map(|row| line(row)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A number with a comma before every three digits.
+pub fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::from(if number < 0 { "-" } else { "" });
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [vec!["é".to_owned(), "1".to_owned()], vec!["long".to_owned(), "20".to_owned()]];
+        let table = render(&[("a", Align::Left), ("n", Align::Right)], &rows);
+        assert_eq!(table, "a      n\n────  ──\né      1\nlong  20");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        let all = [0, 7, 999, 1_000, -1_000, 1_234_567, i64::MIN].map(grouped);
+        assert_eq!(all, ["0", "7", "999", "1,000", "-1,000", "1,234,567", "-9,223,372,036,854,775,808"]);
+    }
+}
