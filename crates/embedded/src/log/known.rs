@@ -42,6 +42,9 @@ impl Hasher for Unhashed {
     }
 }
 
+/// The set, still asked, and the thread that writes it.
+type Sealing = (Arc<IdentitySet>, JoinHandle<Result<Run, Error>>);
+
 pub struct Known {
     folder: PathBuf,
     window_ms: i64,
@@ -51,7 +54,7 @@ pub struct Known {
     /// The offset behind the last run: the set holds the identities from here on.
     recent_from: Offset,
     /// A full set on its way to becoming a run.
-    sealing: Option<(Arc<IdentitySet>, JoinHandle<Result<Run, Error>>)>,
+    sealing: Option<Sealing>,
     runs: Vec<Run>,
 }
 
