@@ -4,6 +4,7 @@ use crate::counter::{Counter, Problem};
 use crate::event::Event;
 use crate::field::{Field, Scalar, extract};
 use crate::filter::Filter;
+use crate::limits::KEY_LEN_MAX;
 use crate::retention::Horizons;
 use crate::router::Router;
 use crate::template::Template;
@@ -104,7 +105,11 @@ impl Ruleset {
     }
 
     /// Where the counter that `key` belongs to stands among [`rules`](Self::rules). Only counters that answer have keys.
+    /// A key that is longer than any that is rendered has none.
     pub fn index_of_key(&self, key: &str) -> Option<usize> {
+        if key.len() > KEY_LEN_MAX {
+            return None;
+        }
         self.router.find(key, |index| self.rules[index].template.matches(key))
     }
 
@@ -278,6 +283,7 @@ mod tests {
             [of("a:1:b"), of("a:1:c"), of("a:d"), of("z:d"), of("e"), of("a:1")],
             [Some(1), Some(2), Some(3), Some(3), None, None]
         );
+        assert_eq!(of(&format!("a:{}:b", "x".repeat(KEY_LEN_MAX))), None);
     }
 
     #[test]

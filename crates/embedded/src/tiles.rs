@@ -44,6 +44,13 @@ pub struct Options {
     pub block_cache_bytes: u64,
 }
 
+impl Options {
+    /// An eighth of the cache, within what keeps fjall quick.
+    fn memtable_bytes(&self) -> u64 {
+        (self.cache_bytes as u64 / 8).clamp(4 << 20, 64 << 20)
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self { cache_bytes: 256 << 20, block_cache_bytes: 64 << 20 }
@@ -70,7 +77,7 @@ impl TileStore {
         let shard = |_| Mutex::new(Shard::new(options.cache_bytes / SHARDS));
         let inner = Inner {
             shards: (0..SHARDS).map(shard).collect(),
-            disk: Disk::open(folder, options.block_cache_bytes)?,
+            disk: Disk::open(folder, options.block_cache_bytes, options.memtable_bytes())?,
             dirty_bytes: AtomicUsize::new(0),
             commit_bytes: COMMIT_BYTES.min(options.cache_bytes / 4),
             hits: metrics::counter!("raingauge_tile_cache_hits_total"),

@@ -6,6 +6,7 @@ use crate::log::Offset;
 use arc_swap::ArcSwap;
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::plan::{self, Plan};
+use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +16,10 @@ use tokio::sync::watch;
 /// Which generation of a counter holds the buckets from which day on. The first part begins at 0.
 /// A backfill that cannot reach all history adds a part; nothing is copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timeline(Vec<(i64, Generation)>);
+pub struct Timeline {
+    parts: Vec<(i64, Generation)>,
+    kept_from: Horizons,
+}
 
 impl Timeline {
     /// Parts by the second, the start of a UTC day, from which each holds.
@@ -23,12 +27,17 @@ impl Timeline {
         assert!(parts.first().is_some_and(|(from_s, _)| *from_s == 0), "a timeline begins at 0");
         assert!(parts.iter().all(|(from_s, _)| from_s % DAY_S == 0), "parts begin with a day");
         assert!(parts.is_sorted(), "parts are in order");
-        Self(parts)
+        Self { parts, kept_from: Horizons::default() }
+    }
+
+    /// Buckets before these horizons have expired already, even if the counter is to be kept longer by now.
+    pub fn kept_from(self, kept_from: Horizons) -> Self {
+        Self { kept_from, ..self }
     }
 
     /// The generation that holds the buckets of this time.
     pub fn generation_at(&self, time_s: i64) -> Generation {
-        match &self.0[..] {
+        match &self.parts[..] {
             [(_, only)] => *only,
             parts => parts[parts.partition_point(|(from_s, _)| *from_s <= time_s) - 1].1,
         }
@@ -36,8 +45,8 @@ impl Timeline {
 
     /// The generations that hold the buckets of `[from_s, to_s)`, and the part of the range that each holds.
     pub fn split(&self, from_s: i64, to_s: i64) -> impl Iterator<Item = (Generation, i64, i64)> + '_ {
-        self.0.iter().enumerate().filter_map(move |(index, (begin, generation))| {
-            let end = self.0.get(index + 1).map_or(i64::MAX, |(next, _)| *next);
+        self.parts.iter().enumerate().filter_map(move |(index, (begin, generation))| {
+            let end = self.parts.get(index + 1).map_or(i64::MAX, |(next, _)| *next);
             let (from, to) = (from_s.max(*begin), to_s.min(end));
             (from < to).then_some((*generation, from, to))
         })
@@ -52,14 +61,14 @@ impl Timeline {
 
     /// The generation, when there is only one.
     pub fn only(&self) -> Option<Generation> {
-        match self.0[..] {
+        match self.parts[..] {
             [(_, only)] => Some(only),
             _ => None,
         }
     }
 
     pub fn parts(&self) -> &[(i64, Generation)] {
-        &self.0
+        &self.parts
     }
 }
 
@@ -71,6 +80,13 @@ pub struct View {
     pub timelines: Vec<Timeline>,
     /// Of every counter, archived ones too.
     pub versions: HashMap<u32, u32>,
+}
+
+impl View {
+    /// The earliest times that the buckets of a rule are there for.
+    pub fn horizons(&self, index: usize, now_s: i64) -> Horizons {
+        self.ruleset.rules()[index].horizons(now_s).max(self.timelines[index].kept_from)
+    }
 }
 
 /// How far the writer has come.
@@ -134,7 +150,7 @@ impl Published {
         }
     }
 
-    /// When the newest event that was counted happened, in seconds since 1970.
+    /// No event that was counted happened later than this, in seconds since 1970.
     pub fn newest_event_s(&self) -> i64 {
         self.newest_event_s.load(Ordering::Acquire)
     }

@@ -1,6 +1,7 @@
 //! Range counts, one by one and in batches.
 
 use raingauge_core::bucket::Granularity;
+use raingauge_core::limits::KEY_LEN_MAX;
 use raingauge_core::plan::{self, Plan, Slice};
 use raingauge_core::retention::Expired;
 use raingauge_core::tile::Overflow;
@@ -58,7 +59,18 @@ pub struct Reader {
 struct Resolved {
     plans: Vec<(Generation, Plan)>,
     from_s: i64,
-    to_s: i64,
+    end: End,
+}
+
+/// Where the answer says that its range ends.
+#[derive(Clone, Copy)]
+enum End {
+    At(i64),
+    /// At `to_s`, or behind the newest event when that lies later in the open quarter hour, which ends at `end_s`.
+    Open {
+        to_s: i64,
+        end_s: i64,
+    },
 }
 
 impl Reader {
@@ -83,7 +95,7 @@ impl Reader {
                 Err(failure) => Err(failure),
                 Ok(resolved) => {
                     rows += resolved.plans.iter().map(|(_, plan)| tiles_of(plan)).sum::<u64>();
-                    self.from_memory(range.key, &resolved).unwrap_or_else(|| {
+                    self.sum_in_memory(range.key, &resolved).unwrap_or_else(|| {
                         left.push((index, resolved));
                         Ok(Answer { from_s: 0, to_s: 0, count: 0 })
                     })
@@ -92,15 +104,18 @@ impl Reader {
         }
         self.rows.increment(rows);
         if !left.is_empty() {
-            self.from_storage(ranges, left, &mut answers).await;
+            self.sum_in_storage(ranges, left, &mut answers).await;
         }
         answers
     }
 
     /// The count of one range when all it needs is in memory. Never waits.
     pub fn count_cached(&self, range: &Range<'_>) -> Option<Result<Answer, Failure>> {
+        if let Some(reason) = self.published.progress().failure {
+            return Some(Err(stopped(&reason)));
+        }
         match self.resolve(&self.published.view(), range, self.clock.now_s()) {
-            Ok(resolved) => self.from_memory(range.key, &resolved),
+            Ok(resolved) => self.sum_in_memory(range.key, &resolved),
             Err(failure) => Some(Err(failure)),
         }
     }
@@ -113,6 +128,9 @@ impl Reader {
         to_s: i64,
         len_max: usize,
     ) -> Result<Vec<Key>, Failure> {
+        if let Some(reason) = self.published.progress().failure {
+            return Err(stopped(&reason));
+        }
         Plan::new(from_s, to_s)?;
         let view = Arc::clone(&self.published.view());
         let Some(index) = view.ruleset.index_of(counter) else {
@@ -143,33 +161,17 @@ impl Reader {
         let Some(index) = view.ruleset.index_of_key(range.key) else {
             return Err(key_unknown(range.key));
         };
-        let (plan, to_s) = self.plan(range, now_s)?;
-        view.ruleset.rules()[index].horizons(now_s).check(&plan)?;
+        let (plan, end) = plan(range, now_s)?;
+        view.horizons(index, now_s).check(&plan)?;
         let timeline = &view.timelines[index];
         let plans = match timeline.only() {
             Some(only) => vec![(only, plan)],
             None => timeline.plans(&plan)?,
         };
-        Ok(Resolved { plans, from_s: plan.from_s, to_s })
+        Ok(Resolved { plans, from_s: plan.from_s, end })
     }
 
-    /// The plan of a range, and where the answer says that it ends.
-    ///
-    /// With `fresh`, an end inside the open quarter hour takes in the whole of it. The answer then ends where the newest
-    /// event that is in it can lie, so that the count is exact for the range that the answer names.
-    fn plan(&self, range: &Range<'_>, now_s: i64) -> Result<(Plan, i64), Failure> {
-        let quarter = Granularity::Quarter;
-        let is_open = quarter.floor(range.to_s) == quarter.floor(now_s);
-        if range.fresh && is_open && !quarter.starts_at(range.to_s) {
-            let end_s = quarter.ceil(range.to_s);
-            let to_s = range.to_s.max(self.published.newest_event_s() + 1).min(end_s);
-            return Ok((Plan::new(range.from_s, end_s)?, to_s));
-        }
-        let plan = Plan::new(range.from_s, range.to_s)?;
-        Ok((plan, plan.to_s))
-    }
-
-    fn from_memory(&self, key: &str, resolved: &Resolved) -> Option<Result<Answer, Failure>> {
+    fn sum_in_memory(&self, key: &str, resolved: &Resolved) -> Option<Result<Answer, Failure>> {
         let mut total = 0;
         for (generation, plan) in &resolved.plans {
             match self.buckets.sum_cached(*generation, key, plan)? {
@@ -177,11 +179,21 @@ impl Reader {
                 Err(overflow) => return Some(Err(overflow.into())),
             }
         }
-        Some(answer(resolved, total))
+        Some(self.answer(resolved, total))
+    }
+
+    /// The answer with a sum. An open end is looked up behind the sum, so that it lies behind all that was summed.
+    fn answer(&self, resolved: &Resolved, total: i128) -> Result<Answer, Failure> {
+        let count = i64::try_from(total).map_err(|_| Overflow)?;
+        let to_s = match resolved.end {
+            End::At(to_s) => to_s,
+            End::Open { to_s, end_s } => to_s.max(self.published.newest_event_s() + 1).min(end_s),
+        };
+        Ok(Answer { from_s: resolved.from_s, to_s, count })
     }
 
     /// Answers the ranges that memory could not, in one round.
-    async fn from_storage(
+    async fn sum_in_storage(
         &self,
         ranges: &[Range<'_>],
         left: Vec<(usize, Resolved)>,
@@ -199,14 +211,24 @@ impl Reader {
         for (index, resolved) in left {
             let parts = sums.by_ref().take(resolved.plans.len());
             let total = parts.sum::<Result<i128, buckets::Error>>();
-            answers[index] = total.map_err(Failure::from).and_then(|total| answer(&resolved, total));
+            answers[index] = total.map_err(Failure::from).and_then(|total| self.answer(&resolved, total));
         }
     }
 }
 
-fn answer(resolved: &Resolved, total: i128) -> Result<Answer, Failure> {
-    let count = i64::try_from(total).map_err(|_| Overflow)?;
-    Ok(Answer { from_s: resolved.from_s, to_s: resolved.to_s, count })
+/// The plan of a range, and where the answer will say that it ends.
+///
+/// With `fresh`, an end inside the open quarter hour takes in the whole of it. The answer then ends where the newest
+/// event that is in it can lie, so that the count is exact for the range that the answer names.
+fn plan(range: &Range<'_>, now_s: i64) -> Result<(Plan, End), Failure> {
+    let quarter = Granularity::Quarter;
+    let is_open = quarter.floor(range.to_s) == quarter.floor(now_s);
+    if range.fresh && is_open && !quarter.starts_at(range.to_s) {
+        let end_s = quarter.ceil(range.to_s);
+        return Ok((Plan::new(range.from_s, end_s)?, End::Open { to_s: range.to_s, end_s }));
+    }
+    let plan = Plan::new(range.from_s, range.to_s)?;
+    Ok((plan, End::At(plan.to_s)))
 }
 
 /// Tiles that a plan reads: one for each edge, one for each 128 days.
@@ -216,7 +238,14 @@ fn tiles_of(plan: &Plan) -> u64 {
     edges + spans
 }
 
+/// Why a key has no counter.
 pub(crate) fn key_unknown(key: &str) -> Failure {
+    if key.len() > KEY_LEN_MAX {
+        return Failure {
+            code: "key_too_long",
+            detail: format!("a key has at most {KEY_LEN_MAX} bytes; this one has {}", key.len()),
+        };
+    }
     Failure { code: "key_unknown", detail: format!("no counter has a template that renders `{key}`") }
 }
 

@@ -7,7 +7,7 @@ use crate::answer::{Failure, Range, Reader, key_unknown, stopped};
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use raingauge_core::bucket::Granularity;
+use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
@@ -43,7 +43,7 @@ impl Reader {
         let (timeline, horizons) = {
             let view = Arc::clone(&self.published.view());
             let index = view.ruleset.index_of_key(range.key).ok_or_else(|| key_unknown(range.key))?;
-            (view.timelines[index].clone(), view.ruleset.rules()[index].horizons(self.clock.now_s()))
+            (view.timelines[index].clone(), view.horizons(index, self.clock.now_s()))
         };
         let mut cells = Cells::default();
         let plans = cuts.windows(2).map(|pair| Plan::new(pair[0], pair[1])).collect::<Result<Vec<Plan>, _>>()?;
@@ -61,21 +61,33 @@ impl Reader {
 /// The cells of a series, by granularity.
 #[derive(Default)]
 struct Cells {
-    /// The range of time that is needed, and what was found there in the order of time.
-    by_granularity: [(Option<(i64, i64)>, Vec<Cell>); 3],
+    by_granularity: [Column; 3],
+}
+
+/// Cells of one granularity, in the order of time.
+#[derive(Default)]
+struct Column {
+    /// The ranges of time that are needed.
+    ranges: Vec<(i64, i64)>,
+    /// What was found there.
+    cells: Vec<Cell>,
 }
 
 impl Cells {
+    /// Asks for the cells of a slice. Those of one granularity are asked for in the order of time.
+    /// Near neighbours are read together: reading a few cells more costs less than reading once more.
     fn want(&mut self, slice: Slice) {
-        let (range, _) = &mut self.by_granularity[slice.granularity as usize];
-        let (from_s, to_s) = range.unwrap_or((slice.from_s, slice.to_s));
-        *range = Some((from_s.min(slice.from_s), to_s.max(slice.to_s)));
+        let ranges = &mut self.by_granularity[slice.granularity as usize].ranges;
+        match ranges.last_mut() {
+            Some((_, to_s)) if slice.from_s - *to_s <= DAY_S => *to_s = slice.to_s,
+            _ => ranges.push((slice.from_s, slice.to_s)),
+        }
     }
 
     async fn load(&mut self, reader: &Reader, timeline: &Timeline, key: &str) -> Result<(), Failure> {
-        for (granularity, (range, cells)) in Granularity::ALL.into_iter().zip(&mut self.by_granularity) {
-            let Some((from_s, to_s)) = *range else { continue };
-            for (generation, from_s, to_s) in timeline.split(from_s, to_s) {
+        for (granularity, Column { ranges, cells }) in Granularity::ALL.into_iter().zip(&mut self.by_granularity) {
+            let parts = ranges.iter().flat_map(|(from_s, to_s)| timeline.split(*from_s, *to_s));
+            for (generation, from_s, to_s) in parts {
                 let slice = Slice { granularity, from_s, to_s };
                 cells.extend(reader.buckets.cells(generation, key.to_owned(), slice).await?);
             }
@@ -86,7 +98,7 @@ impl Cells {
     fn sum(&self, plan: &Plan) -> Result<i64, Overflow> {
         let mut sum = 0;
         for slice in plan.slices() {
-            let (_, cells) = &self.by_granularity[slice.granularity as usize];
+            let cells = &self.by_granularity[slice.granularity as usize].cells;
             let from = cells.partition_point(|cell| cell.time_s < slice.from_s);
             let inside = cells[from..].iter().take_while(|cell| cell.time_s < slice.to_s);
             sum += inside.map(|cell| i128::from(cell.count)).sum::<i128>();

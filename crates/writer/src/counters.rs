@@ -1,15 +1,16 @@
 //! Changes of counters: from the catalog into the log, where they take effect in order with the events.
 
-use crate::state::{Bucket, Control};
+pub use crate::state::Bucket;
+use crate::state::Control;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::counter::{Counter, Problem, State};
-use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
+use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX};
 use raingauge_core::tile::OVERFLOWED;
 use raingauge_core::time::is_countable_s;
 use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{self, EventLog};
+use raingauge_ports::log::{self, EventLog, Offset};
 use raingauge_ports::published::Published;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -121,6 +122,10 @@ impl Counters {
     }
 
     fn check_bucket(&self, bucket: &Bucket) -> Result<(), (&'static str, String)> {
+        if bucket.key.len() > KEY_LEN_MAX {
+            let len = bucket.key.len();
+            return Err(("key_too_long", format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}")));
+        }
         let view = self.published.view();
         let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
             return Err(("key_unknown", format!("no counter has a template that renders `{}`", bucket.key)));
@@ -129,7 +134,12 @@ impl Counters {
             let width = bucket.granularity.name();
             return Err(("time_not_aligned", format!("no {width} begins at {}: times are UTC", bucket.time)));
         }
-        let horizons = view.ruleset.rules()[index].horizons(self.clock.now_s());
+        let now_s = self.clock.now_s();
+        if bucket.time > now_s {
+            let ahead_s = bucket.time - now_s;
+            return Err(("time_in_future", format!("this bucket begins {ahead_s} s ahead of this server's clock")));
+        }
+        let horizons = view.horizons(index, now_s);
         if !horizons.keeps(bucket.granularity, bucket.time) {
             let kept = raingauge_core::time::format_rfc3339(horizons.of(bucket.granularity));
             return Err((
@@ -150,17 +160,24 @@ impl Counters {
         if *self.revision.lock() == Some(revision) {
             return Ok(());
         }
+        let mut end = 0;
         for Versioned { counter, version, .. } in self.catalog.list().await? {
             if self.published.view().versions.get(&counter.id) != Some(&version) {
-                self.send(&Control::Counter { version, counter }).await?;
+                let control = Control::Counter { version, counter: Box::new(counter) };
+                end = self.log.append_control(control.to_json()).await?;
             }
         }
+        self.wait_applied(end).await?;
         *self.revision.lock() = Some(revision);
         Ok(())
     }
 
     async fn send(&self, control: &Control) -> Result<(), Error> {
         let end = self.log.append_control(control.to_json()).await?;
+        self.wait_applied(end).await
+    }
+
+    async fn wait_applied(&self, end: Offset) -> Result<(), Error> {
         self.published.wait_applied(end).await.map_err(Error::Stopped)
     }
 

@@ -1,7 +1,7 @@
 //! What can be told from the log: how far back it covers, and walking through it.
 
 use raingauge_core::bucket::Granularity;
-use raingauge_core::event::Event;
+use raingauge_core::ruleset::Scratch;
 use raingauge_ports::log::{Block, Error, EventLog, Offset};
 use raingauge_ports::record::Entry;
 
@@ -14,35 +14,45 @@ const READ_BYTES: usize = 4 << 20;
 pub fn covered_from_s(log: &dyn EventLog, future_allowance_s: i64) -> i64 {
     match log.start_ms() {
         0 => 0,
-        start_ms => Granularity::Day.ceil(start_ms.div_euclid(1_000) + future_allowance_s),
+        start_ms => Granularity::Day.ceil(start_ms.div_euclid(1_000) + future_allowance_s + 1),
     }
 }
 
 /// One entry of the log on a walk.
-pub enum Step<'a> {
-    Event(&'a Event<'a>),
-    Control(&'a [u8]),
+pub struct Step<'a> {
+    pub offset: Offset,
+    /// The second in which it was appended.
+    pub appended_s: i64,
+    pub entry: Entry<'a>,
 }
 
-/// Visits the entries of `[from, to)`, with their offset and the second in which they were appended. Blocks the thread.
+/// Visits the entries of `[from, to)` that are not trimmed, with memory for those who apply them. Blocks the thread.
 pub fn walk(
     log: &dyn EventLog,
     from: Offset,
     to: Offset,
-    mut visit: impl FnMut(Offset, i64, Step<'_>),
+    mut visit: impl for<'a> FnMut(Step<'a>, &mut Scratch<'a>),
 ) -> Result<(), Error> {
-    let mut next = from;
+    let mut next = from.max(log.start());
     while next < to {
-        let blocks = log.read(next, READ_BYTES)?;
+        let blocks = match log.read(next, READ_BYTES) {
+            // The log is trimmed while it is walked through.
+            Err(Error::Trimmed { start, .. }) if start > next => {
+                next = start;
+                continue;
+            }
+            blocks => blocks?,
+        };
         let Some(end) = blocks.last().map(Block::end) else { return Ok(()) };
         for block in &blocks {
             let appended_s = block.appended_ms.div_euclid(1_000);
+            let mut scratch = Scratch::default();
             for entry in block.entries(next) {
-                match entry? {
-                    (offset, _) if offset >= to => return Ok(()),
-                    (offset, Entry::Event(event)) => visit(offset, appended_s, Step::Event(&event)),
-                    (offset, Entry::Control(payload)) => visit(offset, appended_s, Step::Control(payload)),
+                let (offset, entry) = entry?;
+                if offset >= to {
+                    return Ok(());
                 }
+                visit(Step { offset, appended_s, entry }, &mut scratch);
             }
         }
         next = end;

@@ -160,7 +160,7 @@ impl Intake {
             Some((_, Some(earliest_s))) if event.time_s() < earliest_s => Err(Rejection::new(
                 "too_late",
                 format!(
-                    "every counter of this type has let go of the time before {}: keep longer, or load history by POST /v1/buckets",
+                    "every counter of this type has let go of the time before {}: let one keep its counts longer",
                     format_rfc3339(earliest_s)
                 ),
             )),

@@ -1,18 +1,17 @@
 //! Preview: what a counter would have counted of the newest events in the log.
 
-use crate::history::{Step, walk};
+use crate::history::walk;
 use crate::worker::Error;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
-use raingauge_core::ruleset::{Ruleset, Scratch, Skip};
+use raingauge_core::ruleset::{Ruleset, Skip};
 use raingauge_ports::log::EventLog;
+use raingauge_ports::record::Entry;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Newest events that a preview looks at.
 pub const EVENTS_MAX: u64 = 1_000_000;
-/// Most keys that a preview tells apart; further ones are counted together.
-const KEYS_MAX: usize = 1_000_000;
 /// Keys that a preview shows.
 const KEYS_SHOWN: usize = 20;
 
@@ -47,26 +46,18 @@ pub struct Hot {
 
 /// Runs a draft over the newest events. Blocks the thread.
 pub fn preview(log: &dyn EventLog, draft: &Counter) -> Result<Preview, Error> {
-    let ruleset = Ruleset::new([crate::worker::counting(draft)]);
+    let ruleset = Ruleset::new([crate::state::counting(draft)]);
     let mut tally = Tally::default();
     let end = log.end();
-    let from = end.saturating_sub(EVENTS_MAX).max(log.start());
-    walk(log, from, end, |_, _, step| {
-        let Step::Event(event) = step else { return };
+    walk(log, end.saturating_sub(EVENTS_MAX), end, |step, scratch| {
+        let Entry::Event(event) = step.entry else { return };
         tally.preview.events += 1;
-        if !draft.listens_to(event) {
+        if !draft.listens_to(&event) {
             return;
         }
         tally.preview.events_of_type += 1;
-        let mut skipped = None;
-        let mut scratch = Scratch::default();
-        let time_s = event.time_s();
-        ruleset.apply(
-            event,
-            &mut scratch,
-            |_, key, value| tally.count(key, time_s, value),
-            |_, skip| skipped = Some(skip),
-        );
+        let (mut skipped, time_s) = (None, event.time_s());
+        ruleset.apply(&event, scratch, |_, key, value| tally.count(key, time_s, value), |_, skip| skipped = Some(skip));
         if let Some(skip) = skipped {
             *tally.preview.skipped.entry(Skip::name(skip)).or_default() += 1;
         }
@@ -77,7 +68,9 @@ pub fn preview(log: &dyn EventLog, draft: &Counter) -> Result<Preview, Error> {
 #[derive(Default)]
 struct Tally {
     preview: Preview,
+    /// Of each key its number, its events and its count.
     keys: HashMap<Box<str>, (u32, u64, i128)>,
+    /// By the key's number, its quarter hours since 1970.
     cells: HashSet<(u32, u32)>,
     days: BTreeSet<i64>,
 }
@@ -89,17 +82,19 @@ impl Tally {
         preview.from_time = Some(preview.from_time.map_or(time_s, |from| from.min(time_s)));
         preview.to_time = Some(preview.to_time.map_or(time_s, |to| to.max(time_s)));
         self.days.insert(time_s / DAY_S);
-        let number = self.keys.len() as u32;
-        if !self.keys.contains_key(key) {
-            if self.keys.len() >= KEYS_MAX {
-                return;
+        let next = self.keys.len() as u32;
+        let number = match self.keys.get_mut(key) {
+            Some((number, events, count)) => {
+                *events += 1;
+                *count += i128::from(value);
+                *number
             }
-            self.keys.insert(key.into(), (number, 0, 0));
-        }
-        let Some(entry) = self.keys.get_mut(key) else { return };
-        entry.1 += 1;
-        entry.2 += i128::from(value);
-        self.cells.insert((entry.0, (time_s / Granularity::Quarter.width_s()) as u32));
+            None => {
+                self.keys.insert(key.into(), (next, 1, value.into()));
+                next
+            }
+        };
+        self.cells.insert((number, (time_s / Granularity::Quarter.width_s()) as u32));
     }
 
     fn finish(mut self) -> Preview {

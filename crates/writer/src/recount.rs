@@ -1,22 +1,23 @@
 //! Recount: the count of a key made again from the log, beside the stored one.
 
 use crate::history::{Step, covered_from_s, walk};
-use crate::state::{Control, Part};
+use crate::state::{Control, Part, timeline_of};
 use crate::worker::{Error, Writer};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
-use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::{BucketReader, BucketWriter};
+use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Query};
 use raingauge_ports::log::{EventLog, Offset};
 use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
+use raingauge_ports::record::Entry;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Differences that a recount shows.
 const DIFFERENCES_MAX: usize = 1_000;
-/// How often a recount starts again because the key was counted while it looked.
+/// How often a recount looks again because the key was counted while it looked.
 const TRIES: usize = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +26,8 @@ pub struct Recount {
     pub key: String,
     pub from_time: i64,
     pub to_time: i64,
-    /// Buckets before this are not compared, because the log no longer holds all their events; seconds since 1970.
+    /// What lies before this is not compared, because the log no longer holds all its events, or because its buckets
+    /// have expired; seconds since 1970.
     pub compared_from: i64,
     pub stored: i128,
     pub recounted: i128,
@@ -50,6 +52,14 @@ pub struct Recounter {
     pub future_allowance_s: i64,
 }
 
+/// The buckets of a key made again, and how.
+struct Model {
+    rules: Vec<Counted>,
+    key: String,
+    range: Plan,
+    buckets: MemoryBuckets,
+}
+
 /// One compiled rule, and the offsets and times that it counted.
 struct Counted {
     ruleset: Ruleset,
@@ -62,54 +72,66 @@ struct Counted {
 impl Recounter {
     /// Recounts one key. Answers `None` when no counter has a template that renders it.
     pub async fn recount(&self, key: &str, range: Plan) -> Result<Option<Recount>, Error> {
-        let Some(index) = self.published.view().ruleset.index_of_key(key) else { return Ok(None) };
-        let id = self.published.view().ruleset.rules()[index].counter.id;
         for _ in 0..TRIES {
-            let model = Arc::new(MemoryBuckets::default());
-            let parts = self.writer.parts(id);
-            let before = self.published.applied();
-            self.replay(key, &parts, 0, before, &model).await?;
-            let answer = self.compare(key, index, range, &model).await?;
-            // Whatever was applied while the stored cells were read must not have touched the key.
-            let after = self.published.applied();
-            if !self.replay(key, &parts, before, after, &model).await? {
+            let view = Arc::clone(&self.published.view());
+            let Some(index) = view.ruleset.index_of_key(key) else { return Ok(None) };
+            let counter = view.ruleset.rules()[index].counter.id;
+            if let Some(answer) = self.try_recount(counter, key, range).await? {
                 return Ok(Some(answer));
             }
+        }
+        Err(Error::State(format!("the counter of {key} is changed too often to be recounted: try again")))
+    }
+
+    /// Answers `None` when the counter was changed meanwhile.
+    async fn try_recount(&self, counter: u32, key: &str, range: Plan) -> Result<Option<Recount>, Error> {
+        let parts = self.writer.parts(counter);
+        let rules = compile(&parts);
+        let model = Arc::new(Model { rules, key: key.to_owned(), range, buckets: MemoryBuckets::default() });
+        let mut counted_to = self.published.applied();
+        self.replay(&model, 0, counted_to).await?;
+        for _ in 0..TRIES {
+            self.published.wait_applied(counted_to).await.map_err(|reason| Error::State(reason.to_string()))?;
+            let Some(answer) = self.compare(counter, &parts, &model).await? else { return Ok(None) };
+            // What was applied while the stored cells were read is in the log by now, and must not have touched the key.
+            let end = self.log.end();
+            let touched = self.replay(&model, counted_to, end).await?;
+            if self.writer.parts(counter) != parts {
+                return Ok(None);
+            }
+            if !touched {
+                return Ok(Some(answer));
+            }
+            counted_to = end;
         }
         Err(Error::State(format!(
             "{key} is counted too quickly to be recounted: leave out the open quarter hour, or try again"
         )))
     }
 
-    /// Counts the entries of `[from, to)` into the model. Answers whether the key was touched.
-    async fn replay(
-        &self,
-        key: &str,
-        parts: &[Part],
-        from: Offset,
-        to: Offset,
-        model: &Arc<MemoryBuckets>,
-    ) -> Result<bool, Error> {
-        let rules = compile(parts);
-        let (log, model, key) = (Arc::clone(&self.log), Arc::clone(model), key.to_owned());
+    /// Counts the entries of `[from, to)` into the model. Answers whether they touched it.
+    async fn replay(&self, model: &Arc<Model>, from: Offset, to: Offset) -> Result<bool, Error> {
+        let (log, model) = (Arc::clone(&self.log), Arc::clone(model));
         let work = tokio::task::spawn_blocking(move || {
             let mut touched = false;
-            walk(&*log, from.max(log.start()), to, |offset, appended_s, step| {
-                for rule in rules.iter().filter(|rule| (rule.since..rule.until).contains(&offset)) {
-                    touched |= rule.count(&key, appended_s, &step, &model);
-                }
-            })?;
+            walk(&*log, from, to, |step, scratch| touched |= model.count(&step, scratch))?;
             Ok(touched)
         });
         work.await.unwrap_or_else(|error| Err(Error::State(format!("the recount failed: {error}"))))
     }
 
-    async fn compare(&self, key: &str, index: usize, range: Plan, model: &MemoryBuckets) -> Result<Recount, Error> {
+    async fn compare(&self, counter: u32, parts: &[Part], model: &Model) -> Result<Option<Recount>, Error> {
+        let Model { key, range, .. } = model;
+        let horizons = {
+            let view = self.published.view();
+            let Some(index) = view.ruleset.index_of(counter) else { return Ok(None) };
+            view.horizons(index, self.writer.now_s())
+        };
+        let expired_s = if horizons.check(range).is_err() { horizons.quarter_s } else { 0 };
         let covered_s = covered_from_s(&*self.log, self.future_allowance_s);
-        let compared_from = range.from_s.max(covered_s.min(range.to_s));
-        let timeline = self.published.view().timelines[index].clone();
+        let compared_from = range.from_s.max(covered_s).max(expired_s).min(range.to_s);
         let mut recount = Recount {
-            key: key.to_owned(),
+            key: key.clone(),
             from_time: range.from_s,
             to_time: range.to_s,
             compared_from,
@@ -118,89 +140,114 @@ impl Recounter {
             equal: true,
             differences: Vec::new(),
         };
-        for (generation, from_s, to_s) in timeline.split(compared_from, range.to_s) {
+        for (generation, from_s, to_s) in timeline_of(parts).split(compared_from, range.to_s) {
             for granularity in Granularity::ALL {
-                let slice = Slice { granularity, from_s: granularity.ceil(from_s), to_s: granularity.floor(to_s) };
-                if slice.from_s >= slice.to_s {
-                    continue;
-                }
-                let stored = self.buckets.cells(generation, key.to_owned(), slice).await?;
-                let counted = model.cells(0, key.to_owned(), slice).await?;
-                let mut times: Vec<i64> = stored.iter().chain(&counted).map(|cell| cell.time_s).collect();
-                times.sort_unstable();
-                times.dedup();
-                for time in times {
-                    let at = |cells: &[raingauge_ports::buckets::Cell]| {
-                        cells.iter().find(|cell| cell.time_s == time).map(|cell| cell.count)
-                    };
-                    let (stored, recounted) = (at(&stored), at(&counted));
-                    if stored.unwrap_or(0) != recounted.unwrap_or(0) {
-                        recount.equal = false;
-                        recount.differences.push(Difference { granularity, time, stored, recounted });
-                    }
+                let from_s = granularity.ceil(from_s.max(horizons.of(granularity)));
+                let slice = Slice { granularity, from_s, to_s: granularity.floor(to_s) };
+                if slice.from_s < slice.to_s {
+                    let stored = self.buckets.cells(generation, key.clone(), slice).await?;
+                    let recounted = model.buckets.cells(0, key.clone(), slice).await?;
+                    recount.differences.extend(differences(&stored, &recounted));
                 }
             }
             if let Ok(plan) = Plan::new(from_s, to_s) {
                 recount.stored += sum(&*self.buckets, generation, key, plan).await?;
-                recount.recounted += sum(model, 0, key, plan).await?;
+                recount.recounted += sum(&model.buckets, 0, key, plan).await?;
             }
         }
+        recount.equal = recount.differences.is_empty();
         recount.differences.truncate(DIFFERENCES_MAX);
-        Ok(recount)
+        Ok(Some(recount))
+    }
+}
+
+impl Model {
+    /// Counts one entry. Answers whether it concerned the key and the range.
+    fn count<'a>(&self, step: &Step<'a>, scratch: &mut Scratch<'a>) -> bool {
+        match &step.entry {
+            Entry::Event(event) => {
+                let time_s = event.time_s();
+                let Some(rule) = self.rule_for(step.offset, time_s) else { return false };
+                let Some(compiled) = rule.ruleset.rules().first().filter(|rule| rule.counter.listens_to(event)) else {
+                    return false;
+                };
+                let mut touched = false;
+                let count = |_, rendered: &str, value| {
+                    if rendered == self.key {
+                        touched = true;
+                        let horizons = compiled.horizons(step.appended_s);
+                        let _ = self.buckets.add(0, rendered, time_s, value, &horizons);
+                    }
+                };
+                rule.ruleset.apply(event, scratch, count, |_, _| {});
+                touched
+            }
+            Entry::Control(payload) => {
+                let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) else { return false };
+                let mut touched = false;
+                for bucket in buckets.iter().filter(|bucket| bucket.key == self.key) {
+                    let rule = self.rule_for(step.offset, bucket.time).filter(|rule| rule.owns(&self.key));
+                    if rule.is_some() {
+                        touched = true;
+                        let _ = self.buckets.set(0, &self.key, bucket.cell());
+                    }
+                }
+                touched
+            }
+        }
+    }
+
+    /// The rule that was in force at an offset for this time; `None` outside the range.
+    fn rule_for(&self, offset: Offset, time_s: i64) -> Option<&Counted> {
+        if !(self.range.from_s..self.range.to_s).contains(&time_s) {
+            return None;
+        }
+        let in_force =
+            |rule: &&Counted| (rule.since..rule.until).contains(&offset) && (rule.from_s..rule.to_s).contains(&time_s);
+        self.rules.iter().find(in_force)
     }
 }
 
 impl Counted {
-    /// Counts one entry, when it concerns the key. Answers whether it did.
-    fn count(&self, key: &str, appended_s: i64, step: &Step<'_>, model: &MemoryBuckets) -> bool {
-        let Some(rule) = self.ruleset.rules().first() else { return false };
-        let mut touched = false;
-        match step {
-            Step::Event(event)
-                if (self.from_s..self.to_s).contains(&event.time_s()) && rule.counter.listens_to(event) =>
-            {
-                let horizons: Horizons = rule.horizons(appended_s);
-                let count = |_, rendered: &str, value| {
-                    if rendered == key {
-                        touched = true;
-                        let _ = model.add(0, key, event.time_s(), value, &horizons);
-                    }
-                };
-                self.ruleset.apply(event, &mut Scratch::default(), count, |_, _| {});
-            }
-            Step::Event(_) => {}
-            Step::Control(payload) => {
-                if let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) {
-                    for bucket in buckets.iter().filter(|bucket| bucket.key == key) {
-                        if (self.from_s..self.to_s).contains(&bucket.time) {
-                            touched = true;
-                            let _ = model.set(0, key, bucket.cell());
-                        }
-                    }
-                }
-            }
-        }
-        touched
+    /// Whether the rule's template renders the key.
+    fn owns(&self, key: &str) -> bool {
+        self.ruleset.index_of_key(key).is_some()
     }
 }
 
-/// The rules of all parts, each with what it counted. A rule that did not count takes part all the same:
-/// buckets are set for paused counters too.
+/// The rules of all parts that answered, each with what it counted. A paused one takes part all the same:
+/// buckets are set for it too.
 fn compile(parts: &[Part]) -> Vec<Counted> {
     let mut rules = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let to_s = parts.get(index + 1).map_or(i64::MAX, |next| next.from_s);
-        for (place, rule) in part.rules.iter().enumerate() {
+        for (place, rule) in part.rules.iter().enumerate().filter(|(_, rule)| rule.counter.state.answers()) {
             let until = part.rules.get(place + 1).map_or(Offset::MAX, |next| next.since);
-            let counter = if rule.counter.state.answers() { rule.counter.clone() } else { continue };
-            let ruleset = Ruleset::new([counter]);
+            let ruleset = Ruleset::new([rule.counter.clone()]);
             rules.push(Counted { ruleset, since: rule.since, until, from_s: part.from_s, to_s });
         }
     }
     rules
 }
 
+/// The buckets in which two lists of cells, each in the order of time, differ. A cell that does not exist counts 0.
+fn differences(stored: &[Cell], recounted: &[Cell]) -> Vec<Difference> {
+    let mut counts = BTreeMap::<(Granularity, i64), [Option<i64>; 2]>::new();
+    for (side, cells) in [stored, recounted].into_iter().enumerate() {
+        for cell in cells {
+            counts.entry((cell.granularity, cell.time_s)).or_default()[side] = Some(cell.count);
+        }
+    }
+    let differing = counts.into_iter().filter(|(_, [stored, recounted])| stored.unwrap_or(0) != recounted.unwrap_or(0));
+    differing
+        .map(|((granularity, time), counts)| {
+            let [stored, recounted] = counts;
+            Difference { granularity, time, stored, recounted }
+        })
+        .collect()
+}
+
 async fn sum(buckets: &dyn BucketReader, generation: u32, key: &str, plan: Plan) -> Result<i128, Error> {
-    let query = raingauge_ports::buckets::Query { generation, key: key.to_owned(), plan };
+    let query = Query { generation, key: key.to_owned(), plan };
     Ok(buckets.sums(vec![query]).await.pop().unwrap_or(Ok(0))?)
 }

@@ -1,6 +1,7 @@
 //! What the worker remembers from one checkpoint to the next, and the control entries that change it.
 
-use raingauge_core::counter::Counter;
+use raingauge_core::counter::{Counter, State as Phase};
+use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_ports::buckets::{Cell, Generation};
 use raingauge_ports::log::Offset;
@@ -16,7 +17,7 @@ const FORMAT: u32 = 1;
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Control {
     /// A counter is as it is here from this offset on.
-    Counter { version: u32, counter: Counter },
+    Counter { version: u32, counter: Box<Counter> },
     /// These buckets are set to these counts.
     Buckets { buckets: Vec<Bucket> },
     /// The counts of a counter are to be made again from the log.
@@ -64,11 +65,14 @@ pub struct CounterState {
     pub version: u32,
     pub counter: Counter,
     pub parts: Vec<Part>,
+    /// Buckets before these horizons have expired, even if the counter is to be kept longer by now.
+    #[serde(default)]
+    pub kept_from: Horizons,
     pub backfill: Option<Backfill>,
 }
 
 /// The counts of a counter from one day on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     pub from_s: i64,
     pub generation: Generation,
@@ -76,7 +80,7 @@ pub struct Part {
     pub rules: Vec<RuleSince>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleSince {
     pub since: Offset,
     pub counter: Counter,
@@ -126,25 +130,29 @@ impl State {
     }
 
     pub fn view(&self) -> View {
-        let answering = |state: &&CounterState| state.counter.state.counts() || state.counter.state.answers();
-        let states: Vec<&CounterState> = self.counters.values().filter(answering).collect();
+        let answering = self.counters.values().filter(|state| state.counter.state.answers());
+        let ruleset = Ruleset::new(answering.map(|state| state.counter.clone()));
         View {
-            ruleset: Ruleset::new(states.iter().map(|state| state.counter.clone())),
-            timelines: states.iter().map(|state| state.timeline()).collect(),
+            timelines: ruleset.rules().iter().map(|rule| self.counters[&rule.counter.id].timeline()).collect(),
+            ruleset,
             versions: self.counters.iter().map(|(id, state)| (*id, state.version)).collect(),
         }
     }
 
-    /// A counter is new, or changed, from `since` on. A backfill that was running is of no use any more.
-    pub fn set_counter(&mut self, version: u32, counter: Counter, since: Offset) {
+    /// A counter is new, or changed, from `since` on, which was appended at `now_s`.
+    /// A backfill that was running is of no use any more.
+    pub fn set_counter(&mut self, version: u32, counter: Counter, since: Offset, now_s: i64) {
         let generation = self.next_generation;
         let state = self.counters.entry(counter.id).or_insert_with(|| {
             self.next_generation += 1;
             let parts = vec![Part { from_s: 0, generation, rules: Vec::new() }];
-            CounterState { version, counter: counter.clone(), parts, backfill: None }
+            CounterState { version, counter: counter.clone(), parts, kept_from: Horizons::default(), backfill: None }
         });
         if state.version == version && !state.parts[0].rules.is_empty() {
             return;
+        }
+        if !state.parts[0].rules.is_empty() {
+            state.kept_from = state.kept_from.max(state.counter.retention_days.horizons(now_s));
         }
         (state.version, state.counter) = (version, counter.clone());
         for part in &mut state.parts {
@@ -168,19 +176,26 @@ impl State {
         }
     }
 
-    /// The backfill of a counter has read the whole log: its generation answers from now on.
+    /// The backfill of a counter has read all that was applied: its generation answers from now on.
     pub fn finish_backfill(&mut self, counter: u32) {
         let Some(state) = self.counters.get_mut(&counter) else { return };
         let current = state.counter.clone();
+        let kept_from = state.kept_from;
         let Some(backfill) = state.running_backfill() else { return };
         backfill.status = BackfillStatus::Finished;
-        let part = Part {
-            from_s: backfill.after_s,
-            generation: backfill.generation,
-            rules: vec![RuleSince { since: backfill.from, counter: current }],
-        };
+        let mut rules = vec![RuleSince { since: backfill.from, counter: counting(&current) }];
+        if !current.state.counts() {
+            rules.push(RuleSince { since: backfill.position, counter: current });
+        }
+        let part = Part { from_s: backfill.after_s, generation: backfill.generation, rules };
         let kept = state.parts.partition_point(|old| old.from_s < part.from_s);
         self.retired.extend(state.parts.drain(kept..).map(|old| old.generation));
+        // What the new part holds was made by the retention of now.
+        state.kept_from = Horizons {
+            quarter_s: kept_from.quarter_s.min(part.from_s),
+            hour_s: kept_from.hour_s.min(part.from_s),
+            day_s: kept_from.day_s.min(part.from_s),
+        };
         state.parts.push(part);
     }
 
@@ -210,12 +225,21 @@ impl State {
 
 impl CounterState {
     pub fn timeline(&self) -> Timeline {
-        Timeline::new(self.parts.iter().map(|part| (part.from_s, part.generation)).collect())
+        timeline_of(&self.parts).kept_from(self.kept_from)
     }
 
     pub fn running_backfill(&mut self) -> Option<&mut Backfill> {
         self.backfill.as_mut().filter(|backfill| backfill.status == BackfillStatus::Running)
     }
+}
+
+pub fn timeline_of(parts: &[Part]) -> Timeline {
+    Timeline::new(parts.iter().map(|part| (part.from_s, part.generation)).collect())
+}
+
+/// The counter as if it counted now: a paused one may be backfilled too.
+pub fn counting(counter: &Counter) -> Counter {
+    Counter { state: Phase::Active, ..counter.clone() }
 }
 
 #[cfg(test)]
@@ -231,7 +255,7 @@ mod tests {
     #[test]
     fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
         let mut state = State::default();
-        state.set_counter(1, counter(""), 0);
+        state.set_counter(1, counter(""), 0, 0);
         state.start_backfill(1, 10, 86_400);
         state.start_backfill(1, 99, 0);
         assert_eq!((state.running(), state.needs_log_from(50)), (vec![1], 10));
@@ -250,11 +274,11 @@ mod tests {
     #[test]
     fn a_change_cancels_the_backfill_and_keeps_the_rules_that_counted() {
         let mut state = State::default();
-        state.set_counter(1, counter(""), 5);
+        state.set_counter(1, counter(""), 5, 0);
         state.start_backfill(1, 0, 0);
-        state.set_counter(1, counter("again"), 6);
+        state.set_counter(1, counter("again"), 6, 0);
         assert_eq!(state.running(), [1], "the same version again changes nothing");
-        state.set_counter(2, counter("b"), 7);
+        state.set_counter(2, counter("b"), 7, 0);
         assert!(state.running().is_empty() && state.retired == [2]);
         let since: Vec<Offset> = state.counters[&1].parts[0].rules.iter().map(|rule| rule.since).collect();
         assert_eq!(since, [5, 7]);

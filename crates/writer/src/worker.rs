@@ -4,7 +4,7 @@ mod apply;
 mod backfill;
 mod upkeep;
 
-use crate::state::{Control, State};
+use crate::state::{Control, Part, State};
 use apply::Applier;
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{self, BucketWriter, Checkpoint};
@@ -12,6 +12,7 @@ use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, Block, EventLog, Offset};
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -19,7 +20,6 @@ use std::time::{Duration, Instant};
 use upkeep::Upkeep;
 
 pub use crate::state::{Backfill, BackfillStatus};
-pub(crate) use backfill::counting;
 
 /// How the worker paces itself.
 #[derive(Clone, Debug)]
@@ -70,6 +70,7 @@ pub struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A copy of the worker's state for those who ask about it.
     state: Arc<Mutex<State>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Writer {
@@ -81,19 +82,23 @@ impl Writer {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
-        let mut worker = Worker::open(log, store, Arc::clone(&published), clock, options)?;
+        let mut worker = Worker::open(log, store, Arc::clone(&published), Arc::clone(&clock), options)?;
         let end = worker.log.end();
         while worker.position < end {
             worker.apply_some()?;
         }
+        worker.commit_catch_up()?;
         let (stop, state) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
-            if let Err(error) = worker.run() {
-                tracing::error!(%error, "the writer stopped; nothing is counted until raingauge is restarted");
-                published.fail(&error.to_string());
-            }
+            let reason = match std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())) {
+                Ok(Ok(())) => return published.fail("raingauge is stopping"),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "the writer panicked, which is a defect of raingauge".to_owned(),
+            };
+            tracing::error!(%reason, "the writer stopped; nothing is counted until raingauge is restarted");
+            published.fail(&reason);
         })?;
-        Ok(Self { stop, thread: Mutex::new(Some(thread)), state })
+        Ok(Self { stop, thread: Mutex::new(Some(thread)), state, clock })
     }
 
     /// The newest backfill of a counter.
@@ -102,8 +107,12 @@ impl Writer {
     }
 
     /// Which configurations counted what, for a recount.
-    pub(crate) fn parts(&self, counter: u32) -> Vec<crate::state::Part> {
+    pub(crate) fn parts(&self, counter: u32) -> Vec<Part> {
         self.state.lock().counters.get(&counter).map(|state| state.parts.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn now_s(&self) -> i64 {
+        self.clock.now_s()
     }
 
     /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread.
@@ -130,13 +139,19 @@ struct Worker {
     stop: Arc<AtomicBool>,
     /// Entries before this are applied.
     position: Offset,
+    /// When the last entry was appended that was applied, in seconds since 1970; 0 before the first one.
+    applied_s: i64,
     /// Entries before this are committed.
     committed: Offset,
+    /// The last checkpoint needs the log from here on.
+    needed_from: Offset,
     state: State,
     /// The state as bytes, as the next commit will write it.
     state_json: Vec<u8>,
     /// Whether anything but the position has changed since the last commit.
     state_changed: bool,
+    /// Whether the state has changed since it was last published.
+    unpublished: bool,
     shown: Arc<Mutex<State>>,
     applier: Applier,
     upkeep: Upkeep,
@@ -163,17 +178,24 @@ impl Worker {
             options,
             stop: Arc::default(),
             position,
+            applied_s: 0,
             committed: position,
+            needed_from: position,
             state: State::from_json(&state).map_err(Error::State)?,
             state_json: state,
             state_changed: false,
+            unpublished: true,
             shown: Arc::default(),
             applier: Applier::default(),
             upkeep: Upkeep::default(),
             last_commit: Instant::now(),
         };
-        worker.state_was_changed();
-        worker.state_changed = false;
+        worker.needed_from = worker.state.needs_log_from(position);
+        if position > 0 {
+            // Which of the events that are included is the newest is not known any more.
+            worker.published.saw_event(worker.clock.now_s() + worker.options.future_allowance_s);
+        }
+        worker.publish();
         worker.published.set_applied(position);
         Ok(worker)
     }
@@ -212,8 +234,9 @@ impl Worker {
                 self.commit()?;
             }
         }
+        self.publish();
         self.published.set_applied(end);
-        self.applier.report(&self.published.view());
+        self.applier.report();
         metrics::counter!("raingauge_events_applied_total").increment(end - from);
         metrics::histogram!("raingauge_apply_seconds").record(began.elapsed().as_secs_f64());
         self.report_lag(blocks.last());
@@ -223,12 +246,18 @@ impl Worker {
     /// Applies one block and moves the position behind it.
     fn apply_block(&mut self, block: &Block) -> Result<(), Error> {
         let mut next = self.position;
+        self.applied_s = block.appended_ms.div_euclid(1_000);
         while next < block.end() {
-            next = self.applier.apply_events(&*self.store, &self.published, block, next)?;
-            if let Some(Ok((offset, Entry::Control(payload)))) = block.entries(next).next() {
-                self.obey(payload, offset)?;
-                next = offset + 1;
-            }
+            next = match block.entries(next).next().transpose()? {
+                Some((offset, Entry::Control(payload))) => {
+                    self.obey(payload, offset)?;
+                    offset + 1
+                }
+                _ => {
+                    self.publish();
+                    self.applier.apply_events(&*self.store, &self.published, block, next)?
+                }
+            };
         }
         self.position = block.end();
         Ok(())
@@ -238,22 +267,33 @@ impl Worker {
         let control = serde_json::from_slice(payload)
             .map_err(|error| Error::State(format!("the control entry at offset {offset} is malformed: {error}")))?;
         match control {
-            Control::Counter { version, counter } => self.state.set_counter(version, counter, offset),
-            Control::Buckets { buckets } => return self.applier.set_buckets(&*self.store, &self.published, &buckets),
+            Control::Counter { version, counter } => {
+                self.state.set_counter(version, *counter, offset, self.applied_s);
+            }
+            Control::Buckets { buckets } => {
+                self.publish();
+                return self.applier.set_buckets(&*self.store, &self.published, &buckets);
+            }
             Control::Backfill { counter } => {
                 let after_s = crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
                 self.state.start_backfill(counter, self.log.start(), after_s);
             }
         }
-        self.state_was_changed();
+        (self.state_changed, self.unpublished) = (true, true);
         Ok(())
     }
 
-    /// Publishes what follows from the state, and sees to it that the next commit writes it.
-    fn state_was_changed(&mut self) {
-        self.state_changed = true;
-        *self.shown.lock() = self.state.clone();
-        self.published.set_view(Arc::new(self.state.view()));
+    /// Publishes what follows from the state, when it has changed: once for many changes in a row.
+    fn publish(&mut self) {
+        if std::mem::take(&mut self.unpublished) {
+            *self.shown.lock() = self.state.clone();
+            self.published.set_view(Arc::new(self.state.view()));
+        }
+    }
+
+    /// Commits what was read again at the start: a process that dies soon after does not read it a third time.
+    fn commit_catch_up(&mut self) -> Result<(), Error> {
+        if self.position == self.committed { Ok(()) } else { self.commit() }
     }
 
     fn commit_when_due(&mut self) -> Result<(), Error> {
@@ -274,6 +314,7 @@ impl Worker {
         let checkpoint = Checkpoint { position: self.position, state: self.state_json.clone() };
         self.store.commit(&checkpoint)?;
         (self.committed, self.state_changed) = (self.position, false);
+        self.needed_from = self.state.needs_log_from(self.position);
         metrics::histogram!("raingauge_checkpoint_seconds").record(began.elapsed().as_secs_f64());
         Ok(())
     }

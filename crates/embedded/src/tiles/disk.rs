@@ -43,14 +43,15 @@ pub struct Disk {
 pub type Found = (String, TileId, Tile);
 
 impl Disk {
-    pub fn open(folder: &Path, block_cache_bytes: u64) -> Result<Self, Error> {
+    /// `memory_bytes` is what fjall may hold of tiles that it has not written to a table yet.
+    pub fn open(folder: &Path, block_cache_bytes: u64, memory_bytes: u64) -> Result<Self, Error> {
         let database = Database::builder(folder)
             .cache_size(block_cache_bytes)
             .max_journaling_size(JOURNAL_BYTES_MAX)
             .worker_threads(2)
             .open()
             .map_err(failed)?;
-        let keyspace = database.keyspace("tiles", options).map_err(failed)?;
+        let keyspace = database.keyspace("tiles", || options().max_memtable_size(memory_bytes)).map_err(failed)?;
         let disk = Self { database, keyspace, state: Mutex::default() };
         disk.check_format()?;
         *disk.state.lock() = disk.value(STATE_KEY)?.unwrap_or_default();

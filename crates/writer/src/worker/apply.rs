@@ -41,7 +41,11 @@ impl Applier {
             let (offset, Entry::Event(event)) = entry? else { break };
             next = offset + 1;
             let time_s = event.time_s();
-            newest_s = newest_s.max(time_s);
+            if time_s > newest_s {
+                newest_s = time_s;
+                // Before it is counted, so that whoever reads its count knows of it.
+                published.saw_event(time_s);
+            }
             let count = |index: usize, key: &str, value| {
                 note_late(&horizons[index], time_s, &mut late[index]);
                 let generation = view.timelines[index].generation_at(time_s);
@@ -51,7 +55,6 @@ impl Applier {
             };
             view.ruleset.apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
         }
-        published.saw_event(newest_s);
         failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
     }
 
@@ -80,12 +83,10 @@ impl Applier {
         let same_view = self.view.as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
         if !same_view || self.day != now_s / DAY_S {
             self.day = now_s / DAY_S;
-            self.horizons = view.ruleset.rules().iter().map(|rule| rule.horizons(now_s)).collect();
+            self.horizons = (0..view.timelines.len()).map(|index| view.horizons(index, now_s)).collect();
         }
         if !same_view {
-            if let Some(old) = self.view.take() {
-                self.report(&old);
-            }
+            self.report();
             self.skips = vec![Default::default(); view.ruleset.rules().len()];
             self.late = vec![Default::default(); view.ruleset.rules().len()];
             self.view = Some(Arc::clone(&view));
@@ -94,8 +95,9 @@ impl Applier {
     }
 
     /// Moves what was counted here into the metrics.
-    pub fn report(&mut self, view: &View) {
-        for (index, rule) in view.ruleset.rules().iter().enumerate().take(self.skips.len()) {
+    pub fn report(&mut self) {
+        let Some(view) = &self.view else { return };
+        for (index, rule) in view.ruleset.rules().iter().enumerate() {
             let id = rule.counter.id;
             for (reason, count) in Skip::ALL.iter().zip(&mut self.skips[index]).filter(|(_, count)| **count > 0) {
                 let labels = [("counter", id.to_string()), ("reason", reason.name().to_owned())];

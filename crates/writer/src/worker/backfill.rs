@@ -5,8 +5,7 @@
 //! worker would have counted, had the counter always been as it is.
 
 use super::{Error, Worker};
-use crate::state::{Control, CounterState};
-use raingauge_core::counter::{Counter, State as CounterPhase};
+use crate::state::{Control, CounterState, counting};
 use raingauge_core::ruleset::{Ruleset, Scratch};
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::Block;
@@ -32,7 +31,8 @@ impl Worker {
         let (position, generation, after_s) = (backfill.position, backfill.generation, backfill.after_s);
         if position >= self.position {
             self.state.finish_backfill(id);
-            self.state_was_changed();
+            (self.state_changed, self.unpublished) = (true, true);
+            self.publish();
             tracing::info!(counter = id, "a backfill has caught up, and answers from now on");
             return self.commit();
         }
@@ -51,7 +51,10 @@ impl Worker {
         if let Some(backfill) = self.state.counters.get_mut(&id).and_then(CounterState::running_backfill) {
             backfill.position = end;
             backfill.counted += counted;
-            self.shown.lock().counters.insert(id, self.state.counters[&id].clone());
+            let progress = backfill.clone();
+            if let Some(shown) = self.shown.lock().counters.get_mut(&id) {
+                shown.backfill = Some(progress);
+            }
         }
         self.state_changed = true;
         if self.store.wants_commit() {
@@ -95,9 +98,4 @@ impl Worker {
         }
         failure.map_or(Ok(counted), |error| Err(error.into()))
     }
-}
-
-/// The counter as if it counted now: a paused one may be backfilled too.
-pub(crate) fn counting(counter: &Counter) -> Counter {
-    Counter { state: CounterPhase::Active, ..counter.clone() }
 }

@@ -1,6 +1,7 @@
 //! What the worker does beside counting: trimming the log, removing what has expired and generations that were replaced.
 
 use super::{Error, Worker};
+use crate::state::Part;
 use raingauge_core::retention::Horizons;
 use raingauge_ports::buckets::Generation;
 use std::collections::VecDeque;
@@ -9,6 +10,9 @@ use std::time::{Duration, Instant};
 /// How often the log is trimmed and expired buckets are looked for.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3_600);
+/// How often retired generations are looked for. One goes when it has been seen the time before, so that whoever
+/// reads it at the moment it is retired can end.
+const RETIRED_INTERVAL: Duration = Duration::from_secs(60);
 /// Tiles that are looked at before the live events have their turn.
 const SCAN_TILES: usize = 2_000;
 /// Nothing of a retired generation is kept.
@@ -16,8 +20,11 @@ const NOTHING: Horizons = Horizons { quarter_s: i64::MAX, hour_s: i64::MAX, day_
 
 #[derive(Default)]
 pub struct Upkeep {
-    trimmed: Option<Instant>,
-    looked: Option<Instant>,
+    pub(super) trimmed: Option<Instant>,
+    pub(super) expired: Option<Instant>,
+    pub(super) retired: Option<Instant>,
+    /// Generations that were retired when they were last looked for.
+    seen_retired: Vec<Generation>,
     sweeps: VecDeque<Sweep>,
 }
 
@@ -32,12 +39,14 @@ impl Worker {
     /// Does a little of what is due. Answers whether there is more.
     pub(super) fn keep_up(&mut self) -> Result<bool, Error> {
         if is_due(&mut self.upkeep.trimmed, TRIM_INTERVAL) {
-            self.log.trim(self.state.needs_log_from(self.committed))?;
+            // A crash goes back to the checkpoint, and what began after it has to go on.
+            self.log.trim(self.state.needs_log_from(self.needed_from))?;
         }
-        if self.upkeep.sweeps.is_empty()
-            && (is_due(&mut self.upkeep.looked, EXPIRE_INTERVAL) || !self.state.retired.is_empty())
-        {
-            self.plan_sweeps();
+        if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.expired, EXPIRE_INTERVAL) {
+            self.sweep_expired();
+        }
+        if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.retired, RETIRED_INTERVAL) {
+            self.sweep_retired()?;
         }
         let Some(mut sweep) = self.upkeep.sweeps.pop_front() else { return Ok(false) };
         self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES)?;
@@ -53,19 +62,30 @@ impl Worker {
         Ok(!self.upkeep.sweeps.is_empty())
     }
 
-    fn plan_sweeps(&mut self) {
+    /// What has expired is told by the time of the log: a counter may be kept longer by a change that was appended
+    /// before now, and is not applied yet.
+    fn sweep_expired(&mut self) {
         let now_s = self.clock.now_s();
-        let sweep = |generation, horizons| Sweep { generation, horizons, cursor: None };
+        let now_s = if self.position < self.log.end() { self.applied_s } else { now_s };
         for state in self.state.counters.values() {
             let horizons = state.counter.retention_days.horizons(now_s);
             if horizons.quarter_s > 0 {
-                self.upkeep.sweeps.extend(state.parts.iter().map(|part| sweep(part.generation, horizons)));
+                let sweep = |part: &Part| Sweep { generation: part.generation, horizons, cursor: None };
+                self.upkeep.sweeps.extend(state.parts.iter().map(sweep));
             }
         }
-        // What a cancelled backfill changed in memory has to be on disk before a walk over the disk can find it.
-        if !self.state.retired.is_empty() && self.commit().is_ok() {
-            self.upkeep.sweeps.extend(self.state.retired.iter().map(|generation| sweep(*generation, NOTHING)));
+    }
+
+    fn sweep_retired(&mut self) -> Result<(), Error> {
+        let ready = std::mem::replace(&mut self.upkeep.seen_retired, self.state.retired.clone());
+        let ready = ready.into_iter().filter(|generation| self.state.retired.contains(generation));
+        let sweep = |generation| Sweep { generation, horizons: NOTHING, cursor: None };
+        self.upkeep.sweeps.extend(ready.map(sweep));
+        if self.upkeep.sweeps.is_empty() {
+            return Ok(());
         }
+        // What a cancelled backfill changed in memory has to be on disk before a walk over the disk can find it.
+        self.commit()
     }
 }
 

@@ -1,0 +1,129 @@
+//! Tokens: what each scope opens, who is told to be whom, where a server may listen without any.
+
+use crate::client::{Client, drops_counter};
+use crate::server::Home;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+const SCOPES: [&str; 4] = ["events:write", "counts:read", "counters:write", "admin"];
+
+/// Every route, and the scope that it asks for; no scope is open to all.
+const ROUTES: [(&str, &str, Option<&str>); 26] = [
+    ("POST", "/v1/events", Some("events:write")),
+    ("POST", "/v1/buckets", Some("events:write")),
+    ("POST", "/v1/counts", Some("counts:read")),
+    ("GET", "/v1/counts", Some("counts:read")),
+    ("GET", "/v1/series", Some("counts:read")),
+    ("GET", "/v1/recount", Some("counts:read")),
+    ("GET", "/v1/counters", Some("counts:read")),
+    ("POST", "/v1/counters", Some("counters:write")),
+    ("GET", "/v1/counters/34", Some("counts:read")),
+    ("PUT", "/v1/counters/34", Some("counters:write")),
+    ("DELETE", "/v1/counters/35", Some("counters:write")),
+    ("GET", "/v1/counters/34/versions", Some("counts:read")),
+    ("GET", "/v1/counters/34/keys", Some("counts:read")),
+    ("POST", "/v1/counters/34/preview", Some("counters:write")),
+    ("POST", "/v1/counters/preview", Some("counters:write")),
+    ("POST", "/v1/counters/35/backfill", Some("counters:write")),
+    ("GET", "/v1/counters/34/backfill", Some("counts:read")),
+    ("GET", "/metrics", Some("counts:read")),
+    ("GET", "/healthz", None),
+    ("GET", "/readyz", None),
+    ("GET", "/openapi.json", None),
+    ("GET", "/", None),
+    ("HEAD", "/healthz", None),
+    ("HEAD", "/v1/counters", Some("counts:read")),
+    ("GET", "/v1/nothing", None),
+    ("PATCH", "/v1/counts", None),
+];
+
+/// A token that is 67 characters long, as those that `raingauge token` makes.
+fn token(scope: &str) -> String {
+    format!("rg_{}", hex::encode(Sha256::digest(scope)))
+}
+
+/// A home that knows one token for each scope.
+fn home_with_tokens() -> Home {
+    let tokens = SCOPES.map(|scope| {
+        let hash = hex::encode(Sha256::digest(token(scope)));
+        format!("{{ name = \"{scope} holder\", sha256 = \"{hash}\", scopes = [\"{scope}\"] }}")
+    });
+    Home::with(&[("auth.tokens", &format!("[{}]", tokens.join(", ")))])
+}
+
+#[test]
+fn every_route_asks_for_its_scope() {
+    let home = home_with_tokens();
+    let server = home.start();
+    let admin = server.with_token(&token("admin"));
+    admin.create(drops_counter());
+    admin.create(json!({"id": 35, "name": "other", "template": "other", "eventType": "other"}));
+    let send = |client: &Client, method: &str, path: &str| client.send(method, path, &[], b"{}");
+    for (method, path, needed) in ROUTES {
+        let Some(needed) = needed else {
+            let answer = send(&server, method, path);
+            assert!(![401, 403].contains(&answer.status), "{method} {path} is open: {}", answer.status);
+            continue;
+        };
+        if method != "HEAD" {
+            send(&server, method, path).expect_problem(401, "token_missing");
+            send(&server.with_token(&token("nobody")), method, path).expect_problem(401, "token_unknown");
+        }
+        for scope in SCOPES {
+            let answer = send(&server.with_token(&token(scope)), method, path);
+            match scope == needed || scope == "admin" {
+                true => {
+                    assert!(![401, 403].contains(&answer.status), "{method} {path} with {scope}: {}", answer.text())
+                }
+                false if method == "HEAD" => assert_eq!(answer.status, 403),
+                false => {
+                    answer.expect_problem(403, "scope_missing");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_version_names_the_holder_of_the_token() {
+    let home = home_with_tokens();
+    let server = home.start();
+    server.with_token(&token("counters:write")).create(drops_counter());
+    let versions = server.with_token(&token("counts:read")).get("/v1/counters/34/versions").expect(200);
+    assert_eq!(versions["versions"][0]["changedBy"], "counters:write holder");
+}
+
+/// A refused request is not read, and says how to do better.
+#[test]
+fn a_refusal_comes_before_the_body() {
+    let home = home_with_tokens();
+    let server = home.start();
+    let head = "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\nconnection: close\r\n\r\n";
+    let answer = server.raw(head.as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    assert!(server.errors().lines().all(|line| !line.contains(&token("admin"))), "no secret is logged");
+    for header in ["Basic cm9vdDpyb290", "Bearer", "bearer  ", "rg_", ""] {
+        server.send("GET", "/v1/counters", &[("authorization", header)], b"").expect_problem(401, "token_missing");
+    }
+    let lower = format!("bearer {}", token("admin"));
+    assert_eq!(server.send("GET", "/v1/counters", &[("authorization", &lower)], b"").status, 200);
+    // The hash in the configuration opens nothing.
+    let hash = hex::encode(Sha256::digest(token("admin")));
+    server.with_token(&hash).get("/v1/counters").expect_problem(401, "token_unknown");
+}
+
+#[test]
+fn an_address_beyond_loopback_needs_a_token() {
+    let home = Home::new();
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let refused = home.try_start_on(address).err().expect("it is refused");
+        assert!(!refused.status.success());
+        assert!(refused.errors.contains("server.listen") && refused.errors.contains("token"), "{}", refused.errors);
+    }
+    let home = home_with_tokens();
+    let server = home.try_start_on("0.0.0.0:0").expect("with tokens it may");
+    let port = server.address.rsplit(':').next().unwrap_or_default().to_owned();
+    let local = Client::new(&format!("127.0.0.1:{port}"));
+    assert_eq!(local.get("/healthz").status, 200);
+    local.get("/v1/counters").expect_problem(401, "token_missing");
+}

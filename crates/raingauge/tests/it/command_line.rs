@@ -1,0 +1,208 @@
+//! The command line: what people and scripts see of the commands that talk to a server or a folder.
+
+use crate::client::{Client, at, drop_event, drops_counter};
+use crate::server::{Home, until};
+use crate::truth::demo;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::Stdio;
+
+const FROM: &str = "2024-09-24T12:00:00Z";
+const TO: &str = "2024-09-24T13:00:00Z";
+
+fn url(client: &Client) -> String {
+    format!("http://{}", client.address)
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let home = Home::new();
+    let commands = [
+        &["serve"][..],
+        &["demo"],
+        &["import"],
+        &["count"],
+        &["recount"],
+        &["check-config"],
+        &["token"],
+        &["counters", "list"],
+        &["counters", "get"],
+        &["counters", "apply"],
+        &["counters", "delete"],
+    ];
+    for command in commands {
+        let ran = home.run(&[command, &["--help"]].concat());
+        assert!(ran.status.success() && ran.output.contains("Example"), "{command:?}: {ran:?}");
+    }
+    let ran = home.run(&["--version"]);
+    assert!(ran.output.starts_with("raingauge "), "{ran:?}");
+    assert_eq!(home.run(&["nonsense"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_count_is_printed() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    server.count_events(&[drop_event("1", at(FROM), "oslo"), drop_event("2", at(FROM) + 900, "oslo")]);
+    let url = url(&server);
+    let ran = home.run(&["count", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url]);
+    assert_eq!((ran.status.code(), ran.output.trim()), (Some(0), "2"), "{ran:?}");
+    let counted = home.run(&["count", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url, "--json"]).json();
+    assert_eq!((&counted["count"], &counted["key"]), (&json!(2), &json!("drops:oslo")));
+    let recount = home.run(&["recount", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url, "--json"]).json();
+    assert_eq!((&recount["stored"], &recount["recounted"], &recount["equal"]), (&json!(2), &json!(2), &json!(true)));
+    let ran = home.run(&["count", "wind:oslo", "--from", FROM, "--to", TO, "--server", &url]);
+    assert!(!ran.status.success() && ran.errors.contains("wind:oslo") && ran.output.is_empty(), "{ran:?}");
+    let ran = home.run(&["count", "drops:oslo", "--from", "soon", "--to", TO, "--server", &url]);
+    assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+    // While a server has the folder, nobody else may work on it.
+    let data = home.data().display().to_string();
+    let count = ["count", "drops:oslo", "--from", FROM, "--to", TO, "--data-dir", &data];
+    assert!(!home.run(&count).status.success());
+    server.terminate();
+    assert_eq!(home.run(&count).output.trim(), "2", "without a server the folder is asked itself");
+    let ran = home.run(&["count", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url]);
+    assert!(!ran.status.success() && ran.errors.contains(&url), "it says who is not there: {ran:?}");
+}
+
+#[test]
+fn counters_are_applied_from_a_file() {
+    let home = Home::new();
+    let server = home.start();
+    let url = url(&server);
+    let file = demo("coffee.counters.yaml");
+    let apply =
+        |more: &[&str]| home.run(&[&["counters", "apply", "--server", &url, "-f", &file, "--json"], more].concat());
+    apply(&["--dry-run"]).json();
+    assert_eq!(server.get("/v1/counters").json()["counters"], json!([]), "nothing was done");
+    apply(&["--reason", "the demo"]).json();
+    let count = |client: &Client| client.get("/v1/counters").json()["counters"].as_array().map_or(0, Vec::len);
+    assert_eq!(count(&server), 6);
+    assert_eq!(server.get("/v1/counters/150/versions").json()["versions"][0]["reason"], "the demo");
+    apply(&[]).json();
+    assert_eq!(server.get("/v1/counters/150").json()["version"], 1, "the same again changes nothing");
+
+    let listed = home.run(&["counters", "list", "--server", &url, "--json"]).json();
+    assert_eq!(listed["counters"].as_array().map(Vec::len), Some(6), "{listed}");
+    let got = home.run(&["counters", "get", "150", "--server", &url, "--json"]).json();
+    assert_eq!(got["template"], "coffee:presses");
+    assert!(home.run(&["counters", "delete", "150", "--server", &url]).status.success());
+    assert_eq!(server.get("/v1/counters/150").json()["state"], "archived");
+
+    // One wrong counter keeps all others of its file from being made.
+    let wrong = home.path().join("wrong.yaml");
+    std::fs::write(&wrong, "- {name: a, template: 'a:{x}', eventType: e}\n- {name: b, template: '{', eventType: e}\n")
+        .unwrap();
+    let ran = home.run(&["counters", "apply", "--server", &url, "-f", &wrong.display().to_string()]);
+    assert!(!ran.status.success() && ran.errors.contains("template"), "{ran:?}");
+    assert_eq!(count(&server), 6);
+}
+
+#[test]
+fn a_token_that_is_made_opens_a_server_that_knows_it() {
+    let mut home = Home::new();
+    let made = home.run(&["token", "--name", "ops", "--json"]).json();
+    let (token, hash) = (made["token"].as_str().unwrap().to_owned(), made["sha256"].as_str().unwrap());
+    let config = home.path().join("raingauge.toml");
+    let lines = format!("[[auth.tokens]]\nname = \"ops\"\nsha256 = \"{hash}\"\nscopes = [\"admin\"]\n");
+    std::fs::write(&config, lines).unwrap();
+    let (config, data) = (config.display().to_string(), home.data().display().to_string());
+    assert!(home.run(&["check-config", "--config", &config]).status.success());
+    let arguments = ["serve", "--config", &config, "--data-dir", &data, "--listen", "127.0.0.1:0"].map(str::to_owned);
+    let server = home.try_start_with(&arguments).expect("the configuration is good");
+    server.get("/v1/counters").expect_problem(401, "token_missing");
+    assert_eq!(server.with_token(&token).get("/v1/counters").status, 200);
+    let url = url(&server);
+    assert!(!home.run(&["counters", "list", "--server", &url]).status.success());
+    assert!(home.run(&["counters", "list", "--server", &url, "--token", &token]).status.success());
+    home.set("server.listen", "nowhere");
+    let ran = home.run(&["check-config", "--config", &config]);
+    assert!(!ran.status.success() && ran.errors.contains("server.listen"), "{ran:?}");
+}
+
+/// Rows that cannot be events are kept with their line numbers and reasons; the others are counted.
+#[test]
+fn rejected_rows_are_kept_with_their_lines() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let file = home.path().join("drops.csv");
+    std::fs::write(
+        &file,
+        "when,city\n2024-09-24 12:00:00,oslo\nyesterday,oslo\n,oslo\n2024-09-24 12:00:01,\"a\nb\"\nbad,x\n",
+    )
+    .unwrap();
+    let mapping = home.path().join("drops.toml");
+    std::fs::write(&mapping, "format = \"csv\"\ntype = \"drop\"\nsource = \"file\"\n[time]\ncolumn = \"when\"\nformat = \"%Y-%m-%d %H:%M:%S\"\ntimezone = \"UTC\"\n").unwrap();
+    let rejected = home.path().join("rejected.csv");
+    let [file, mapping, rejected] = [&file, &mapping, &rejected].map(|path| path.display().to_string());
+    let url = url(&server);
+    let import = ["import", &file, "--mapping", &mapping, "--rejected", &rejected, "--server", &url, "--json"];
+    let imported = home.run(&import).json();
+    assert_eq!((&imported["rows"], &imported["accepted"], &imported["rejected"]), (&json!(5), &json!(2), &json!(3)));
+    assert_eq!(server.counts(&["drops:oslo", "drops:a%0Ab"].map(|key| (key, at(FROM), at(TO)))), [1, 1]);
+    let kept = std::fs::read_to_string(&rejected).unwrap();
+    for line in ["3", "4", "7"] {
+        assert!(
+            kept.lines().any(|row| row.split(',').any(|cell| cell.trim_matches('"') == line)),
+            "line {line} is not in:\n{kept}"
+        );
+    }
+    // The same file again holds nothing but duplicates.
+    let again = home.run(&import).json();
+    assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(2)));
+}
+
+/// An import that is killed, or whose server is, goes on where it stopped and counts every row once.
+#[test]
+fn an_interrupted_import_goes_on_and_counts_nothing_twice() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let rows = 200_000;
+    let file = home.path().join("drops.csv");
+    let mut out = std::io::BufWriter::new(std::fs::File::create(&file).unwrap());
+    writeln!(out, "when,city").unwrap();
+    (0..rows).for_each(|row| writeln!(out, "2024-09-24 12:00:{:02},c{}", row % 60, row % 7).unwrap());
+    out.into_inner().unwrap();
+    let mapping = home.path().join("drops.toml");
+    std::fs::write(&mapping, "format = \"csv\"\ntype = \"drop\"\nsource = \"file\"\n[time]\ncolumn = \"when\"\nformat = \"%Y-%m-%d %H:%M:%S\"\ntimezone = \"UTC\"\n").unwrap();
+    let total = |client: &Client| -> i64 {
+        let keys: Vec<String> = (0..7).map(|city| format!("drops:c{city}")).collect();
+        client.counts(&keys.iter().map(|key| (key.as_str(), at(FROM), at(TO))).collect::<Vec<_>>()).iter().sum()
+    };
+    let arguments = |client: &Client| {
+        let [file, mapping] = [&file, &mapping].map(|path| path.display().to_string());
+        ["import", &file, "--mapping", &mapping, "--server", &url(client), "--json"].map(str::to_owned)
+    };
+    let spawn = |client: &Client| {
+        let mut command = home.command(&arguments(client));
+        command.current_dir(home.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    // First the import is killed, then the server under it.
+    let mut import = spawn(&server);
+    until("some rows are in", || (total(&server) > 0).then_some(()));
+    import.kill().unwrap();
+    import.wait().unwrap();
+    let before = total(&server);
+    let mut import = spawn(&server);
+    until("more rows are in", || (total(&server) > before || before == rows).then_some(()));
+    server.kill();
+    import.wait().unwrap();
+    let server = home.start();
+    let arguments: Vec<String> = arguments(&server).to_vec();
+    let finished: Value = home.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).json();
+    assert_eq!(finished["rows"], rows, "{finished}");
+    assert_eq!(total(&server), rows);
+}
+
+/// The demo answers from real data, in one command.
+#[test]
+fn the_demo_answers_and_ends() {
+    let home = Home::new();
+    let shown = home.run(&["demo", "--once", "--listen", "127.0.0.1:0", "--json"]).json();
+    let answers = shown["answers"].as_array().expect("answers");
+    assert!(answers.len() >= 5, "{shown}");
+    assert!(shown.to_string().contains("487"), "the worked example is among them: {shown}");
+}

@@ -1,0 +1,12 @@
+//! The public contract, call by call, as users and other tools rely on it: names, shapes, order, errors.
+
+mod backfill;
+mod buckets;
+mod counters;
+mod counts;
+mod events;
+mod keys;
+mod refusals;
+mod retention;
+mod series;
+mod system;

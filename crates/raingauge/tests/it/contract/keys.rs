@@ -1,0 +1,137 @@
+//! Keys: what fields become in them, that no value forges another key, that templates do not meet.
+
+use crate::client::{at, drops_counter, event, forever};
+use crate::server::Home;
+use serde_json::{Value, json};
+
+const NOON: &str = "2024-09-24T12:00:00Z";
+
+#[test]
+fn values_are_escaped_so_that_none_forges_another_key() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    server.create(json!({"name": "streets", "template": "drops:{city}:{street}", "eventType": "drop",
+        "retentionDays": forever()}));
+    let noon = at(NOON);
+    let cases = [
+        (json!("a:b"), "drops:a%3Ab"),
+        (json!("a%3Ab"), "drops:a%253Ab"),
+        (json!("100%"), "drops:100%25"),
+        (json!("tab\tline\n"), "drops:tab%09line%0A"),
+        (json!("são paulo/{x} 😀"), "drops:são paulo/{x} 😀"),
+        (json!(""), "drops:"),
+        (json!(7), "drops:7"),
+        (json!(true), "drops:true"),
+        (json!(-0.5), "drops:-0.5"),
+    ];
+    let mut events: Vec<Value> = cases
+        .iter()
+        .enumerate()
+        .map(|(id, (city, _))| event("drop", &id.to_string(), noon, json!({"city": city})))
+        .collect();
+    // Missing, null, arrays and objects give no key.
+    for (id, data) in
+        [json!({}), json!({"city": null}), json!({"city": [1]}), json!({"city": {}}), json!([]), json!("x")]
+            .into_iter()
+            .enumerate()
+    {
+        events.push(event("drop", &format!("none-{id}"), noon, data));
+    }
+    assert_eq!(server.count_events(&events)["accepted"], events.len());
+    for (city, key) in &cases {
+        assert_eq!(server.count(key, noon, noon + 900), 1, "{city} is {key}");
+    }
+    let keys = server.get("/v1/counters/34/keys?limit=100").expect(200);
+    assert_eq!(keys["keys"].as_array().unwrap().len(), cases.len(), "there are no other keys: {keys}");
+    assert_eq!(server.count("drops:a:b", noon, noon + 900), 0, "this key is of the other counter");
+    // What no value is escaped to is no key.
+    for key in ["drops:a%3ab", "drops:%41", "drops:100%", "drops", "drops:a:b:c", "Drops:a", "", ":"] {
+        let result = &server.results(&[(key, noon, noon + 900)])[0];
+        assert_eq!(result["error"]["code"], "key_unknown", "{key}");
+        assert_eq!(result["key"], *key);
+    }
+}
+
+#[test]
+fn numbers_are_keys_as_they_were_written() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let noon = at(NOON);
+    for number in ["12.50", "1e3", "12345678901234567890123", "-0.0"] {
+        let line = format!(
+            r#"{{"specversion":"1.0","id":"{number}","source":"s","type":"drop","time":"{NOON}","data":{{"city":{number}}}}}"#
+        );
+        let headers = [("content-type", "application/x-ndjson")];
+        server.send("POST", "/v1/events?wait=applied", &headers, line.as_bytes()).expect(200);
+        assert_eq!(server.count(&format!("drops:{number}"), noon, noon + 900), 1, "{number}");
+    }
+}
+
+#[test]
+fn fields_lie_inside_and_attributes_have_names() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(json!({"name": "n", "template": "at-{address.city}!:{source}:{subject}:{data.source}",
+        "eventType": "drop", "retentionDays": forever()}));
+    let noon = at(NOON);
+    let mut sent = event("drop", "1", noon, json!({"address": {"city": "oslo"}, "source": "cloud"}));
+    sent["subject"] = json!("s:1");
+    server.count_events(&[sent]);
+    assert_eq!(server.count("at-oslo!:tests:s%3A1:cloud", noon, noon + 900), 1);
+}
+
+/// Two templates that could render one key are refused when the second one is saved.
+#[test]
+fn templates_that_could_meet_are_refused() {
+    let home = Home::new();
+    let server = home.start();
+    let counter = |template: &str| json!({"name": "n", "template": template, "eventType": "other"});
+    for template in ["a:{x}", "b:{x}:c", "d", "e-{x}:f:h", "{x}:g:i"] {
+        server.create(counter(template));
+    }
+    for template in ["a:{y}", "a:1", "a:p-{x}", "b:1:{x}", "d", "{x}:f:h", "e-1:{x}:h", "a:g:i", "{x}:{y}"] {
+        let problem = server.post("/v1/counters", &counter(template)).expect_problem(422, "counter_invalid");
+        assert_eq!(problem["problems"][0]["field"], "template", "{template}");
+    }
+    for template in ["a", "a:{x}:b", "b:{x}:d", "d:{x}:e", "h-{x}:f:h"] {
+        server.create(counter(template));
+    }
+    // An archived counter leaves its template to others; a draft does not.
+    server.send("DELETE", "/v1/counters/3", &[], b"").expect(200);
+    let again = server.create(counter("d"));
+    let mut draft = counter("draft:{x}");
+    draft["state"] = json!("draft");
+    server.create(draft);
+    server.post("/v1/counters", &counter("draft:{y}")).expect_problem(422, "counter_invalid");
+    // Nor may an edit, or a counter that comes back, meet another.
+    let path = format!("/v1/counters/{}", again["id"]);
+    server.send("PUT", &path, &[], counter("a:7").to_string().as_bytes()).expect_problem(422, "counter_invalid");
+    server
+        .send("PUT", "/v1/counters/3", &[], counter("d").to_string().as_bytes())
+        .expect_problem(422, "counter_invalid");
+}
+
+/// A key from outside may be of any length; none may be kept that no event could have.
+#[test]
+fn keys_that_are_too_long_are_refused() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let noon = at(NOON);
+    let longest = format!("drops:{}", "x".repeat(512 - 6));
+    server.count_events(&[event("drop", "1", noon, json!({"city": "x".repeat(512 - 6)}))]);
+    server.count_events(&[event("drop", "2", noon, json!({"city": "x".repeat(512 - 5)}))]);
+    assert_eq!(server.count(&longest, noon, noon + 900), 1);
+    assert_eq!(server.metric(r#"raingauge_events_skipped_total{counter="34",reason="no_key"}"#), 1.0);
+    for len in [513, 70_000, 1_000_000] {
+        let key = format!("drops:{}", "x".repeat(len - 6));
+        let result = &server.results(&[(&key, noon, noon + 900)])[0];
+        assert_eq!(result["error"]["code"], "key_too_long", "{len} bytes");
+        let bucket = json!([{"key": key, "granularity": "day", "time": noon - noon % 86_400, "count": 1}]);
+        let set = server.post("/v1/buckets", &bucket).expect(200);
+        assert_eq!(set["rejected"][0]["code"], "key_too_long", "{len} bytes");
+    }
+    assert_eq!(server.get("/readyz").status, 200);
+}

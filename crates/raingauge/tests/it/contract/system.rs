@@ -1,0 +1,117 @@
+//! Health, metrics, the contract as OpenAPI, the page.
+
+use crate::client::{at, drop_event, drops_counter};
+use crate::server::Home;
+use serde_json::Value;
+
+/// Every route of the contract, with the methods it takes.
+const ROUTES: [(&str, &[&str]); 16] = [
+    ("/v1/events", &["post"]),
+    ("/v1/counts", &["post", "get"]),
+    ("/v1/series", &["get"]),
+    ("/v1/buckets", &["post"]),
+    ("/v1/recount", &["get"]),
+    ("/v1/counters", &["get", "post"]),
+    ("/v1/counters/{id}", &["get", "put", "delete"]),
+    ("/v1/counters/{id}/versions", &["get"]),
+    ("/v1/counters/{id}/keys", &["get"]),
+    ("/v1/counters/{id}/preview", &["post"]),
+    ("/v1/counters/{id}/backfill", &["get", "post"]),
+    ("/v1/counters/preview", &["post"]),
+    ("/metrics", &["get"]),
+    ("/healthz", &["get"]),
+    ("/readyz", &["get"]),
+    ("/openapi.json", &["get"]),
+];
+
+#[test]
+fn the_contract_names_every_route() {
+    let home = Home::new();
+    let server = home.start();
+    let contract = server.get("/openapi.json").expect(200);
+    assert!(contract["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
+    for (path, methods) in ROUTES {
+        for method in methods {
+            assert!(contract["paths"][path][method].is_object(), "{method} {path} is not in /openapi.json");
+        }
+    }
+    let mut references = Vec::new();
+    gather_references(&contract, &mut references);
+    for reference in references {
+        let pointer = reference.strip_prefix('#').expect("references stay inside the document");
+        assert!(contract.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+fn gather_references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, value)| match value {
+            Value::String(reference) if name == "$ref" => found.push(reference.clone()),
+            value => gather_references(value, found),
+        }),
+        Value::Array(values) => values.iter().for_each(|value| gather_references(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn health_and_the_page_are_there() {
+    let home = Home::new();
+    let server = home.start();
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.get("/readyz").status, 200);
+    let page = server.get("/");
+    assert_eq!((page.status, page.header("content-type").starts_with("text/html")), (200, true));
+    assert!(page.header("content-security-policy").contains("default-src"));
+    // Everything that the page loads comes from here.
+    for source in page.text().split(['"', '\'']).filter(|text| text.ends_with(".js") || text.ends_with(".css")) {
+        assert_eq!(server.get(&format!("/{}", source.trim_start_matches('/'))).status, 200, "{source}");
+    }
+}
+
+#[test]
+fn metrics_are_named_and_move() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let noon = at("2024-09-24T12:00:00Z");
+    let batch = [drop_event("1", noon, "oslo"), drop_event("1", noon, "oslo"), serde_json::json!("wrong")];
+    server.count_events(&batch);
+    server.results(&[("drops:oslo", noon, noon + 900), ("drops:rome", 0, noon), ("wind:oslo", noon, noon)]);
+    server.get("/v1/nothing");
+    for (series, expected) in [
+        ("raingauge_events_accepted_total", 1.0),
+        ("raingauge_events_duplicate_total", 1.0),
+        (r#"raingauge_events_rejected_total{code="event_malformed"}"#, 1.0),
+        ("raingauge_range_counts_total", 3.0),
+        (r#"raingauge_errors_total{code="key_unknown"}"#, 1.0),
+        (r#"raingauge_errors_total{code="route_unknown"}"#, 1.0),
+        ("raingauge_dedupe_ids", 1.0),
+        (r#"raingauge_http_requests_total{route="/v1/counts",status="200"}"#, 1.0),
+        ("raingauge_log_lag_events", 0.0),
+    ] {
+        assert_eq!(server.metric(series), expected, "{series}");
+    }
+    for series in [
+        "raingauge_events_applied_total",
+        "raingauge_log_end_offset",
+        "raingauge_log_bytes",
+        "raingauge_rows_read_total",
+        "raingauge_apply_seconds_count",
+    ] {
+        assert!(server.metric(series) > 0.0, "{series} has moved");
+    }
+    let page = server.get("/metrics");
+    assert!(page.header("content-type").starts_with("text/plain"));
+    let documented = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")).unwrap();
+    let names: Vec<&str> = documented
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `raingauge_")?.split_once('`'))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(names.len() > 15);
+    for line in page.text().lines().filter_map(|line| line.strip_prefix("# TYPE raingauge_")) {
+        let name = line.split(' ').next().unwrap_or_default();
+        assert!(names.contains(&name), "raingauge_{name} is not documented");
+    }
+}

@@ -1,0 +1,14 @@
+//! Tests of the whole program: each starts the real binary over a folder of its own and talks to it through its doors.
+//!
+//! No test waits for time to pass; it waits for a condition. Random tests print the seed that replays them.
+
+mod auth;
+mod client;
+mod command_line;
+mod contract;
+mod crash;
+mod fixture;
+mod model;
+mod operations;
+mod server;
+mod truth;

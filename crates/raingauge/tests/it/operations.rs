@@ -1,0 +1,255 @@
+//! What operators rely on: an orderly end, one process per folder, back-pressure, bounded memory.
+
+use crate::client::{Client, at, drop_event, drops_counter, event, forever};
+use crate::server::{Home, until};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+const NOON: &str = "2024-09-24T12:00:00Z";
+
+fn total(client: &Client) -> i64 {
+    client.count("drops:oslo", at(NOON), at(NOON) + 86_400)
+}
+
+/// SIGTERM in the middle of traffic: whoever was answered is counted, and the process ends with 0 in time.
+#[test]
+fn terminating_loses_nothing_that_was_acknowledged() {
+    let home = Home::with(&[("server.drain_timeout_s", "5")]);
+    let server = home.start();
+    server.create(drops_counter());
+    let (acknowledged, sent) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let client = (*server).clone();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (acknowledged, sent, client) = (&acknowledged, &sent, &client);
+            scope.spawn(move || {
+                for batch in 0.. {
+                    let events: Vec<Value> =
+                        (0..20).map(|n| drop_event(&format!("{thread}-{batch}-{n}"), at(NOON), "oslo")).collect();
+                    sent.fetch_add(events.len(), Ordering::SeqCst);
+                    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+                    let headers = [("content-type", "application/x-ndjson")];
+                    match client.try_send("POST", "/v1/events", &headers, lines.as_bytes()) {
+                        Ok(answer) if answer.status == 200 => {
+                            acknowledged.fetch_add(events.len(), Ordering::SeqCst);
+                        }
+                        _ => return,
+                    }
+                }
+            });
+        }
+        until("there is traffic", || (acknowledged.load(Ordering::SeqCst) > 500).then_some(()));
+        let (status, took) = server.terminate();
+        assert_eq!(status.code(), Some(0));
+        assert!(took < Duration::from_secs(12), "it took {took:?}");
+    });
+    let server = home.start();
+    let (least, most) = (acknowledged.load(Ordering::SeqCst) as i64, sent.load(Ordering::SeqCst) as i64);
+    assert!((least..=most).contains(&total(&server)), "{} is not in {least}..={most}", total(&server));
+}
+
+/// A client that never finishes its request does not keep the server from ending.
+#[test]
+fn terminating_is_bounded_whatever_clients_do() {
+    let home = Home::with(&[("server.drain_timeout_s", "1")]);
+    let server = home.start();
+    server.create(drops_counter());
+    server.count_events(&[drop_event("1", at(NOON), "oslo")]);
+    let mut slow = TcpStream::connect(&server.address).unwrap();
+    slow.write_all(
+        b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000\r\n\r\n{",
+    )
+    .unwrap();
+    let idle = TcpStream::connect(&server.address).unwrap();
+    // The server is asked on a third connection, so that it has seen the others by then.
+    assert_eq!(server.get("/healthz").status, 200);
+    let (status, took) = server.terminate();
+    assert_eq!(status.code(), Some(0));
+    assert!(took < Duration::from_secs(5), "it took {took:?}");
+    drop((slow, idle));
+    assert_eq!(total(&home.start()), 1);
+}
+
+#[test]
+fn an_interrupt_ends_it_too() {
+    let home = Home::new();
+    let server = home.start();
+    server.signal("INT");
+    let (status, _) = server.terminate();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_folder_is_served_by_one_process() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let refused = home.try_start().err().expect("the second is refused");
+    assert!(!refused.status.success());
+    let errors = refused.errors.to_lowercase();
+    let said = ["another", "in use", "already", "lock"].iter().any(|word| errors.contains(word));
+    assert!(said, "it says that another process has the folder: {}", refused.errors);
+    server.count_events(&[drop_event("1", at(NOON), "oslo")]);
+    assert_eq!(total(&server), 1, "the first goes on");
+}
+
+#[test]
+fn a_port_that_is_taken_is_refused() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refused = Home::new().try_start_on(&address).err().expect("it is refused");
+    assert!(!refused.status.success());
+    assert!(refused.errors.contains(&address), "{}", refused.errors);
+}
+
+#[test]
+fn every_problem_of_the_settings_is_told_at_once() {
+    let home = Home::with(&[
+        ("server.listen", "nowhere"),
+        ("log.segment_bytes", "1 GiB"),
+        ("storage.tile_cache_byte", "1"),
+        ("observe.log_level", "loud"),
+    ]);
+    let data = home.data().display().to_string();
+    let refused = home.try_start_with(&["serve", "--data-dir", &data].map(str::to_owned)).err().expect("it is refused");
+    for key in ["server.listen", "log.segment_bytes", "TILE_CACHE_BYTES", "observe.log_level"] {
+        assert!(refused.errors.contains(key), "{key} is not in: {}", refused.errors);
+    }
+    assert!(!home.data().exists(), "nothing was begun");
+}
+
+/// The queue before the disk is full: some are told to come again, none is lost.
+#[test]
+fn a_full_queue_refuses_and_loses_nothing() {
+    refuses_and_loses_nothing(
+        &[("log.queue_bytes_max", "65536"), ("server.body_bytes_max", "65536")],
+        429,
+        "log_busy",
+        120,
+    );
+}
+
+/// The writer is too far behind the log: the same.
+#[test]
+fn a_lagging_writer_refuses_and_loses_nothing() {
+    refuses_and_loses_nothing(&[("log.lag_events_max", "1000")], 503, "writer_lagging", 1_500);
+}
+
+/// Many send at once, and send again what was refused until all of it was taken.
+fn refuses_and_loses_nothing(settings: &[(&str, &str)], status: u16, code: &str, events_per_batch: usize) {
+    let home = Home::with(settings);
+    let server = home.start();
+    // Keys of their own for many events make the writer's work harder than the log's.
+    server.create(json!({"name": "by id", "template": "by:{n}", "eventType": "drop", "retentionDays": forever()}));
+    server.create(drops_counter());
+    let (seen, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let client: &Client = &server;
+    std::thread::scope(|scope| {
+        for thread in 0..12 {
+            let (seen, sent) = (&seen, &sent);
+            scope.spawn(move || {
+                for batch in 0..200 {
+                    if seen.load(Ordering::SeqCst) && batch > 3 {
+                        return;
+                    }
+                    let events: Vec<Value> = (0..events_per_batch)
+                        .map(|n| {
+                            let data = json!({"city": "oslo", "n": n * 7 + batch});
+                            event("drop", &format!("{thread}-{batch}-{n}"), at(NOON) + n as i64, data)
+                        })
+                        .collect();
+                    until("the batch is taken", || {
+                        let answer = client.lines("/v1/events", &events);
+                        if answer.status == 200 {
+                            return Some(());
+                        }
+                        assert!([429, 503].contains(&answer.status), "{}", answer.text());
+                        if answer.status == status {
+                            answer.expect_problem(status, code);
+                            let after: u64 = answer.header("retry-after").parse().expect("Retry-After is in seconds");
+                            assert!((1..=60).contains(&after));
+                            seen.store(true, Ordering::SeqCst);
+                        }
+                        None
+                    });
+                    sent.fetch_add(events.len(), Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert!(seen.load(Ordering::SeqCst), "{code} was never answered");
+    until("everything is counted", || (total(client) == sent.load(Ordering::SeqCst) as i64).then_some(()));
+    let refused = client.metric(&format!("raingauge_errors_total{{code=\"{code}\"}}"));
+    assert!(refused >= 1.0);
+}
+
+/// What a process of Linux holds in memory, in bytes.
+fn memory_bytes(pid: u32, name: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process has a status");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the status tells the memory");
+    let kilobytes: usize = line.trim_matches(|char: char| !char.is_ascii_digit()).parse().expect("a number");
+    kilobytes * 1_024
+}
+
+/// Ten times more tiles than the cache takes: memory stays inside what the settings allow, and every count is right.
+#[test]
+fn memory_is_bounded_by_the_settings() {
+    let cache_bytes = 8 << 20;
+    let cache = cache_bytes.to_string();
+    let home = Home::with(&[("storage.tile_cache_bytes", &cache), ("storage.block_cache_bytes", &cache)]);
+    let server = home.start();
+    server.create(drops_counter());
+    let pid = server.pid();
+    let began_bytes = memory_bytes(pid, "RssAnon:");
+    // Each key has a day tile and a span, with its name some 300 bytes in the cache.
+    let (keys, keys_per_batch) = (300_000, 10_000);
+    for batch in 0..keys / keys_per_batch {
+        let from = batch * keys_per_batch;
+        let lines: String = (from..from + keys_per_batch)
+            .map(|key| format!("{}\n", drop_event(&key.to_string(), at(NOON), &format!("city-{key}"))))
+            .collect();
+        let headers = [("content-type", "application/x-ndjson")];
+        server.send("POST", "/v1/events?wait=applied", &headers, lines.as_bytes()).expect(200);
+    }
+    let random_keys: Vec<String> = (0..1_000).map(|n| format!("drops:city-{}", n * 7_919 % keys)).collect();
+    let ranges: Vec<(&str, i64, i64)> =
+        random_keys.iter().map(|key| (key.as_str(), at(NOON), at(NOON) + 900)).collect();
+    assert_eq!(server.counts(&ranges), vec![1; ranges.len()]);
+    let (now_bytes, peak_bytes) = (memory_bytes(pid, "RssAnon:"), memory_bytes(pid, "VmHWM:"));
+    println!("anonymous memory: {began_bytes} at first, {now_bytes} in the end; {peak_bytes} resident at most");
+    // Beside both caches: 16 bytes an identity, three times over while its table grows; and what does not grow with
+    // the data, the memory tables of the storage engine, and bodies and blocks on their way.
+    let bound = began_bytes + 2 * cache_bytes + keys * 48 + (192 << 20);
+    assert!(now_bytes < bound, "{now_bytes} bytes are held, more than {bound}");
+    assert!(server.metric("raingauge_tile_cache_bytes") <= cache_bytes as f64 * 1.1);
+}
+
+#[test]
+fn a_server_that_is_ready_says_so_in_one_line() {
+    let home = Home::new();
+    let data = home.data().display().to_string();
+    let arguments = ["serve", "--data-dir", &data, "--listen", "127.0.0.1:0"].map(str::to_owned);
+    let mut child = home
+        .command(&arguments)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while output.read(&mut byte).is_ok_and(|len| len == 1) && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    let line = String::from_utf8(line).unwrap();
+    let address = line.rsplit("http://").next().unwrap_or_default();
+    assert_eq!(Client::new(address).get("/readyz").status, 200, "{line}");
+    let _ = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "", "nothing else is printed there");
+}

@@ -1,0 +1,20 @@
+use crate::support::{Service, TODAY_S};
+use raingauge_core::bucket::DAY_S;
+use raingauge_reader::Key;
+
+#[tokio::test]
+async fn the_largest_keys_come_first_over_all_parts() {
+    let service = Service::forever(vec![(0, 1), (TODAY_S, 2)]);
+    for (key, day, value) in [("c:a", -1, 5), ("c:a", 0, 5), ("c:b", 0, 8), ("c:c", -1, 10), ("c:d", -3, 99)] {
+        service.add(key, TODAY_S + day * DAY_S, value);
+    }
+    let key = |key: &str, count| Key { key: key.to_owned(), count };
+    let largest = async |from_s, to_s, len| service.reader.largest_keys(1, from_s, to_s, len).await.unwrap();
+    assert_eq!(largest(TODAY_S - 1, TODAY_S + 1, 2).await, [key("c:a", 10), key("c:c", 10)]);
+    assert_eq!(largest(TODAY_S, TODAY_S + DAY_S, 9).await, [key("c:b", 8), key("c:a", 5)]);
+    assert_eq!(largest(TODAY_S, TODAY_S, 9).await, []);
+    assert_eq!(service.reader.largest_keys(2, 0, 1, 9).await.unwrap_err().code, "counter_unknown");
+    assert_eq!(service.reader.largest_keys(1, 1, 0, 9).await.unwrap_err().code, "range_backwards");
+    service.published.fail("the disk is full");
+    assert_eq!(service.reader.largest_keys(1, 0, 1, 9).await.unwrap_err().code, "unavailable");
+}

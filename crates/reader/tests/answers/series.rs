@@ -1,0 +1,171 @@
+use crate::support::{Service, TODAY_S, range};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
+use raingauge_reader::{Failure, Point, Series};
+use serde_json::json;
+
+/// Zones at whole hours, half hours and quarters of them, with and without summer time, with half an hour of it, and some
+/// where clocks jump at midnight.
+const ZONES: [&str; 16] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/St_Johns",
+    "Asia/Kolkata",
+    "Asia/Kathmandu",
+    "Australia/Eucla",
+    "Australia/Lord_Howe",
+    "Pacific/Chatham",
+    "Africa/Cairo",
+    "Asia/Beirut",
+    "America/Sao_Paulo",
+    "America/Asuncion",
+    "America/Havana",
+    "America/Scoresbysund",
+    "Africa/Casablanca",
+];
+
+fn series(service: &Service, from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<Series, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(service.reader.series(&range("c:x", from_s, to_s), granularity, zone))
+}
+
+fn seconds(time: &str) -> i64 {
+    time.parse::<Timestamp>().expect("a time").as_second()
+}
+
+/// Where a quarter hour belongs: what the clocks of the zone show when it begins.
+fn label(at: i64, granularity: Granularity, zone: &TimeZone) -> (jiff::civil::Date, i64, i64) {
+    let local = Timestamp::from_second(at).expect("a time").to_zoned(zone.clone());
+    match granularity {
+        Granularity::Day => (local.date(), 0, 0),
+        Granularity::Hour => (local.date(), local.hour().into(), local.offset().seconds().into()),
+        Granularity::Quarter => (local.date(), at, 0),
+    }
+}
+
+/// The points of a series by walking through its quarter hours.
+fn walk(events: &[(i64, i64)], from_s: i64, to_s: i64, granularity: Granularity, zone: &TimeZone) -> Vec<Point> {
+    let (mut points, mut last) = (Vec::<Point>::new(), None);
+    let floor = |time_s| Granularity::Quarter.floor(time_s);
+    for at in (floor(from_s)..floor(to_s)).step_by(QUARTER_S as usize) {
+        let label = label(at, granularity, zone);
+        if last != Some(label) {
+            points.push(Point { time: at, count: 0 });
+            last = Some(label);
+        }
+        let inside = events.iter().filter(|(time_s, _)| floor(*time_s) == at);
+        points.last_mut().expect("a point").count += inside.map(|(_, value)| value).sum::<i64>();
+    }
+    points
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn points_are_the_sums_over_what_the_clocks_of_the_zone_show(
+        zone in prop::sample::select(&ZONES[..]),
+        granularity in prop::sample::select(&Granularity::ALL[..]),
+        begin_s in seconds("2012-01-01T00:00:00Z")..seconds("2030-01-01T00:00:00Z"),
+        to_transition in any::<bool>(),
+        len_s in 0..6 * DAY_S,
+        events in prop::collection::vec((0..6 * DAY_S, -5..50_i64), 0..40),
+        part_day in 0..6_i64,
+    ) {
+        let time_zone = TimeZone::get(zone).unwrap();
+        let after = time_zone.following(Timestamp::from_second(begin_s).unwrap()).next();
+        let from_s = match after.filter(|_| to_transition) {
+            Some(transition) => transition.timestamp().as_second() - len_s / 2,
+            None => begin_s,
+        };
+        let part_s = Granularity::Day.floor(from_s) + part_day * DAY_S;
+        let service = Service::forever(vec![(0, 1), (part_s, 2)]);
+        let events: Vec<(i64, i64)> = events.iter().map(|(time_s, value)| (from_s + time_s, *value)).collect();
+        events.iter().for_each(|(time_s, value)| service.add("c:x", *time_s, *value));
+        let points = series(&service, from_s, from_s + len_s, granularity, zone).unwrap().points;
+        prop_assert_eq!(&points, &walk(&events, from_s, from_s + len_s, granularity, &time_zone));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let whole = runtime.block_on(service.count(range("c:x", from_s, from_s + len_s))).unwrap();
+        prop_assert_eq!(points.iter().map(|point| point.count).sum::<i64>(), whole.count);
+    }
+}
+
+/// Every jump of every zone: the points begin where a walk through the quarter hours says.
+#[test]
+fn every_zone_is_cut_where_its_clocks_say() {
+    let service = Service::forever(vec![(0, 1)]);
+    let (begin, end_s) = ("1970-01-03T00:00:00Z".parse().unwrap(), seconds("2037-12-01T00:00:00Z"));
+    let mut odd = Vec::new();
+    for name in jiff::tz::db().available() {
+        let zone = TimeZone::get(name.as_str()).unwrap();
+        let jumps = zone.following(begin).map(|jump| jump.timestamp().as_second());
+        for jump_s in jumps.take_while(|jump_s| *jump_s < end_s) {
+            let (from_s, to_s) = (jump_s - DAY_S, jump_s + 2 * DAY_S);
+            for granularity in [Granularity::Day, Granularity::Hour] {
+                let expected = walk(&[], from_s, to_s, granularity, &zone);
+                match series(&service, from_s, to_s, granularity, name.as_str()) {
+                    Ok(series) if series.points == expected => {}
+                    Ok(series) => odd.push(format!(
+                        "{name} {jump_s} {granularity:?} {:?} {:?}",
+                        series.points.iter().filter(|p| !expected.contains(p)).collect::<Vec<_>>(),
+                        expected.iter().filter(|p| !series.points.contains(p)).collect::<Vec<_>>()
+                    )),
+                    Err(failure) => odd.push(format!("{name} {jump_s} {granularity:?} {failure:?}")),
+                }
+            }
+        }
+    }
+    panic!("{} {odd:#?}", odd.len());
+}
+
+#[test]
+fn days_are_as_long_as_the_clocks_make_them() {
+    let service = Service::forever(vec![(0, 1)]);
+    let hours = |from: &str, to: &str, zone: &str| {
+        let points = series(&service, seconds(from), seconds(to), Granularity::Day, zone).unwrap().points;
+        points.windows(2).map(|pair| (pair[1].time - pair[0].time) as f64 / HOUR_S as f64).collect::<Vec<f64>>()
+    };
+    assert_eq!(hours("2024-03-29T23:00:00Z", "2024-04-02T00:00:00Z", "Europe/Berlin"), [24.0, 23.0, 24.0]);
+    assert_eq!(hours("2024-10-25T22:00:00Z", "2024-10-29T00:00:00Z", "Europe/Berlin"), [24.0, 25.0, 24.0]);
+    assert_eq!(hours("2024-04-05T13:00:00Z", "2024-04-09T00:00:00Z", "Australia/Lord_Howe"), [24.0, 24.5, 24.0]);
+    assert_eq!(hours("2024-10-04T13:30:00Z", "2024-10-08T00:00:00Z", "Australia/Lord_Howe"), [24.0, 23.5, 24.0]);
+    // Cairo has no midnight on this day, and Samoa had no 30th of December.
+    assert_eq!(hours("2024-04-24T22:00:00Z", "2024-04-28T00:00:00Z", "Africa/Cairo"), [24.0, 23.0, 24.0]);
+    assert_eq!(hours("2011-12-28T10:00:00Z", "2012-01-01T10:00:00Z", "Pacific/Apia"), [24.0, 24.0, 24.0]);
+}
+
+#[test]
+fn what_cannot_be_cut_is_said() {
+    let service = Service::new(json!({"quarter": 2, "hour": 5, "day": null}), vec![(0, 1)], TODAY_S);
+    let code = |from_s, to_s, granularity, zone| {
+        series(&service, from_s, to_s, granularity, zone)
+            .map(|series| series.points.len())
+            .map_err(|failure| failure.code)
+    };
+    assert_eq!(code(TODAY_S, TODAY_S + DAY_S, Granularity::Day, "Mars/Olympus"), Err("timezone_unknown"));
+    assert_eq!(code(TODAY_S, TODAY_S - 900, Granularity::Day, "UTC"), Err("range_backwards"));
+    assert_eq!(code(TODAY_S, TODAY_S, Granularity::Day, "UTC"), Ok(0));
+    assert_eq!(code(TODAY_S - DAY_S, TODAY_S - DAY_S + 10_000 * 900, Granularity::Quarter, "UTC"), Ok(10_000));
+    assert_eq!(
+        code(TODAY_S - DAY_S, TODAY_S - DAY_S + 10_001 * 900, Granularity::Quarter, "Asia/Tokyo"),
+        Err("series_too_long")
+    );
+    assert_eq!(code(TODAY_S - 9 * DAY_S, TODAY_S, Granularity::Day, "UTC"), Ok(9));
+    assert_eq!(code(TODAY_S - 9 * DAY_S, TODAY_S, Granularity::Day, "Europe/Berlin"), Err("range_expired"));
+    assert_eq!(code(TODAY_S - 3 * DAY_S, TODAY_S, Granularity::Quarter, "UTC"), Err("range_expired"));
+    // Liberia's clocks stood 44.5 minutes behind UTC until 1972.
+    let forever = Service::forever(vec![(0, 1)]);
+    let liberia = series(&forever, 365 * DAY_S, 366 * DAY_S, Granularity::Hour, "Africa/Monrovia");
+    assert_eq!(liberia.unwrap_err().code, "timezone_unaligned");
+    forever.published.fail("the disk is full");
+    assert_eq!(series(&forever, 0, 0, Granularity::Day, "UTC").unwrap_err().code, "unavailable");
+}
+
+#[tokio::test]
+async fn an_unknown_key_has_no_series() {
+    let service = Service::forever(vec![(0, 1)]);
+    let series = service.reader.series(&range("nobody", 0, DAY_S), Granularity::Day, "UTC").await;
+    assert_eq!(series.unwrap_err().code, "key_unknown");
+}

@@ -1,0 +1,62 @@
+use raingauge_core::bucket::DAY_S;
+use raingauge_core::counter::Counter;
+use raingauge_core::retention::Horizons;
+use raingauge_core::ruleset::Ruleset;
+use raingauge_ports::buckets::{BucketReader, BucketWriter, Generation};
+use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::memory::MemoryBuckets;
+use raingauge_ports::published::{Published, Timeline, View};
+use raingauge_reader::{Answer, Failure, Range, Reader};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+/// A day in 2024.
+pub const TODAY_S: i64 = 20_000 * DAY_S;
+
+/// One counter with the keys `c:…`.
+pub struct Service {
+    pub store: Arc<MemoryBuckets>,
+    pub published: Arc<Published>,
+    pub clock: Arc<ManualClock>,
+    pub reader: Reader,
+}
+
+impl Service {
+    /// Retention in days, and the parts of the timeline.
+    pub fn new(retention_days: Json, parts: Vec<(i64, Generation)>, now_s: i64) -> Self {
+        let (store, published) = (Arc::<MemoryBuckets>::default(), Arc::<Published>::default());
+        let clock = Arc::new(ManualClock::at_s(now_s));
+        let reader = Reader::new(
+            Arc::clone(&store) as Arc<dyn BucketReader>,
+            Arc::clone(&published),
+            Arc::clone(&clock) as Arc<dyn Clock>,
+        );
+        let counter =
+            json!({"id": 1, "name": "n", "template": "c:{k}", "eventType": "t", "retentionDays": retention_days});
+        let ruleset = Ruleset::new([Counter::from_json(&counter).expect("a counter")]);
+        let timelines = vec![Timeline::new(parts)];
+        published.set_view(Arc::new(View { ruleset, timelines, versions: Default::default() }));
+        Self { store, published, clock, reader }
+    }
+
+    /// A counter that keeps everything.
+    pub fn forever(parts: Vec<(i64, Generation)>) -> Self {
+        Self::new(json!({"quarter": null, "hour": null, "day": null}), parts, TODAY_S)
+    }
+
+    pub fn add(&self, key: &str, time_s: i64, value: i64) {
+        let generation = self.published.view().timelines[0].generation_at(time_s);
+        self.store.add(generation, key, time_s, value, &Horizons::default()).expect("added");
+    }
+
+    /// One count, which `counts` and `count_cached` agree about.
+    pub async fn count(&self, range: Range<'_>) -> Result<Answer, Failure> {
+        let answer = self.reader.counts(std::slice::from_ref(&range)).await.remove(0);
+        assert_eq!(self.reader.count_cached(&range).as_ref(), Some(&answer));
+        answer
+    }
+}
+
+pub fn range(key: &str, from_s: i64, to_s: i64) -> Range<'_> {
+    Range { key, from_s, to_s, fresh: false }
+}

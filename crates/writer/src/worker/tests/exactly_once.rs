@@ -1,0 +1,234 @@
+//! Random histories with crashes: the store ends as a naive walk through the log says.
+
+use super::model::{Cells, Entry, Happened, Model};
+use super::world::{ALLOWANCE_S, Medium, World, counter, of_json};
+use crate::state::{BackfillStatus, Bucket, Control};
+use proptest::prelude::*;
+use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::event::Event;
+use raingauge_core::plan::Slice;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::EventLog;
+use serde_json::{Value as Json, json};
+
+const COUNTERS: u32 = 3;
+const KEYS: u32 = 3;
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// Events by id, age in seconds, key, value and type.
+    Append(Vec<(u16, i64, u32, i64, bool)>),
+    /// A counter becomes another of its variants.
+    Change(u32, usize),
+    /// Buckets by counter, key, granularity, age and count.
+    Set(Vec<(u32, u32, usize, i64, i64)>),
+    Backfill(u32),
+    Apply,
+    ContinueBackfills,
+    Commit,
+    KeepUp,
+    /// Lets the log be trimmed up to now.
+    LetGo,
+    Pass(i64),
+    Crash,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let age_s = prop_oneof![6 => 0..2 * 3_600_i64, 3 => 0..3 * DAY_S, 1 => 0..40 * DAY_S, 2 => -ALLOWANCE_S..0_i64];
+    let event = (0..300_u16, age_s.clone(), 0..KEYS, -3..9_i64, prop::bool::weighted(0.85));
+    let bucket = (1..=COUNTERS, 0..KEYS, 0..3_usize, age_s, 1..500_i64);
+    prop_oneof![
+        8 => prop::collection::vec(event, 1..12).prop_map(Op::Append),
+        3 => (1..=COUNTERS, 0..VARIANTS).prop_map(|(id, variant)| Op::Change(id, variant)),
+        2 => prop::collection::vec(bucket, 1..4).prop_map(Op::Set),
+        2 => (1..=COUNTERS).prop_map(Op::Backfill),
+        6 => Just(Op::Apply),
+        5 => Just(Op::ContinueBackfills),
+        2 => Just(Op::Commit),
+        2 => Just(Op::KeepUp),
+        1 => Just(Op::LetGo),
+        2 => (1..2 * DAY_S).prop_map(Op::Pass),
+        2 => Just(Op::Crash),
+    ]
+}
+
+const VARIANTS: usize = 9;
+
+fn variant(id: u32, variant: usize) -> Json {
+    counter(
+        id,
+        match variant {
+            0 => json!({}),
+            1 => json!({"value": {"field": "data.v"}}),
+            2 => json!({"filter": {"operator": "gte", "lhs": "data.v", "rhs": 2}}),
+            3 => json!({"state": "paused"}),
+            4 => json!({"state": "archived"}),
+            5 => json!({"state": "draft"}),
+            6 => json!({"retentionDays": {"quarter": 1, "hour": 2, "day": 30}}),
+            7 => json!({"template": format!("d{id}:{{k}}")}),
+            _ => json!({"eventType": "u", "description": "listens to others"}),
+        },
+    )
+}
+
+struct History {
+    world: World,
+    model: Model,
+    versions: [u32; COUNTERS as usize + 1],
+}
+
+impl History {
+    fn new(medium: Medium) -> Self {
+        Self { world: World::new(medium), model: Model::default(), versions: [0; COUNTERS as usize + 1] }
+    }
+
+    fn run(&mut self, op: Op) {
+        match op {
+            Op::Append(events) => self.append(&events),
+            Op::Change(id, to) => {
+                self.versions[id as usize] += 1;
+                let counter = variant(id, to);
+                self.world.set_counter(self.versions[id as usize], &counter);
+                self.model.log.push(Entry::Counter(of_json(&counter)));
+            }
+            Op::Set(buckets) => self.set(&buckets),
+            Op::Backfill(counter) => {
+                self.world.control(&Control::Backfill { counter });
+                self.model.log.push(Entry::Backfill);
+            }
+            Op::Apply => {
+                self.world.worker().apply_some().unwrap();
+            }
+            Op::ContinueBackfills => {
+                self.world.worker().backfill_some().unwrap();
+                self.note_finished();
+            }
+            Op::Commit => self.world.worker().commit().unwrap(),
+            Op::KeepUp => self.world.keep_up(),
+            Op::LetGo => self.world.log.let_go(),
+            Op::Pass(seconds) => self.world.pass_s(seconds),
+            Op::Crash => self.world.crash(),
+        }
+        assert_eq!(self.world.log.end(), self.model.log.len() as u64, "the log takes each event once");
+    }
+
+    fn append(&mut self, events: &[(u16, i64, u32, i64, bool)]) {
+        let now_s = self.world.clock.now_s();
+        let happened = |(id, age_s, key, value, usual): &(u16, i64, u32, i64, bool)| Happened {
+            id: *id,
+            time_s: now_s - age_s,
+            kind: if *usual { "t" } else { "u" },
+            data: json!({"k": format!("k{key}"), "v": value}).to_string(),
+        };
+        let happened: Vec<Happened> = events.iter().map(happened).collect();
+        let ids: Vec<String> = happened.iter().map(|event| event.id.to_string()).collect();
+        let events = happened.iter().zip(&ids).map(|(event, id)| Event {
+            id: id.as_str().into(),
+            ..Event::of_data(event.kind, event.time_s * 1_000, &event.data)
+        });
+        self.world.append(&events.collect::<Vec<Event<'_>>>());
+        for event in happened {
+            let is_known = |entry: &Entry| matches!(entry, Entry::Event(known) if known.id == event.id);
+            if !self.model.log.iter().any(is_known) {
+                self.model.log.push(Entry::Event(event));
+            }
+        }
+    }
+
+    fn set(&mut self, buckets: &[(u32, u32, usize, i64, i64)]) {
+        let now_s = self.world.clock.now_s();
+        let bucket = |(id, key, granularity, age_s, count): &(u32, u32, usize, i64, i64)| {
+            let granularity = Granularity::ALL[*granularity];
+            let time = granularity.floor(now_s - age_s.max(&0));
+            Bucket { key: format!("c{id}:k{key}"), granularity, time, count: *count }
+        };
+        let buckets: Vec<Bucket> = buckets.iter().map(bucket).collect();
+        self.world.set_buckets(buckets.clone());
+        self.model.log.push(Entry::Buckets(buckets));
+    }
+
+    fn note_finished(&mut self) {
+        for (id, state) in &self.world.worker().state.counters {
+            let Some(backfill) = state.backfill.as_ref() else { continue };
+            let known = self.model.finished.iter().any(|(of, known)| of == id && known == backfill);
+            if backfill.status == BackfillStatus::Finished && !known {
+                let before = &self.model.log[..backfill.from as usize];
+                let missed = |entry: &Entry| matches!(entry, Entry::Event(event) if event.time_s >= backfill.after_s);
+                assert!(!before.iter().any(missed), "the log holds all events of the time that is backfilled");
+                self.model.finished.push((*id, backfill.clone()));
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        loop {
+            let applied = self.world.worker().apply_some().unwrap();
+            let backfilled = self.world.worker().backfill_some().unwrap();
+            self.note_finished();
+            if !applied && !backfilled {
+                return;
+            }
+        }
+    }
+
+    /// What the store holds of the times that are kept equals the model.
+    fn check(&self) {
+        let now_s = self.world.clock.now_s();
+        let view = self.world.published.view();
+        for (index, rule) in view.ruleset.rules().iter().enumerate() {
+            let (horizons, timeline) = (view.horizons(index, now_s), &view.timelines[index]);
+            let mut stored = Cells::new();
+            for key in ["c", "d"].iter().flat_map(|head| (0..KEYS).map(move |key| (head, key))) {
+                let key = format!("{}{}:k{}", key.0, rule.counter.id, key.1);
+                for granularity in Granularity::ALL {
+                    for (generation, from_s, to_s) in timeline.split(horizons.of(granularity), now_s + DAY_S) {
+                        let slice = Slice { granularity, from_s, to_s: Granularity::Day.ceil(to_s) };
+                        for cell in self.world.cells(generation, &key, slice) {
+                            stored.insert((key.clone(), granularity, cell.time_s), cell.count);
+                        }
+                    }
+                }
+            }
+            stored.retain(|_, count| *count != 0);
+            let mut expected = self.model.cells(rule.counter.id);
+            expected.retain(|(_, granularity, time_s), _| *time_s >= horizons.of(*granularity));
+            assert_eq!(stored, expected, "counter {} of {:?}", rule.counter.id, timeline);
+        }
+    }
+}
+
+fn check_history(medium: Medium, ops: Vec<Op>) {
+    let mut history = History::new(medium);
+    for op in ops {
+        history.run(op);
+    }
+    history.drain();
+    history.check();
+    history.run(Op::KeepUp);
+    history.run(Op::Crash);
+    history.drain();
+    history.check();
+    history.run(Op::KeepUp);
+    history.run(Op::KeepUp);
+    assert!(history.world.worker().state.retired.is_empty(), "what was retired is removed in the end");
+    history.run(Op::Commit);
+    history.run(Op::Crash);
+    assert!(!history.world.worker().apply_some().unwrap(), "the checkpoint includes the whole log");
+    history.check();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn counts_in_memory_equal_a_naive_walk_through_the_log(ops in prop::collection::vec(op(), 1..70)) {
+        check_history(Medium::memory(), ops);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn counts_on_disk_equal_a_naive_walk_through_the_log(ops in prop::collection::vec(op(), 1..70)) {
+        check_history(Medium::disk(), ops);
+    }
+}

@@ -1,0 +1,197 @@
+//! What has expired, what came too late, and what was replaced.
+
+use super::world::{Medium, START_S, World, counter, of_json};
+use crate::state::{BackfillStatus, Control};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use parking_lot::Mutex;
+use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::event::Event;
+use raingauge_core::plan::Slice;
+use raingauge_ports::buckets::Generation;
+use raingauge_ports::log::EventLog;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const DATA: &str = r#"{"k":"x"}"#;
+
+/// Keeps the counters of one test.
+#[derive(Default)]
+struct Counters(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+impl Counters {
+    /// The counters of this name that are not 0, by their labels.
+    fn of(&self, name: &str) -> BTreeMap<String, u64> {
+        let counters = self.0.lock();
+        let found = counters.iter().filter_map(|(key, count)| Some((key.strip_prefix(name)?, count)));
+        found.map(|(labels, count)| (labels.trim().to_owned(), count.load(Ordering::Relaxed))).collect()
+    }
+}
+
+impl Recorder for Counters {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let labels: Vec<&str> = key.labels().map(metrics::Label::value).collect();
+        let name = format!("{} {}", key.name(), labels.join(" "));
+        Counter::from_arc(Arc::clone(self.0.lock().entry(name).or_default()))
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+fn event(id: &str, time_s: i64) -> Event<'_> {
+    Event { id: id.into(), ..Event::of_data("t", time_s * 1_000, DATA) }
+}
+
+fn kept(quarter: u32, hour: u32, day: u32) -> serde_json::Value {
+    json!({"retentionDays": {"quarter": quarter, "hour": hour, "day": day}})
+}
+
+/// The days, counted from the start of the test, in which there are cells of each granularity.
+fn days(world: &World, generation: Generation) -> [Vec<i64>; 3] {
+    Granularity::ALL.map(|granularity| {
+        let slice = Slice { granularity, from_s: START_S - 50 * DAY_S, to_s: START_S + 50 * DAY_S };
+        let cells = world.cells(generation, "c1:x", slice);
+        cells.iter().map(|cell| (cell.time_s - START_S).div_euclid(DAY_S)).collect()
+    })
+}
+
+#[test]
+fn a_late_event_counts_where_its_bucket_is_kept_and_the_rest_is_in_the_metrics() {
+    let counters = Counters::default();
+    metrics::with_local_recorder(&counters, || {
+        let mut world = World::new(Medium::memory());
+        world.set_counter(1, &counter(1, kept(1, 3, 10)));
+        let ages = [("a", 0), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 10), ("g", 11)];
+        world.append(&ages.map(|(id, age)| event(id, START_S - age * DAY_S)));
+        world.drain();
+        assert_eq!(days(&world, 1), [vec![-1, 0], vec![-3, -2, -1, 0], vec![-10, -4, -3, -2, -1, 0]]);
+    });
+    let late = counters.of("raingauge_late_refused_total");
+    assert_eq!(late, BTreeMap::from([("1 day".into(), 1), ("1 hour".into(), 3), ("1 quarter".into(), 5)]));
+}
+
+#[test]
+fn what_was_not_counted_is_booked_to_the_counter_that_did_not_count_it() {
+    let counters = Counters::default();
+    metrics::with_local_recorder(&counters, || {
+        let mut world = World::new(Medium::memory());
+        let picky = json!({"filter": {"operator": "eq", "lhs": "data.k", "rhs": "y"}});
+        world.set_counter(1, &counter(2, picky));
+        world.append(&[event("a", START_S)]);
+        // Moves counter 2 to another place among the rules, within the same read.
+        world.set_counter(1, &counter(1, json!({})));
+        world.drain();
+    });
+    assert_eq!(counters.of("raingauge_events_skipped_total"), BTreeMap::from([("2 filtered".into(), 1)]));
+}
+
+#[test]
+fn what_has_expired_goes_and_what_is_kept_stays() {
+    for medium in [Medium::memory(), Medium::disk()] {
+        let mut world = World::new(medium);
+        world.set_counter(1, &counter(1, kept(1, 3, 30)));
+        world.append(&[event("a", START_S - DAY_S), event("b", START_S)]);
+        world.drain();
+        world.worker().commit().unwrap();
+        world.keep_up();
+        assert_eq!(days(&world, 1), [[-1, 0], [-1, 0], [-1, 0]]);
+        world.pass_s(DAY_S);
+        world.keep_up();
+        assert_eq!(days(&world, 1), [vec![0], vec![-1, 0], vec![-1, 0]]);
+        world.pass_s(3 * DAY_S);
+        world.keep_up();
+        assert_eq!(days(&world, 1), [vec![], vec![], vec![-1, 0]]);
+        world.worker().commit().unwrap();
+        world.crash();
+        assert_eq!(days(&world, 1), [vec![], vec![], vec![-1, 0]]);
+    }
+}
+
+/// Else the readers would add up buckets of which some are gone.
+#[test]
+fn a_longer_retention_does_not_bring_back_what_has_expired() {
+    let mut world = World::new(Medium::memory());
+    world.set_counter(1, &counter(1, kept(1, 3, 30)));
+    world.drain();
+    world.set_counter(2, &counter(1, kept(20, 20, 30)));
+    world.drain();
+    let now_s = START_S + 5 * DAY_S;
+    let kept = |world: &World| world.published.view().horizons(0, now_s);
+    assert_eq!((kept(&world).quarter_s, kept(&world).hour_s), (START_S - DAY_S, START_S - 3 * DAY_S));
+    world.control(&Control::Backfill { counter: 1 });
+    world.drain();
+    assert_eq!(kept(&world), of_json(&counter(1, self::kept(20, 20, 30))).retention_days.horizons(now_s));
+}
+
+#[test]
+fn a_replaced_generation_is_kept_for_those_who_still_read_it_and_goes_then() {
+    for medium in [Medium::memory(), Medium::disk()] {
+        let mut world = World::new(medium);
+        world.set_counter(1, &counter(1, json!({})));
+        world.append(&[event("a", START_S)]);
+        world.drain();
+        world.worker().commit().unwrap();
+        world.control(&Control::Backfill { counter: 1 });
+        world.drain();
+        assert_eq!(world.worker().state.retired, [1]);
+        world.keep_up();
+        assert_eq!(
+            (days(&world, 1), days(&world, 2)),
+            ([[0], [0], [0]].map(Vec::from), [[0], [0], [0]].map(Vec::from))
+        );
+        world.keep_up();
+        assert_eq!(days(&world, 1), [const { Vec::<i64>::new() }; 3]);
+        assert_eq!(days(&world, 2), [[0], [0], [0]]);
+        assert!(world.worker().state.retired.is_empty());
+    }
+}
+
+/// A crash takes the backfill back to the checkpoint, and the log must still be there.
+#[test]
+fn the_log_is_kept_for_a_backfill_as_the_last_checkpoint_knows_it() {
+    let mut world = World::new(Medium::memory());
+    world.set_counter(1, &counter(1, json!({})));
+    for id in 0..100 {
+        world.append(&[event(&id.to_string(), START_S)]);
+        world.worker().apply_some().unwrap();
+    }
+    world.control(&Control::Backfill { counter: 1 });
+    world.worker().apply_some().unwrap();
+    world.worker().commit().unwrap();
+    world.worker().backfill_some().unwrap();
+    assert!(world.worker().state.counters[&1].backfill.as_ref().unwrap().position > 0);
+    world.pass_s(10);
+    world.log.let_go();
+    world.keep_up();
+    assert_eq!(world.log.start(), 0);
+    world.crash();
+    world.drain();
+    let backfill = world.worker().state.counters[&1].backfill.clone().unwrap();
+    assert_eq!((backfill.status, backfill.counted), (BackfillStatus::Finished, 100));
+    world.keep_up();
+    assert_eq!(world.log.start(), world.log.end());
+}
+
+#[test]
+fn a_log_shorter_than_the_store_is_refused() {
+    let mut world = World::new(Medium::memory());
+    world.set_counter(1, &counter(1, json!({})));
+    world.drain();
+    world.worker().commit().unwrap();
+    let shorter = Arc::new(raingauge_ports::memory::MemoryLog::default());
+    let worker = world.worker();
+    let (store, published, clock) = (Arc::clone(&worker.store), Arc::clone(&worker.published), worker.clock.clone());
+    let refused = crate::worker::Worker::open(shorter, store, published, clock, Default::default());
+    assert!(matches!(refused, Err(crate::worker::Error::LogTooShort { position: 1, end: 0 })));
+}

@@ -1,0 +1,276 @@
+//! A log with a clock that can be trimmed, stores that can crash, and a worker between them.
+
+use crate::state::{Bucket, Control};
+use crate::worker::{Options, Worker};
+use parking_lot::Mutex;
+use raingauge_core::bucket::DAY_S;
+use raingauge_core::counter::Counter;
+use raingauge_core::event::Event;
+use raingauge_core::plan::Slice;
+use raingauge_embedded::{TileOptions, TileStore};
+use raingauge_ports::BoxFuture;
+use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Generation};
+use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, Offset};
+use raingauge_ports::memory::{MemoryBuckets, MemoryLog};
+use raingauge_ports::published::Published;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A day in 2024, when every test begins.
+pub const START_S: i64 = 20_000 * DAY_S;
+pub const ALLOWANCE_S: i64 = 300;
+
+/// The log in memory, with times of acceptance and a beginning that moves. What is appended before anybody has read
+/// becomes one block now and then, as it does when many append at once.
+pub struct DatedLog {
+    log: MemoryLog,
+    clock: Arc<ManualClock>,
+    inner: Mutex<Dates>,
+}
+
+#[derive(Default)]
+struct Dates {
+    /// When each block was appended, by its first offset.
+    appended_ms: BTreeMap<Offset, i64>,
+    start: Offset,
+    /// Blocks before this have been read, and grow no more.
+    read_to: Offset,
+    /// What is older may be trimmed.
+    oldest_ms: i64,
+}
+
+impl DatedLog {
+    pub fn new(clock: Arc<ManualClock>) -> Self {
+        Self { log: MemoryLog::default(), clock, inner: Mutex::default() }
+    }
+
+    /// Lets the next trim take what is older than now.
+    pub fn let_go(&self) {
+        self.inner.lock().oldest_ms = self.clock.now_ms();
+    }
+
+    fn date(&self, base: Offset) {
+        if self.log.end() == base {
+            return;
+        }
+        let (mut inner, now_ms) = (self.inner.lock(), self.clock.now_ms());
+        let newest_ms = inner.appended_ms.values().next_back();
+        if base % 4 == 0 || base <= inner.read_to || newest_ms != Some(&now_ms) {
+            inner.appended_ms.insert(base, now_ms);
+        }
+    }
+}
+
+impl EventLog for DatedLog {
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
+        let base = self.log.end();
+        let appended = self.log.append(batch);
+        self.date(base);
+        appended
+    }
+
+    fn append_control(&self, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
+        let base = self.log.end();
+        let appended = self.log.append_control(payload);
+        self.date(base);
+        appended
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
+        let mut inner = self.inner.lock();
+        if from < inner.start {
+            return Err(Error::Trimmed { asked: from, start: inner.start });
+        }
+        if from >= self.log.end() {
+            return Ok(Vec::new());
+        }
+        let base = inner.appended_ms.range(..=from).next_back().map_or(0, |(base, _)| *base);
+        let mut blocks = Vec::<Block>::new();
+        for block in self.log.read(base, usize::MAX)? {
+            match (inner.appended_ms.get(&block.base), blocks.last_mut()) {
+                (None, Some(last)) => {
+                    last.len += block.len;
+                    last.bytes.extend(block.bytes);
+                }
+                (appended_ms, _) => {
+                    if blocks.iter().map(|block| block.bytes.len()).sum::<usize>() > bytes_max {
+                        break;
+                    }
+                    blocks.push(Block { appended_ms: appended_ms.copied().unwrap_or(0), ..block });
+                }
+            }
+        }
+        inner.read_to = blocks.last().map_or(0, Block::end).max(inner.read_to);
+        Ok(blocks)
+    }
+
+    fn start(&self) -> Offset {
+        self.inner.lock().start
+    }
+
+    fn start_ms(&self) -> i64 {
+        let inner = self.inner.lock();
+        let newest_ms = || inner.appended_ms.values().next_back().copied().unwrap_or(0);
+        if inner.start == 0 { 0 } else { inner.appended_ms.get(&inner.start).copied().unwrap_or_else(newest_ms) }
+    }
+
+    fn end(&self) -> Offset {
+        self.log.end()
+    }
+
+    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
+        self.log.wait_beyond(offset, timeout)
+    }
+
+    fn trim(&self, applied_to: Offset) -> Result<(), Error> {
+        let mut inner = self.inner.lock();
+        let end = self.log.end();
+        let kept = inner.appended_ms.iter().find(|(_, appended_ms)| **appended_ms >= inner.oldest_ms);
+        let kept = kept.map_or(end, |(base, _)| *base).min(applied_to);
+        let boundary = inner.appended_ms.range(..=kept).next_back().map_or(0, |(base, _)| *base);
+        inner.start = inner.start.max(if kept == end { end } else { boundary });
+        Ok(())
+    }
+}
+
+/// What a store is made of again after a crash.
+pub enum Medium {
+    Memory(Arc<MemoryBuckets>),
+    /// A folder, and the cache, small enough that commits fall due by themselves.
+    Disk(tempfile::TempDir, Option<Arc<TileStore>>),
+}
+
+impl Medium {
+    pub fn memory() -> Self {
+        Self::Memory(Arc::default())
+    }
+
+    pub fn disk() -> Self {
+        Self::Disk(tempfile::tempdir().expect("a folder"), None)
+    }
+
+    fn writer(&mut self) -> Arc<dyn BucketWriter> {
+        match self {
+            Self::Memory(store) => Arc::clone(store) as Arc<dyn BucketWriter>,
+            Self::Disk(folder, store) => {
+                let options = TileOptions { cache_bytes: 16 << 10, block_cache_bytes: 1 << 20 };
+                let opened = Arc::new(TileStore::open(folder.path(), &options).expect("a store"));
+                *store = Some(Arc::clone(&opened));
+                opened
+            }
+        }
+    }
+
+    /// Loses what was not committed.
+    fn crash(&mut self) {
+        match self {
+            Self::Memory(store) => store.crash(),
+            Self::Disk(_, store) => *store = None,
+        }
+    }
+
+    fn reader(&self) -> &dyn BucketReader {
+        match self {
+            Self::Memory(store) => &**store,
+            Self::Disk(_, store) => &**store.as_ref().expect("an open store"),
+        }
+    }
+}
+
+pub struct World {
+    runtime: tokio::runtime::Runtime,
+    pub clock: Arc<ManualClock>,
+    pub log: Arc<DatedLog>,
+    pub published: Arc<Published>,
+    medium: Medium,
+    worker: Option<Worker>,
+}
+
+impl World {
+    pub fn new(mut medium: Medium) -> Self {
+        let clock = Arc::new(ManualClock::at_s(START_S));
+        let log = Arc::new(DatedLog::new(Arc::clone(&clock)));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let (published, worker) = open(&log, medium.writer(), &clock);
+        Self { runtime, clock, log, published, medium, worker: Some(worker) }
+    }
+
+    pub fn worker(&mut self) -> &mut Worker {
+        self.worker.as_mut().expect("a worker")
+    }
+
+    /// Ends the worker at once, and starts another from the last checkpoint.
+    pub fn crash(&mut self) {
+        self.worker = None;
+        self.medium.crash();
+        let (published, worker) = open(&self.log, self.medium.writer(), &self.clock);
+        (self.published, self.worker) = (published, Some(worker));
+    }
+
+    pub fn append(&self, events: &[Event<'_>]) -> Appended {
+        let mut batch = Batch::default();
+        events.iter().for_each(|event| batch.push(event));
+        self.runtime.block_on(self.log.append(batch)).expect("appended")
+    }
+
+    pub fn control(&self, control: &Control) -> Offset {
+        self.runtime.block_on(self.log.append_control(control.to_json())).expect("appended") - 1
+    }
+
+    pub fn set_counter(&self, version: u32, counter: &Json) -> Offset {
+        self.control(&Control::Counter { version, counter: Box::new(of_json(counter)) })
+    }
+
+    pub fn set_buckets(&self, buckets: Vec<Bucket>) -> Offset {
+        self.control(&Control::Buckets { buckets })
+    }
+
+    /// Applies all there is, and ends all backfills.
+    pub fn drain(&mut self) {
+        while self.worker().apply_some().expect("applied") || self.worker().backfill_some().expect("backfilled") {}
+    }
+
+    /// Does everything that is due now, as if the intervals had passed.
+    pub fn keep_up(&mut self) {
+        let upkeep = &mut self.worker().upkeep;
+        (upkeep.trimmed, upkeep.expired, upkeep.retired) = (None, None, None);
+        // What has expired comes first, then what is retired.
+        for _ in 0..2 {
+            while self.worker().keep_up().expect("kept up") {}
+        }
+    }
+
+    pub fn pass_s(&self, seconds: i64) {
+        self.clock.set_s(self.clock.now_s() + seconds);
+    }
+
+    pub fn cells(&self, generation: Generation, key: &str, slice: Slice) -> Vec<Cell> {
+        self.runtime.block_on(self.medium.reader().cells(generation, key.to_owned(), slice)).expect("cells")
+    }
+}
+
+fn open(log: &Arc<DatedLog>, store: Arc<dyn BucketWriter>, clock: &Arc<ManualClock>) -> (Arc<Published>, Worker) {
+    let published = Arc::<Published>::default();
+    // Few bytes at once, so that crashes and backfills fall between blocks.
+    let options = Options { read_bytes: 200, future_allowance_s: ALLOWANCE_S, ..Options::default() };
+    let (log, clock) = (Arc::clone(log) as Arc<dyn EventLog>, Arc::clone(clock) as Arc<dyn Clock>);
+    let worker = Worker::open(log, store, Arc::clone(&published), clock, options).expect("a worker");
+    (published, worker)
+}
+
+pub fn of_json(counter: &Json) -> Counter {
+    Counter::from_json(counter).expect("a counter")
+}
+
+/// A counter that keeps everything, with some members of its own.
+pub fn counter(id: u32, members: Json) -> Json {
+    let mut counter = json!({"id": id, "name": "n", "template": format!("c{id}:{{k}}"), "eventType": "t",
+        "retentionDays": {"quarter": null, "hour": null, "day": null}});
+    if let (Some(counter), Json::Object(members)) = (counter.as_object_mut(), members) {
+        counter.extend(members);
+    }
+    counter
+}

@@ -1,0 +1,113 @@
+use crate::support::{NOON_S, Services, TODAY_S, counter, event_x};
+use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::counter::Counter;
+use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
+use raingauge_ports::catalog::{Catalog, Change};
+use raingauge_writer::counters::{Bucket, Error, bucket_of_json};
+use serde_json::json;
+use std::sync::Arc;
+
+fn bucket(key: &str, granularity: Granularity, time: i64, count: i64) -> Bucket {
+    Bucket { key: key.to_owned(), granularity, time, count }
+}
+
+#[tokio::test]
+async fn a_counter_counts_from_its_creation_until_it_is_archived() {
+    let services = Services::start();
+    services.send(&[event_x("early", NOON_S)]).await;
+    services.create(counter(1, json!({}))).await;
+    services.send(&[event_x("a", NOON_S)]).await;
+    services.replace(counter(1, json!({"state": "paused"}))).await;
+    services.send(&[event_x("b", NOON_S)]).await;
+    assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 1);
+    services.replace(counter(1, json!({"value": 10}))).await;
+    services.send(&[event_x("c", NOON_S)]).await;
+    assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 11);
+    services.counters.archive(1, None, "me", "a test").await.unwrap();
+    assert_eq!(services.published.view().ruleset.index_of_key("c1:x"), None);
+    services.create(counter(2, json!({"template": "c1:{k}"}))).await;
+    assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 0, "another counter has counts of its own");
+}
+
+#[tokio::test]
+async fn what_others_change_in_the_catalog_is_followed_once() {
+    let services = Services::start();
+    let change = || Change { by: "another".to_owned(), reason: String::new(), at_s: NOON_S };
+    for id in 1..=20 {
+        let counter = Counter::from_json(&counter(id, json!({}))).unwrap();
+        services.catalog.create(counter, change()).await.unwrap();
+    }
+    services.counters.follow().await.unwrap();
+    let end = services.log.end();
+    assert_eq!((end, services.published.view().ruleset.rules().len()), (20, 20));
+    services.counters.follow().await.unwrap();
+    assert_eq!(services.log.end(), end, "nothing has changed");
+    let edited = Counter::from_json(&counter(3, json!({"value": 7}))).unwrap();
+    services.catalog.replace(edited, Some(1), change()).await.unwrap();
+    services.counters.follow().await.unwrap();
+    services.send(&[event_x("a", NOON_S)]).await;
+    assert_eq!(services.log.end(), end + 2);
+    assert_eq!(services.count("c3:x", TODAY_S, NOON_S + DAY_S).await, 7);
+
+    // Who starts again with the same catalog has nothing to tell the log.
+    services.writer.stop();
+    let (log, store) = (Arc::clone(&services.log), Arc::clone(&services.store));
+    let again = Services::start_on(log, store, Arc::clone(&services.catalog), Arc::clone(&services.clock));
+    again.counters.follow().await.unwrap();
+    assert_eq!(again.log.end(), end + 2);
+}
+
+#[tokio::test]
+async fn a_replacement_must_fit_its_path_and_version() {
+    let services = Services::start();
+    services.create(counter(1, json!({}))).await;
+    let changed = counter(1, json!({"name": "m"}));
+    let replace = |id, expected| services.counters.replace(id, &changed, expected, "me", "");
+    assert!(replace(2, None).await.is_err());
+    assert!(replace(1, Some(2)).await.is_err());
+    assert_eq!(replace(1, Some(1)).await.unwrap().version, 2);
+    assert!(services.counters.backfill(9).await.is_err(), "there is no counter 9");
+}
+
+#[tokio::test]
+async fn buckets_are_set_and_each_bad_one_is_refused_alone() {
+    let services = Services::start();
+    services.create(counter(1, json!({"retentionDays": {"quarter": 1, "hour": 2, "day": 3}}))).await;
+    let (quarter, hour, day) = (Granularity::Quarter, Granularity::Hour, Granularity::Day);
+    let buckets = vec![
+        bucket("c1:x", day, TODAY_S - DAY_S, 100),
+        bucket("c2:x", day, TODAY_S, 1),
+        bucket("c1:x", hour, TODAY_S + 900, 1),
+        bucket("c1:x", quarter, TODAY_S - 2 * DAY_S, 1),
+        bucket("c1:x", quarter, NOON_S + 900, 1),
+        bucket("c1:x", day, TODAY_S, i64::MIN),
+        bucket("c1:x", day, TODAY_S - 3 * DAY_S, 10),
+        bucket("c1:x", day, -DAY_S, 10),
+    ];
+    let receipt = services.counters.set_buckets(buckets).await.unwrap();
+    let refused: Vec<_> = receipt.rejected.iter().map(|rejected| (rejected.index, rejected.code)).collect();
+    assert_eq!(receipt.accepted, 2);
+    let expected = ["key_unknown", "time_not_aligned", "too_late", "time_in_future", "count_out_of_range"];
+    assert_eq!(refused[..5], (1..6).zip(expected).collect::<Vec<_>>());
+    assert_eq!(refused[5..], [(7, "time_not_aligned")]);
+    assert_eq!(services.count("c1:x", TODAY_S - 3 * DAY_S, TODAY_S).await, 110);
+    let many = vec![bucket("c1:x", day, TODAY_S, 1); BUCKETS_PER_REQUEST_MAX + 1];
+    assert!(matches!(services.counters.set_buckets(many).await, Err(Error::TooMany)));
+}
+
+#[test]
+fn buckets_are_read_from_json() {
+    let json = json!({"key": "k", "granularity": "hour", "time": 3_600, "count": -2});
+    assert_eq!(bucket_of_json(&json), Ok(bucket("k", Granularity::Hour, 3_600, -2)));
+    let json = json!({"key": "k", "granularity": "day", "time": "1970-01-02T00:00:00Z", "count": 2});
+    assert_eq!(bucket_of_json(&json), Ok(bucket("k", Granularity::Day, DAY_S, 2)));
+    for bad in [
+        json!({}),
+        json!(1),
+        json!({"key": "k", "granularity": "week", "time": 0, "count": 0}),
+        json!({"key": "k", "granularity": "day", "time": "soon", "count": 0}),
+        json!({"key": "k", "granularity": "day", "time": 0, "count": 0.5}),
+    ] {
+        assert!(bucket_of_json(&bad).is_err(), "{bad}");
+    }
+}

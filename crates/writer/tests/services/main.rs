@@ -1,0 +1,8 @@
+//! The services of the writer, together, on ports in memory.
+
+mod counters;
+mod ingest;
+mod preview;
+mod recount;
+mod support;
+mod writer;

@@ -1,0 +1,54 @@
+use crate::support::{NOON_S, Services, counter, event};
+use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::counter::Counter;
+use raingauge_writer::preview::preview;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[tokio::test]
+async fn a_preview_says_what_a_draft_would_have_counted() {
+    let services = Services::start();
+    let times = |n: i64| NOON_S - (n * 7_919) % (3 * DAY_S);
+    let mut events = Vec::new();
+    for n in 0..500 {
+        events.push(event(n, times(n), json!({"k": format!("k{}", n % 30), "v": n % 7})));
+    }
+    events.push(event("keyless", NOON_S, json!({"v": 6})));
+    let mut other = event("other", NOON_S, json!({"k": "x", "v": 6}));
+    other["type"] = json!("u");
+    events.push(other);
+    services.send(&events).await;
+
+    let draft = counter(
+        0,
+        json!({"state": "draft", "template": "draft:{k}", "value": {"field": "data.v"},
+        "filter": {"operator": "gte", "lhs": "data.v", "rhs": 3}}),
+    );
+    let figures = preview(&*services.log, &Counter::from_json(&draft).unwrap()).unwrap();
+
+    let (mut keys, mut cells, mut days) = (BTreeMap::<i64, (u64, i128)>::new(), BTreeSet::new(), BTreeSet::new());
+    for n in (0..500).filter(|n| n % 7 >= 3) {
+        let entry = keys.entry(n % 30).or_default();
+        *entry = (entry.0 + 1, entry.1 + i128::from(n % 7));
+        cells.extend(Granularity::ALL.map(|granularity| (n % 30, granularity, granularity.floor(times(n)))));
+        days.insert(times(n) / DAY_S);
+    }
+    let counted = keys.values().map(|(events, _)| events).sum::<u64>();
+    assert_eq!((figures.events, figures.events_of_type, figures.counted), (502, 501, counted));
+    assert_eq!(figures.skipped, BTreeMap::from([("filtered", 500 - counted), ("no_key", 1)]));
+    assert_eq!((figures.keys, figures.hottest.len()), (keys.len(), 20));
+    assert_eq!(figures.cells_per_day, cells.len() as f64 / days.len() as f64);
+    for hot in &figures.hottest {
+        assert_eq!(keys[&hot.key["draft:k".len()..].parse().unwrap()], (hot.events, hot.count), "{}", hot.key);
+    }
+    assert!(figures.hottest.is_sorted_by_key(|hot| std::cmp::Reverse(hot.events)));
+    let counted_times = || (0..500).filter(|n| n % 7 >= 3).map(times);
+    assert_eq!((figures.from_time, figures.to_time), (counted_times().min(), counted_times().max()));
+}
+
+#[test]
+fn a_preview_of_an_empty_log_is_empty() {
+    let log = raingauge_ports::memory::MemoryLog::default();
+    let figures = preview(&log, &Counter::from_json(&counter(1, json!({}))).unwrap()).unwrap();
+    assert_eq!((figures.events, figures.keys, figures.cells_per_day, figures.from_time), (0, 0, 0.0, None));
+}
