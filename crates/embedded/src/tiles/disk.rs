@@ -45,12 +45,7 @@ pub type Found = (String, TileId, Tile);
 impl Disk {
     /// `memory_bytes` is what fjall may hold of tiles that it has not written to a table yet.
     pub fn open(folder: &Path, block_cache_bytes: u64, memory_bytes: u64) -> Result<Self, Error> {
-        let database = Database::builder(folder)
-            .cache_size(block_cache_bytes)
-            .max_journaling_size(JOURNAL_BYTES_MAX)
-            .worker_threads(2)
-            .open()
-            .map_err(failed)?;
+        let database = open_politely(folder, block_cache_bytes)?;
         let keyspace = database.keyspace("tiles", || options().max_memtable_size(memory_bytes)).map_err(failed)?;
         let disk = Self { database, keyspace, state: Mutex::default() };
         disk.check_format()?;
@@ -162,6 +157,28 @@ impl Batch<'_> {
         }
         self.batch.commit().map_err(failed)
     }
+}
+
+/// How much the flushes and compactions of fjall give way to those who answer and count.
+const WORKER_NICENESS: i32 = 10;
+
+/// Opens fjall on a thread of low priority, which the workers that it starts inherit. A panic of fjall over a damaged
+/// folder ends that thread, and is an error here.
+fn open_politely(folder: &Path, block_cache_bytes: u64) -> Result<Database, Error> {
+    let open = || {
+        // Where priorities cannot be changed, they stay as they are.
+        let _ = rustix::process::nice(WORKER_NICENESS);
+        Database::builder(folder)
+            .cache_size(block_cache_bytes)
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .worker_threads(2)
+            .open()
+            .map_err(failed)
+    };
+    let opened = std::thread::scope(|scope| scope.spawn(open).join());
+    opened.unwrap_or_else(|_| {
+        Err(Error::Corrupt("fjall gave up over its files: restore the data folder from a backup".to_owned()))
+    })
 }
 
 /// Filters and indexes stay in memory, and blocks are searched by hash: the largest effects that were measured.

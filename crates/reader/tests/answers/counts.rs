@@ -124,15 +124,17 @@ async fn each_item_fails_alone() {
 #[tokio::test]
 async fn parts_are_added_before_the_sum_has_to_fit() {
     let service = Service::forever(vec![(0, 1), (TODAY_S, 2)]);
-    for (generation, count) in [(1, i64::MAX), (2, -i64::MAX)] {
-        for quarter in 0..2 {
-            let time_s = TODAY_S - DAY_S * (2 - i64::from(generation)) + quarter * 900;
-            let cell = Cell { granularity: Granularity::Quarter, time_s, count };
-            service.store.set(generation, "c:x", cell).unwrap();
-        }
+    let set = |generation, granularity, time_s, count| {
+        service.store.set(generation, "c:x", Cell { granularity, time_s, count }).unwrap();
+    };
+    for place in 0..2 {
+        set(1, Granularity::Day, TODAY_S - (place + 1) * DAY_S, i64::MAX);
+        set(2, Granularity::Quarter, TODAY_S + place * QUARTER_S, -i64::MAX);
     }
-    let answer = service.count(range("c:x", TODAY_S - DAY_S, TODAY_S + 1_800)).await.unwrap();
-    assert_eq!(answer.count, -i64::MAX.wrapping_mul(2) - 2, "the day's own cells are not set here");
+    let answer = service.count(range("c:x", TODAY_S - 2 * DAY_S, TODAY_S + 2 * QUARTER_S)).await;
+    assert_eq!(answer.map(|answer| answer.count), Ok(0));
+    let half = service.count(range("c:x", TODAY_S - 2 * DAY_S, TODAY_S)).await;
+    assert_eq!(half.map_err(|failure| failure.code), Err("overflow"));
 }
 
 #[tokio::test]

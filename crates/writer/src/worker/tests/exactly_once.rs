@@ -1,7 +1,7 @@
 //! Random histories with crashes: the store ends as a naive walk through the log says.
 
 use super::model::{Cells, Entry, Happened, Model};
-use super::world::{ALLOWANCE_S, Medium, World, counter, of_json};
+use super::world::{ALLOWANCE_S, Medium, START_S, World, counter, of_json};
 use crate::state::{BackfillStatus, Bucket, Control};
 use proptest::prelude::*;
 use raingauge_core::bucket::{DAY_S, Granularity};
@@ -13,6 +13,8 @@ use serde_json::{Value as Json, json};
 
 const COUNTERS: u32 = 3;
 const KEYS: u32 = 3;
+/// No event is older than this.
+const FIRST_S: i64 = START_S - 41 * DAY_S;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -89,7 +91,7 @@ impl History {
                 self.versions[id as usize] += 1;
                 let counter = variant(id, to);
                 self.world.set_counter(self.versions[id as usize], &counter);
-                self.model.log.push(Entry::Counter(of_json(&counter)));
+                self.model.log.push(Entry::Counter(Box::new(of_json(&counter))));
             }
             Op::Set(buckets) => self.set(&buckets),
             Op::Backfill(counter) => {
@@ -181,7 +183,9 @@ impl History {
             for key in ["c", "d"].iter().flat_map(|head| (0..KEYS).map(move |key| (head, key))) {
                 let key = format!("{}{}:k{}", key.0, rule.counter.id, key.1);
                 for granularity in Granularity::ALL {
-                    for (generation, from_s, to_s) in timeline.split(horizons.of(granularity), now_s + DAY_S) {
+                    for (generation, from_s, to_s) in
+                        timeline.split(horizons.of(granularity).max(FIRST_S), now_s + DAY_S)
+                    {
                         let slice = Slice { granularity, from_s, to_s: Granularity::Day.ceil(to_s) };
                         for cell in self.world.cells(generation, &key, slice) {
                             stored.insert((key.clone(), granularity, cell.time_s), cell.count);
@@ -226,7 +230,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn counts_on_disk_equal_a_naive_walk_through_the_log(ops in prop::collection::vec(op(), 1..70)) {
         check_history(Medium::disk(), ops);

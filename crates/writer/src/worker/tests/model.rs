@@ -19,7 +19,7 @@ pub struct Happened {
 #[derive(Clone, Debug)]
 pub enum Entry {
     Event(Happened),
-    Counter(Counter),
+    Counter(Box<Counter>),
     Buckets(Vec<Bucket>),
     Backfill,
 }
@@ -82,7 +82,7 @@ impl Model {
             let newest = self.log[..offset as usize].iter().rev();
             newest
                 .filter_map(|entry| match entry {
-                    Entry::Counter(counter) if counter.id == id => Some(counter.clone()),
+                    Entry::Counter(counter) if counter.id == id => Some(Counter::clone(counter)),
                     _ => None,
                 })
                 .next()

@@ -58,7 +58,7 @@ impl DatedLog {
         }
         let (mut inner, now_ms) = (self.inner.lock(), self.clock.now_ms());
         let newest_ms = inner.appended_ms.values().next_back();
-        if base % 4 == 0 || base <= inner.read_to || newest_ms != Some(&now_ms) {
+        if base.is_multiple_of(4) || base <= inner.read_to || newest_ms != Some(&now_ms) {
             inner.appended_ms.insert(base, now_ms);
         }
     }
