@@ -15,7 +15,7 @@ const LATENCY_BOUNDS_S: &[f64] = &[
 ];
 
 /// How often samples are folded into their histograms when nobody asks for the metrics.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Every metric, in the order of `docs/metrics.md`.
 const METRICS: &[Metric] = &[
