@@ -101,11 +101,6 @@ impl TileStore {
         self.inner.sum(generation, key, plan)
     }
 
-    /// Bytes on disk.
-    pub fn disk_bytes(&self) -> u64 {
-        self.inner.disk.bytes()
-    }
-
     /// Runs blocking work beside the asynchronous ones.
     fn in_background<T: Send + 'static>(
         &self,

@@ -124,10 +124,6 @@ impl Disk {
     pub fn compact(&self) -> Result<(), Error> {
         self.keyspace.major_compact().map_err(failed)
     }
-
-    pub fn bytes(&self) -> u64 {
-        self.database.disk_space().unwrap_or(0)
-    }
 }
 
 /// Changes that become durable together.
