@@ -12,6 +12,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// A running server.
@@ -78,9 +79,10 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
     let metrics = observe::install(&settings.observe)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        let signals = Signals::listen()?;
         let server = Server::start(settings, metrics).await?;
         announce(server.address)?;
-        wait_for_signal().await?;
+        signals.received().await;
         tracing::info!("stopping: no more connections, running requests may end");
         server.stop().await
     })
@@ -93,15 +95,25 @@ pub fn announce(address: SocketAddr) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Waits for SIGTERM or an interrupt from the keyboard.
-pub async fn wait_for_signal() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGTERM and interrupts from the keyboard. Listened to before the server says that it is ready: one that arrives
+/// right behind that line ends it in order too.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    /// Waits for the first one.
+    pub async fn received(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 /// Settings from a file, the environment and options of the command line, or every problem with them.
