@@ -67,8 +67,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(field: &str, detail: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), detail: detail.into() }
+    pub fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { field: field.into(), detail: detail.into() }
     }
 }
 

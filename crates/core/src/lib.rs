@@ -9,6 +9,7 @@
 //! Everything that needs the time is told the time.
 
 pub mod bucket;
+pub mod cache_policy;
 pub mod counter;
 pub mod event;
 pub mod field;

@@ -26,6 +26,13 @@ pub const RETENTION_DAYS_MAX: u32 = 36_600;
 /// Largest scale of a decimal value.
 pub const VALUE_SCALE_MAX: i64 = 1_000_000_000;
 
+/// Most steps of the rollout of a cache policy.
+pub const POLICY_STEPS_MAX: usize = 32;
+/// Most instances that a cache policy names.
+pub const POLICY_OVERRIDES_MAX: usize = 256;
+/// Longest name of an instance, in bytes.
+pub const INSTANCE_LEN_MAX: usize = 128;
+
 /// Largest event, in bytes of JSON.
 pub const EVENT_LEN_MAX: usize = 64 * 1024;
 /// Longest `id`, `source`, `type` and `subject` of an event, in bytes.

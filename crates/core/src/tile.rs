@@ -14,6 +14,8 @@
 //!
 //! A cell that overflowed 64 bits holds [`OVERFLOWED`] for ever after, and every range over it is an error.
 
+pub mod id;
+
 use crate::plan::Run;
 use smallvec::SmallVec;
 

@@ -11,7 +11,7 @@ use raingauge_core::plan::Plan;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_embedded::{TileOptions, TileStore};
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Checkpoint, Query};
+use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Checkpoint, Query};
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::published::{Published, Timeline, View};
 use raingauge_reader::{Range, Reader};
@@ -48,7 +48,8 @@ fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore
         for event in 0..48 {
             let day = event * 2 + (random(&mut state) % 2) as i64;
             let quarter = (random(&mut state) % 96) as i64;
-            store.add(1, &key, START_S + day * DAY_S + quarter * QUARTER_S, 1, &FOREVER).expect("added");
+            let added = Added { offset: 0, time_s: START_S + day * DAY_S + quarter * QUARTER_S, value: 1 };
+            store.add(1, &key, added, &FOREVER).expect("added");
         }
         if store.wants_commit() {
             store.commit(&Checkpoint::default()).expect("committed");

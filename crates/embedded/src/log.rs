@@ -12,7 +12,7 @@ use appender::{Appender, Request};
 use known::Known;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, Offset};
+use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
 use segments::Segments;
 use std::path::Path;
 use std::sync::Arc;
@@ -71,15 +71,25 @@ impl SegmentLog {
     }
 }
 
-impl EventLog for SegmentLog {
+impl EventSink for SegmentLog {
+    fn partitions(&self) -> Partition {
+        1
+    }
+
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
         let answer = self.appender.send(Request::Events(batch));
         Box::pin(async move { answer?.await.map_err(|_| closed())? })
     }
 
-    fn append_control(&self, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(&self, _partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
         let answer = self.appender.send(Request::Control(payload));
-        Box::pin(async move { answer?.await.map_err(|_| closed())?.map(|appended| appended.end) })
+        Box::pin(async move { answer?.await.map_err(|_| closed())?.map(|appended| appended.ends[0].1) })
+    }
+}
+
+impl EventLog for SegmentLog {
+    fn partition(&self) -> Partition {
+        0
     }
 
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {

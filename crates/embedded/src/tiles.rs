@@ -11,18 +11,18 @@
 
 mod cache;
 mod disk;
-mod id;
 
 use crate::tiles::cache::Shard;
 use disk::Disk;
-use id::TileId;
 use parking_lot::{Mutex, MutexGuard};
 use raingauge_core::bucket::Granularity;
-use raingauge_core::plan::{DAY_CELLS, HOUR_CELL_FIRST, Plan, Run, Slice};
+use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
+use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use raingauge_ports::log::Offset;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -268,14 +268,9 @@ impl BucketWriter for TileStore {
         self.inner.disk.checkpoint()
     }
 
-    fn add(
-        &self,
-        generation: Generation,
-        key: &str,
-        time_s: i64,
-        value: i64,
-        horizons: &Horizons,
-    ) -> Result<(), Error> {
+    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+        // Tiles and position move together, so that no entry comes a second time.
+        let Added { time_s, value, .. } = added;
         let keeps = Granularity::ALL.map(|granularity| horizons.keeps(granularity, time_s));
         let ids = [TileId::day_of(time_s), TileId::span_of(time_s)];
         let wanted = match keeps {
@@ -300,11 +295,8 @@ impl BucketWriter for TileStore {
         Ok(())
     }
 
-    fn set(&self, generation: Generation, key: &str, cell: Cell) -> Result<(), Error> {
-        let id = match cell.granularity {
-            Granularity::Day => TileId::span_of(cell.time_s),
-            Granularity::Quarter | Granularity::Hour => TileId::day_of(cell.time_s),
-        };
+    fn set(&self, generation: Generation, key: &str, _offset: Offset, cell: Cell) -> Result<(), Error> {
+        let id = id::of_bucket(cell.granularity, cell.time_s);
         self.inner.change(generation, key, id, |tile| tile.set(id::cell_of(cell.granularity, cell.time_s), cell.count))
     }
 
@@ -349,10 +341,6 @@ impl BucketWriter for TileStore {
         Ok(removed)
     }
 }
-
-/// All cells of a day tile, and its quarter hours.
-const DAY_RUN: Run = Run { first: 0, end: DAY_CELLS };
-const QUARTER_RUN: Run = Run { first: 0, end: HOUR_CELL_FIRST };
 
 #[cfg(test)]
 mod tests;

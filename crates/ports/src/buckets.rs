@@ -1,8 +1,9 @@
 //! The bucket store: counts by key and bucket, together with how far of the log they include.
 //!
-//! Writing has one caller, the writer. What it adds is readable at once and durable at the next checkpoint, when the
-//! cells, the position in the log and the writer's own state move together: after a crash the store is exactly what it
-//! was at some checkpoint, and the log is read again from that position.
+//! Writing has one caller for each partition of the log, its writer. What it adds is durable, and readable at the
+//! latest, at the next checkpoint. After a crash the log is read again from the position of the last checkpoint, and what
+//! is added a second time changes nothing: a store either moves its cells together with the checkpoint, or knows of each
+//! cell up to which offset it includes the log.
 
 use crate::BoxFuture;
 use crate::log::Offset;
@@ -13,6 +14,15 @@ use raingauge_core::tile::Overflow;
 
 /// A body of counts of one counter. A backfill fills a new generation beside the one that answers.
 pub type Generation = u32;
+
+/// Generations that one counter may have.
+pub const GENERATIONS_PER_COUNTER: u32 = 4_096;
+
+/// The generation of a counter with this number: 0 is what it counts from the beginning, each backfill makes the next.
+/// Everybody who knows the counter knows its generations, whatever order they learnt of the counters in.
+pub const fn generation_of(counter: u32, number: u32) -> Generation {
+    counter * GENERATIONS_PER_COUNTER + number % GENERATIONS_PER_COUNTER
+}
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -34,6 +44,8 @@ pub struct Checkpoint {
     pub position: Offset,
     /// What the writer needs to go on, in a form of its own.
     pub state: Vec<u8>,
+    /// The stamp of the last entry before the position: see [`BucketWriter::stamp_from`].
+    pub stamp_us: i64,
 }
 
 /// One range of one key.
@@ -42,6 +54,15 @@ pub struct Query {
     pub generation: Generation,
     pub key: String,
     pub plan: Plan,
+}
+
+/// What one entry of the log adds to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Added {
+    pub offset: Offset,
+    /// When it happened, in seconds since 1970.
+    pub time_s: i64,
+    pub value: i64,
 }
 
 /// One bucket and its count.
@@ -78,12 +99,16 @@ pub trait BucketWriter: Send + Sync {
     /// What the last checkpoint said.
     fn checkpoint(&self) -> Result<Checkpoint, Error>;
 
-    /// Adds to the buckets of `time_s` of the granularities that `horizons` keep.
-    fn add(&self, generation: Generation, key: &str, time_s: i64, value: i64, horizons: &Horizons)
-    -> Result<(), Error>;
+    /// Entries that follow have the stamps `base_us` + offset: microseconds since 1970 that grow with the offset and that
+    /// every reader of the log computes alike. A store whose writes are ordered by timestamps uses them.
+    fn stamp_from(&self, _base_us: i64) {}
 
-    /// Sets one bucket.
-    fn set(&self, generation: Generation, key: &str, cell: Cell) -> Result<(), Error>;
+    /// Adds what the entry at `offset` says to the buckets of its time, of the granularities that `horizons` keep.
+    /// Entries of a generation come in the order of their offsets.
+    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error>;
+
+    /// Sets one bucket, as the entry at `offset` says.
+    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error>;
 
     /// Makes all changes since the last checkpoint durable, together with the position and the state.
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error>;

@@ -1,6 +1,7 @@
 //! The catalog: counter configurations and their versions.
 
 use crate::BoxFuture;
+use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, Problem};
 use serde::Serialize;
 
@@ -13,6 +14,8 @@ pub enum Error {
     /// Somebody else changed the counter in the meantime.
     #[error("counter {id} is at version {current} by now: read it again and repeat the change")]
     VersionMismatch { id: u32, current: u32 },
+    #[error("the cache policy is at version {current} by now: read it again and repeat the change")]
+    PolicyMismatch { current: u32 },
     /// The configuration cannot stand beside the others.
     #[error("the configuration has {} problem(s)", .0.len())]
     Invalid(Vec<Problem>),
@@ -43,6 +46,34 @@ pub struct Versioned {
     pub changed_at: i64,
 }
 
+/// The cache policy as it was at one version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionedPolicy {
+    #[serde(flatten)]
+    pub policy: Policy,
+    /// 0 while nobody has set one.
+    pub version: u32,
+    pub changed_by: String,
+    pub reason: String,
+    /// Seconds since 1970.
+    pub changed_at: i64,
+}
+
+impl VersionedPolicy {
+    /// The version that a change makes; none when it changes nothing.
+    pub fn next(&self, policy: Policy, expected: Option<u32>, change: Change) -> Result<Option<Self>, Error> {
+        if expected.is_some_and(|expected| expected != self.version) {
+            return Err(Error::PolicyMismatch { current: self.version });
+        }
+        if self.version > 0 && self.policy == policy {
+            return Ok(None);
+        }
+        let Change { by, reason, at_s } = change;
+        Ok(Some(Self { policy, version: self.version + 1, changed_by: by, reason, changed_at: at_s }))
+    }
+}
+
 pub trait Catalog: Send + Sync {
     /// All counters at their newest versions, by id.
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>>;
@@ -67,4 +98,16 @@ pub trait Catalog: Send + Sync {
 
     /// A number that grows with every change, for those who follow.
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
+
+    /// The newest cache policy; the default one, at version 0, while nobody has set any.
+    fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
+
+    /// Replaces the cache policy that is at version `expected`, or at any version when that is `None`.
+    /// Every version is kept. Replacing a policy by itself makes no new version.
+    fn set_cache_policy(
+        &self,
+        policy: Policy,
+        expected: Option<u32>,
+        change: Change,
+    ) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
 }

@@ -9,6 +9,7 @@
 //! ```
 
 pub mod buckets;
+pub mod cache;
 pub mod catalog;
 pub mod clock;
 pub mod contract;

@@ -1,12 +1,18 @@
 //! The event log: events in the order in which they were accepted, durable before they are acknowledged.
+//!
+//! A log has one or more partitions. Each is a sequence of its own: an event and its repetitions lie in the same one,
+//! and the counts that come of a partition are a function of what it holds, and of nothing else.
 
 use crate::BoxFuture;
 use crate::record::{self, Entry, Identity};
 use raingauge_core::event::Event;
 use std::time::Duration;
 
-/// The number of an entry in the log; the first one is 0.
+/// The number of an entry in its partition; the first one is 0.
 pub type Offset = u64;
+
+/// The number of a partition; the first one is 0.
+pub type Partition = u16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -57,9 +63,9 @@ pub struct Appended {
     pub accepted: usize,
     /// Events whose `source` and `id` the log already knew.
     pub duplicates: usize,
-    /// The offset behind the last entry that the batch, or an original of its duplicates, may have:
-    /// whoever has applied the log up to here has applied the batch.
-    pub end: Offset,
+    /// Of each partition that took part, the offset behind the last entry that the batch, or an original of its
+    /// duplicates, may have: whoever has applied the partitions up to here has applied the batch.
+    pub ends: Vec<(Partition, Offset)>,
 }
 
 /// Neighbouring entries that became durable together.
@@ -99,13 +105,22 @@ impl Block {
     }
 }
 
-/// The log. Appending answers when what was appended is durable.
-pub trait EventLog: Send + Sync {
-    /// Appends the events that are not known yet. A duplicate is not appended again.
+/// Where events come in. Appending answers when what was appended is durable.
+pub trait EventSink: Send + Sync {
+    /// How many partitions there are.
+    fn partitions(&self) -> Partition;
+
+    /// Appends events. Duplicates are left out here, or by [`EventLog::read`] when only a reader can tell them.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>>;
 
-    /// Appends a control entry and answers the offset behind it.
-    fn append_control(&self, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>>;
+    /// Appends a control entry to a partition and answers the offset behind it.
+    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>>;
+}
+
+/// One partition of the log, as it is read. What it answers for an offset never changes: a duplicate, or a message that
+/// cannot be counted, is read as [`Entry::Void`] by everybody and at any time.
+pub trait EventLog: Send + Sync {
+    fn partition(&self) -> Partition;
 
     /// Reads durable blocks from the one that holds `from` on, at least one block and about `bytes_max` bytes;
     /// none when the log ends at `from`. Blocks the thread.

@@ -2,7 +2,7 @@
 //! answers for which time, and how far the log has been applied.
 
 use crate::buckets::Generation;
-use crate::log::Offset;
+use crate::log::{Offset, Partition};
 use arc_swap::ArcSwap;
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::plan::{self, Plan};
@@ -89,13 +89,19 @@ impl View {
     }
 }
 
-/// How far the writer has come.
+/// How far counting has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Entries before this offset are counted, and every read sees them.
-    pub applied: Offset,
+struct Progress {
+    /// Of each partition, the offset before which entries are counted, and every read sees them.
+    applied: Vec<Offset>,
     /// Why the writer stopped; nothing is counted or answered any more.
-    pub failure: Option<Arc<str>>,
+    failure: Option<Arc<str>>,
+}
+
+impl Progress {
+    fn applied(&self, partition: Partition) -> Offset {
+        self.applied.get(usize::from(partition)).copied().unwrap_or(0)
+    }
 }
 
 pub struct Published {
@@ -123,28 +129,37 @@ impl Published {
         self.view.store(view);
     }
 
-    pub fn progress(&self) -> Progress {
-        self.progress.borrow().clone()
+    /// Why counting stopped.
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.progress.borrow().failure.clone()
     }
 
-    pub fn applied(&self) -> Offset {
-        self.progress.borrow().applied
+    /// How far a partition has been applied.
+    pub fn applied(&self, partition: Partition) -> Offset {
+        self.progress.borrow().applied(partition)
     }
 
-    pub fn set_applied(&self, applied: Offset) {
-        self.progress.send_modify(|progress| progress.applied = applied);
+    pub fn set_applied(&self, partition: Partition, applied: Offset) {
+        self.progress.send_modify(|progress| {
+            let place = usize::from(partition);
+            if progress.applied.len() <= place {
+                progress.applied.resize(place + 1, 0);
+            }
+            progress.applied[place] = applied;
+        });
     }
 
     pub fn fail(&self, reason: &str) {
         self.progress.send_modify(|progress| progress.failure = Some(reason.into()));
     }
 
-    /// Waits until the log is applied up to `offset`; answers the failure when the writer stopped instead.
-    pub async fn wait_applied(&self, offset: Offset) -> Result<(), Arc<str>> {
+    /// Waits until partitions are applied up to these offsets; answers the failure when counting stopped instead.
+    pub async fn wait_applied(&self, ends: &[(Partition, Offset)]) -> Result<(), Arc<str>> {
+        let reached = |progress: &Progress| ends.iter().all(|(partition, end)| progress.applied(*partition) >= *end);
         let mut receiver = self.progress.subscribe();
-        let reached = receiver.wait_for(|progress| progress.applied >= offset || progress.failure.is_some()).await;
-        match reached {
-            Ok(progress) if progress.applied >= offset => Ok(()),
+        let waited = receiver.wait_for(|progress| reached(progress) || progress.failure.is_some()).await;
+        match waited {
+            Ok(progress) if reached(&progress) => Ok(()),
             Ok(progress) => Err(progress.failure.clone().unwrap_or_else(|| "the writer stopped".into())),
             Err(_) => Err("the writer stopped".into()),
         }

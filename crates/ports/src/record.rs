@@ -8,6 +8,9 @@
 //! control  ┌─────┬──────┬─────────┐
 //!          │ len │ 1 u8 │ payload │       numbers are little-endian; len counts what follows it
 //!          └─────┴──────┴─────────┘
+//! void     ┌─────┬──────┐
+//!          │ len │ 2 u8 │                 an offset whose message counts nothing: a duplicate, or one that was refused
+//!          └─────┴──────┘
 //! ```
 
 use raingauge_core::event::Event;
@@ -16,6 +19,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 const KIND_EVENT: u8 = 0;
 const KIND_CONTROL: u8 = 1;
+const KIND_VOID: u8 = 2;
 /// Bytes of an event entry before its texts, without `len`.
 const EVENT_HEADER_LEN: usize = 1 + 8 + 16 + 8 + 4;
 /// The length that stands for "no subject".
@@ -30,6 +34,8 @@ pub enum Entry<'a> {
     Event(Event<'a>),
     /// A message of the writer to itself and its successors, in order with the events.
     Control(&'a [u8]),
+    /// Nothing to count: the offset is taken by a duplicate, or by a message that was refused.
+    Void,
 }
 
 /// The identity of an event. The length of the source keeps `ab`+`c` apart from `a`+`bc`.
@@ -73,6 +79,12 @@ pub fn push_control(payload: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(payload);
 }
 
+/// Appends an entry that counts nothing to `bytes`.
+pub fn push_void(bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&1_u32.to_le_bytes());
+    bytes.push(KIND_VOID);
+}
+
 /// Splits the first entry off `bytes`, without its length; `None` when the bytes end before it does.
 pub fn split_entry<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, rest) = bytes.split_at_checked(4)?;
@@ -95,6 +107,7 @@ pub fn parse(entry: &[u8]) -> Option<Entry<'_>> {
     match *entry.first()? {
         KIND_CONTROL => Some(Entry::Control(&entry[1..])),
         KIND_EVENT => parse_event(entry).map(Entry::Event),
+        KIND_VOID => Some(Entry::Void),
         _ => None,
     }
 }
@@ -135,11 +148,13 @@ mod tests {
             let mut bytes = Vec::new();
             let identity = push_event(&event, &mut bytes);
             push_control(b"payload", &mut bytes);
+            push_void(&mut bytes);
             let mut rest = &bytes[..];
             let entry = split_entry(&mut rest).unwrap();
             prop_assert_eq!(identity_of(entry), Some(identity));
             prop_assert_eq!(parse(entry), Some(Entry::Event(event)));
             prop_assert_eq!(parse(split_entry(&mut rest).unwrap()), Some(Entry::Control(b"payload")));
+            prop_assert_eq!(parse(split_entry(&mut rest).unwrap()), Some(Entry::Void));
             prop_assert!(rest.is_empty());
         }
 

@@ -6,7 +6,7 @@ use raingauge_embedded::{LogOptions, SegmentLog, TileOptions, TileStore};
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::{Clock, SystemClock};
-use raingauge_ports::log::EventLog;
+use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::published::Published;
 use raingauge_reader::Reader;
 use raingauge_sql::SqliteCatalog;
@@ -41,8 +41,8 @@ impl Services {
         // The store first: it is what tells that another program has the folder.
         let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
         let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::open(&folder.join("catalog.sqlite")).await?);
-        let log: Arc<dyn EventLog> =
-            Arc::new(SegmentLog::open(&folder.join("log"), log_options(settings), Arc::clone(&clock))?);
+        let segments = Arc::new(SegmentLog::open(&folder.join("log"), log_options(settings), Arc::clone(&clock))?);
+        let log: Arc<dyn EventLog> = Arc::clone(&segments) as Arc<dyn EventLog>;
         let published = Arc::new(Published::default());
         let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
         let options = worker::Options {
@@ -58,11 +58,12 @@ impl Services {
             options,
         )?);
         let buckets = Arc::clone(&store) as Arc<dyn BucketReader>;
-        let counters = Counters::new(catalog, Arc::clone(&log), Arc::clone(&published), Arc::clone(&clock));
+        let counters = Counters::new(catalog, Arc::clone(&segments) as Arc<dyn EventSink>, Arc::clone(&published), Arc::clone(&clock));
         counters.follow().await?;
         Ok(Self {
             ingest: Arc::new(Ingest::new(
-                Arc::clone(&log),
+                segments,
+                vec![Arc::clone(&log)],
                 Arc::clone(&published),
                 Arc::clone(&clock),
                 future_allowance_s,

@@ -82,7 +82,7 @@ impl Reader {
 
     /// Answers many ranges in their order.
     pub async fn counts(&self, ranges: &[Range<'_>]) -> Vec<Result<Answer, Failure>> {
-        if let Some(reason) = self.published.progress().failure {
+        if let Some(reason) = self.published.failure() {
             return vec![Err(stopped(&reason)); ranges.len()];
         }
         let (view, now_s) = (Arc::clone(&self.published.view()), self.clock.now_s());
@@ -111,7 +111,7 @@ impl Reader {
 
     /// The count of one range when all it needs is in memory. Never waits.
     pub fn count_cached(&self, range: &Range<'_>) -> Option<Result<Answer, Failure>> {
-        if let Some(reason) = self.published.progress().failure {
+        if let Some(reason) = self.published.failure() {
             return Some(Err(stopped(&reason)));
         }
         match self.resolve(&self.published.view(), range, self.clock.now_s()) {
@@ -128,7 +128,7 @@ impl Reader {
         to_s: i64,
         len_max: usize,
     ) -> Result<Vec<Key>, Failure> {
-        if let Some(reason) = self.published.progress().failure {
+        if let Some(reason) = self.published.failure() {
             return Err(stopped(&reason));
         }
         Plan::new(from_s, to_s)?;

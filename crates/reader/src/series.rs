@@ -35,7 +35,7 @@ impl Reader {
     /// The series of a key over `[from_s, to_s)`, both floored to quarter hours. The first and the last point cover only
     /// what lies inside the range.
     pub async fn series(&self, range: &Range<'_>, granularity: Granularity, zone: &str) -> Result<Series, Failure> {
-        if let Some(reason) = self.published.progress().failure {
+        if let Some(reason) = self.published.failure() {
             return Err(stopped(&reason));
         }
         let whole = Plan::new(range.from_s, range.to_s)?;

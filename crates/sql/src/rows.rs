@@ -1,7 +1,7 @@
 //! Statements and rows that all databases understand.
 
 use raingauge_core::counter::Counter;
-use raingauge_ports::catalog::{Error, Versioned};
+use raingauge_ports::catalog::{Error, Versioned, VersionedPolicy};
 
 pub const LIST: &str =
     "SELECT counter_id, version, configuration, changed_by, reason, changed_at FROM counters ORDER BY counter_id";
@@ -12,6 +12,14 @@ pub const VERSIONS: &str = "SELECT counter_id, version, configuration, changed_b
 pub const ADD: &str = "INSERT INTO counter_versions
     (counter_id, version, configuration, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?, ?)";
 pub const REVISION: &str = "SELECT COALESCE(MAX(revision), 0) FROM counter_versions";
+
+pub const POLICY: &str =
+    "SELECT version, policy, changed_by, reason, changed_at FROM cache_policies ORDER BY version DESC LIMIT 1";
+pub const ADD_POLICY: &str =
+    "INSERT INTO cache_policies (version, policy, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?)";
+
+/// One version of the cache policy: version, policy in JSON, by whom, why, when.
+pub type PolicyRow = (i64, String, String, String, i64);
 
 /// One version: counter, version, configuration in JSON, by whom, why, when.
 /// The numbers are as wide as the widest that a database may answer.
@@ -30,6 +38,24 @@ pub fn from_row((id, version, configuration, changed_by, reason, changed_at): Ro
     }
     let version = u32::try_from(version).map_err(|_| unreadable("its version is no small number"))?;
     Ok(Versioned { counter, version, changed_by, reason, changed_at })
+}
+
+/// The policy of the newest row; the default one when there is none.
+pub fn policy_of(row: Option<PolicyRow>) -> Result<VersionedPolicy, Error> {
+    let Some((version, policy, changed_by, reason, changed_at)) = row else { return Ok(VersionedPolicy::default()) };
+    let unreadable = |why: &str| {
+        Error::Unavailable(format!(
+            "version {version} of the cache policy cannot be read ({why}): set it anew, or restore the catalog"
+        ))
+    };
+    let policy = serde_json::from_str(&policy).map_err(|error| unreadable(&error.to_string()))?;
+    let version = u32::try_from(version).map_err(|_| unreadable("its version is no small number"))?;
+    Ok(VersionedPolicy { policy, version, changed_by, reason, changed_at })
+}
+
+pub fn policy_row(policy: &VersionedPolicy) -> PolicyRow {
+    let json = serde_json::to_string(&policy.policy).expect("a policy has a form in JSON");
+    (policy.version.into(), json, policy.changed_by.clone(), policy.reason.clone(), policy.changed_at)
 }
 
 pub fn from_rows(rows: Vec<Row>) -> Result<Vec<Versioned>, Error> {

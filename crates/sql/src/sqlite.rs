@@ -4,11 +4,12 @@ mod fault;
 mod schema;
 
 use crate::decide::{self, Decision};
-use crate::rows::{self, Row};
+use crate::rows::{self, PolicyRow, Row};
 use fault::Faults;
+use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::Counter;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::catalog::{Catalog, Change, Error, Versioned};
+use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use std::path::Path;
 use std::sync::Arc;
@@ -87,6 +88,25 @@ impl SqliteCatalog {
         Ok(added)
     }
 
+    async fn change_policy(
+        &self,
+        policy: Policy,
+        expected: Option<u32>,
+        change: Change,
+    ) -> Result<VersionedPolicy, Error> {
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(self.fault())?;
+        let row: Option<PolicyRow> =
+            sqlx::query_as(rows::POLICY).fetch_optional(&mut *transaction).await.map_err(self.fault())?;
+        let current = rows::policy_of(row)?;
+        let Some(next) = current.next(policy, expected, change)? else { return Ok(current) };
+        let (version, policy, changed_by, reason, changed_at) = rows::policy_row(&next);
+        let statement = sqlx::query(rows::ADD_POLICY).bind(version).bind(policy);
+        let statement = statement.bind(changed_by).bind(reason).bind(changed_at);
+        statement.execute(&mut *transaction).await.map_err(self.fault())?;
+        transaction.commit().await.map_err(self.fault())?;
+        Ok(next)
+    }
+
     fn fault(&self) -> impl Fn(sqlx::Error) -> Error + '_ {
         |error| self.faults.explain(error)
     }
@@ -126,5 +146,22 @@ impl Catalog for SqliteCatalog {
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         Box::pin(async { sqlx::query_scalar(rows::REVISION).fetch_one(&self.readers).await.map_err(self.fault()) })
+    }
+
+    fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
+        Box::pin(async {
+            let row: Option<PolicyRow> =
+                sqlx::query_as(rows::POLICY).fetch_optional(&self.readers).await.map_err(self.fault())?;
+            rows::policy_of(row)
+        })
+    }
+
+    fn set_cache_policy(
+        &self,
+        policy: Policy,
+        expected: Option<u32>,
+        change: Change,
+    ) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
+        Box::pin(self.change_policy(policy, expected, change))
     }
 }

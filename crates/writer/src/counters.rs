@@ -10,10 +10,11 @@ use raingauge_core::tile::OVERFLOWED;
 use raingauge_core::time::is_countable_s;
 use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{self, EventLog, Offset};
+use raingauge_ports::log::{self, EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
 use serde_json::Value as Json;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::ingest::{Receipt, Rejected};
 
@@ -37,7 +38,7 @@ impl From<Vec<Problem>> for Error {
 
 pub struct Counters {
     catalog: Arc<dyn Catalog>,
-    log: Arc<dyn EventLog>,
+    sink: Arc<dyn EventSink>,
     published: Arc<Published>,
     clock: Arc<dyn Clock>,
     /// The catalog's revision that has been followed.
@@ -49,11 +50,11 @@ pub struct Counters {
 impl Counters {
     pub fn new(
         catalog: Arc<dyn Catalog>,
-        log: Arc<dyn EventLog>,
+        sink: Arc<dyn EventSink>,
         published: Arc<Published>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { catalog, log, published, clock, revision: Mutex::default(), following: tokio::sync::Mutex::default() }
+        Self { catalog, sink, published, clock, revision: Mutex::default(), following: tokio::sync::Mutex::default() }
     }
 
     pub fn catalog(&self) -> &dyn Catalog {
@@ -98,7 +99,7 @@ impl Counters {
     pub async fn backfill(&self, id: u32) -> Result<(), Error> {
         self.catalog.get(id).await?;
         self.follow().await?;
-        self.send(&Control::Backfill { counter: id }).await
+        self.send(|_| Control::Backfill { counter: id, after_s: None }).await
     }
 
     /// Sets buckets to counts that were computed elsewhere; answers when they are read.
@@ -116,7 +117,18 @@ impl Counters {
         }
         receipt.accepted = good.len();
         if !good.is_empty() {
-            self.send(&Control::Buckets { buckets: good }).await?;
+            let partitions = u64::from(self.sink.partitions().max(1));
+            let of_partition = |partition| {
+                // One partition holds what was set, and the others nothing of it: a count is the sum of all.
+                let count = |bucket: &Bucket| match xxh3_64(bucket.key.as_bytes()) % partitions == u64::from(partition)
+                {
+                    true => bucket.count,
+                    false => 0,
+                };
+                let buckets = good.iter().map(|bucket| Bucket { count: count(bucket), ..bucket.clone() }).collect();
+                Control::Buckets { buckets }
+            };
+            self.send(of_partition).await?;
         }
         Ok(receipt)
     }
@@ -160,25 +172,30 @@ impl Counters {
         if *self.revision.lock() == Some(revision) {
             return Ok(());
         }
-        let mut end = 0;
+        let mut ends = Vec::new();
         for Versioned { counter, version, .. } in self.catalog.list().await? {
             if self.published.view().versions.get(&counter.id) != Some(&version) {
                 let control = Control::Counter { version, counter: Box::new(counter) };
-                end = self.log.append_control(control.to_json()).await?;
+                ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
             }
         }
-        self.wait_applied(end).await?;
+        self.wait_applied(&ends).await?;
         *self.revision.lock() = Some(revision);
         Ok(())
     }
 
-    async fn send(&self, control: &Control) -> Result<(), Error> {
-        let end = self.log.append_control(control.to_json()).await?;
-        self.wait_applied(end).await
+    /// Tells every partition its part, and waits until all have taken effect. Each part may be sent again.
+    async fn send(&self, of_partition: impl Fn(Partition) -> Control) -> Result<(), Error> {
+        let mut ends = Vec::new();
+        for partition in 0..self.sink.partitions() {
+            let end = self.sink.append_control(partition, of_partition(partition).to_json()).await?;
+            ends.push((partition, end));
+        }
+        self.wait_applied(&ends).await
     }
 
-    async fn wait_applied(&self, end: Offset) -> Result<(), Error> {
-        self.published.wait_applied(end).await.map_err(Error::Stopped)
+    async fn wait_applied(&self, ends: &[(Partition, Offset)]) -> Result<(), Error> {
+        self.published.wait_applied(ends).await.map_err(Error::Stopped)
     }
 
     fn change(&self, by: &str, reason: &str) -> Change {

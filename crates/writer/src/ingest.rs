@@ -4,7 +4,7 @@ use raingauge_core::event::{Event, Rejection};
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_core::time::format_rfc3339;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{self, Batch, EventLog, Offset};
+use raingauge_ports::log::{self, Batch, EventLog, EventSink};
 use raingauge_ports::published::{Published, View};
 use serde::Serialize;
 use std::sync::Arc;
@@ -40,7 +40,9 @@ pub struct Rejected {
 }
 
 pub struct Ingest {
-    log: Arc<dyn EventLog>,
+    sink: Arc<dyn EventSink>,
+    /// The partitions that are counted in this process, and may be behind.
+    counted: Vec<Arc<dyn EventLog>>,
     published: Arc<Published>,
     clock: Arc<dyn Clock>,
     future_allowance_s: i64,
@@ -62,22 +64,23 @@ pub struct Intake {
 
 impl Ingest {
     pub fn new(
-        log: Arc<dyn EventLog>,
+        sink: Arc<dyn EventSink>,
+        counted: Vec<Arc<dyn EventLog>>,
         published: Arc<Published>,
         clock: Arc<dyn Clock>,
         future_allowance_s: i64,
         lag_max: u64,
     ) -> Self {
-        Self { log, published, clock, future_allowance_s, lag_max }
+        Self { sink, counted, published, clock, future_allowance_s, lag_max }
     }
 
     /// Begins a request, unless the writer is too far behind.
     pub fn begin(&self) -> Result<Intake, Error> {
-        let progress = self.published.progress();
-        if let Some(reason) = progress.failure {
+        if let Some(reason) = self.published.failure() {
             return Err(Error::Stopped(reason));
         }
-        let lag = self.log.end().saturating_sub(progress.applied);
+        let lag_of = |log: &Arc<dyn EventLog>| log.end().saturating_sub(self.published.applied(log.partition()));
+        let lag = self.counted.iter().map(lag_of).sum();
         if lag > self.lag_max {
             return Err(Error::Lagging { lag, retry_after: Duration::from_secs(1) });
         }
@@ -101,17 +104,13 @@ impl Ingest {
         if batch.is_empty() {
             return Ok(Receipt { rejected, ..Receipt::default() });
         }
-        let appended = self.log.append(batch).await?;
+        let appended = self.sink.append(batch).await?;
         metrics::counter!("raingauge_events_accepted_total").increment(appended.accepted as u64);
         metrics::counter!("raingauge_events_duplicate_total").increment(appended.duplicates as u64);
         if wait_applied {
-            self.wait_applied(appended.end).await?;
+            self.published.wait_applied(&appended.ends).await.map_err(Error::Stopped)?;
         }
         Ok(Receipt { accepted: appended.accepted, duplicates: appended.duplicates, rejected })
-    }
-
-    async fn wait_applied(&self, end: Offset) -> Result<(), Error> {
-        self.published.wait_applied(end).await.map_err(Error::Stopped)
     }
 }
 

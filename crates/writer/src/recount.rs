@@ -6,7 +6,7 @@ use crate::worker::{Error, Writer};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Query};
+use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Query};
 use raingauge_ports::log::{EventLog, Offset};
 use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
@@ -88,10 +88,13 @@ impl Recounter {
         let parts = self.writer.parts(counter);
         let rules = compile(&parts);
         let model = Arc::new(Model { rules, key: key.to_owned(), range, buckets: MemoryBuckets::default() });
-        let mut counted_to = self.published.applied();
+        let mut counted_to = self.published.applied(self.log.partition());
         self.replay(&model, 0, counted_to).await?;
         for _ in 0..TRIES {
-            self.published.wait_applied(counted_to).await.map_err(|reason| Error::State(reason.to_string()))?;
+            self.published
+                .wait_applied(&[(self.log.partition(), counted_to)])
+                .await
+                .map_err(|reason| Error::State(reason.to_string()))?;
             let Some(answer) = self.compare(counter, &parts, &model).await? else { return Ok(None) };
             // What was applied while the stored cells were read is in the log by now, and must not have touched the key.
             let end = self.log.end();
@@ -176,7 +179,8 @@ impl Model {
                     if rendered == self.key {
                         touched = true;
                         let horizons = compiled.horizons(step.appended_s);
-                        let _ = self.buckets.add(0, rendered, time_s, value, &horizons);
+                        let added = Added { offset: step.offset, time_s, value };
+                        let _ = self.buckets.add(0, rendered, added, &horizons);
                     }
                 };
                 rule.ruleset.apply(event, scratch, count, |_, _| {});
@@ -189,11 +193,12 @@ impl Model {
                     let rule = self.rule_for(step.offset, bucket.time).filter(|rule| rule.owns(&self.key));
                     if rule.is_some() {
                         touched = true;
-                        let _ = self.buckets.set(0, &self.key, bucket.cell());
+                        let _ = self.buckets.set(0, &self.key, step.offset, bucket.cell());
                     }
                 }
                 touched
             }
+            Entry::Void => false,
         }
     }
 

@@ -3,7 +3,7 @@
 use raingauge_core::counter::{Counter, State as Phase};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
-use raingauge_ports::buckets::{Cell, Generation};
+use raingauge_ports::buckets::{Cell, Generation, generation_of};
 use raingauge_ports::log::Offset;
 use raingauge_ports::published::{Timeline, View};
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,13 @@ pub enum Control {
     Counter { version: u32, counter: Box<Counter> },
     /// These buckets are set to these counts.
     Buckets { buckets: Vec<Bucket> },
-    /// The counts of a counter are to be made again from the log.
-    Backfill { counter: u32 },
+    /// The counts of a counter are to be made again from the log, from this second on, the start of a UTC day; without
+    /// one, as far back as the partition of the log holds every event.
+    Backfill {
+        counter: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_s: Option<i64>,
+    },
 }
 
 impl Control {
@@ -49,14 +54,13 @@ impl Bucket {
 pub struct State {
     format: u32,
     pub counters: BTreeMap<u32, CounterState>,
-    next_generation: Generation,
     /// Generations that answer nothing any more and are being removed.
     pub retired: Vec<Generation>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { format: FORMAT, counters: BTreeMap::new(), next_generation: 1, retired: Vec::new() }
+        Self { format: FORMAT, counters: BTreeMap::new(), retired: Vec::new() }
     }
 }
 
@@ -101,6 +105,10 @@ pub struct Backfill {
     pub after_s: i64,
     /// Events counted so far.
     pub counted: u64,
+    /// What is counted has this and its offset for a stamp: no later than what is counted live into the same buckets when
+    /// the backfill has ended.
+    #[serde(default)]
+    pub stamp_base_us: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,10 +150,8 @@ impl State {
     /// A counter is new, or changed, from `since` on, which was appended at `now_s`.
     /// A backfill that was running is of no use any more.
     pub fn set_counter(&mut self, version: u32, counter: Counter, since: Offset, now_s: i64) {
-        let generation = self.next_generation;
         let state = self.counters.entry(counter.id).or_insert_with(|| {
-            self.next_generation += 1;
-            let parts = vec![Part { from_s: 0, generation, rules: Vec::new() }];
+            let parts = vec![Part { from_s: 0, generation: generation_of(counter.id, 0), rules: Vec::new() }];
             CounterState { version, counter: counter.clone(), parts, kept_from: Horizons::default(), backfill: None }
         });
         if state.version == version && !state.parts[0].rules.is_empty() {
@@ -166,13 +172,12 @@ impl State {
     }
 
     /// Begins a backfill that reads the log from `from` on, unless one is running.
-    pub fn start_backfill(&mut self, counter: u32, from: Offset, after_s: i64) {
-        let generation = self.next_generation;
+    pub fn start_backfill(&mut self, counter: u32, from: Offset, after_s: i64, stamp_base_us: i64) {
         let Some(state) = self.counters.get_mut(&counter) else { return };
         if state.running_backfill().is_none() {
-            let status = BackfillStatus::Running;
-            state.backfill = Some(Backfill { status, generation, from, position: from, after_s, counted: 0 });
-            self.next_generation += 1;
+            let (status, generation) = (BackfillStatus::Running, state.next_generation());
+            let (position, counted) = (from, 0);
+            state.backfill = Some(Backfill { status, generation, from, position, after_s, counted, stamp_base_us });
         }
     }
 
@@ -228,6 +233,15 @@ impl CounterState {
         timeline_of(&self.parts).kept_from(self.kept_from)
     }
 
+    /// The one behind the newest that was ever filled. The first folders numbered generations from 1 for all counters
+    /// together, below those of any counter.
+    fn next_generation(&self) -> Generation {
+        let filled = self.backfill.iter().map(|backfill| backfill.generation);
+        let newest = self.parts.iter().map(|part| part.generation).chain(filled).max().unwrap_or(0);
+        let first = generation_of(self.counter.id, 0);
+        if newest < first { first + 1 } else { generation_of(self.counter.id, newest - first + 1) }
+    }
+
     pub fn running_backfill(&mut self) -> Option<&mut Backfill> {
         self.backfill.as_mut().filter(|backfill| backfill.status == BackfillStatus::Running)
     }
@@ -256,18 +270,18 @@ mod tests {
     fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
         let mut state = State::default();
         state.set_counter(1, counter(""), 0, 0);
-        state.start_backfill(1, 10, 86_400);
-        state.start_backfill(1, 99, 0);
+        state.start_backfill(1, 10, 86_400, 0);
+        state.start_backfill(1, 99, 0, 0);
         assert_eq!((state.running(), state.needs_log_from(50)), (vec![1], 10));
         state.finish_backfill(1);
-        assert_eq!(state.counters[&1].timeline().parts(), [(0, 1), (86_400, 2)]);
-        state.start_backfill(1, 20, 86_400);
+        assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_097)]);
+        state.start_backfill(1, 20, 86_400, 0);
         state.finish_backfill(1);
-        assert_eq!(state.counters[&1].timeline().parts(), [(0, 1), (86_400, 3)]);
-        state.start_backfill(1, 20, 0);
+        assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_098)]);
+        state.start_backfill(1, 20, 0, 0);
         state.finish_backfill(1);
-        assert_eq!(state.counters[&1].timeline().parts(), [(0, 4)]);
-        assert_eq!(state.retired, [2, 1, 3]);
+        assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
+        assert_eq!(state.retired, [4_097, 4_096, 4_098]);
         assert_eq!(State::from_json(&state.to_json()).unwrap().to_json(), state.to_json());
     }
 
@@ -275,11 +289,11 @@ mod tests {
     fn a_change_cancels_the_backfill_and_keeps_the_rules_that_counted() {
         let mut state = State::default();
         state.set_counter(1, counter(""), 5, 0);
-        state.start_backfill(1, 0, 0);
+        state.start_backfill(1, 0, 0, 0);
         state.set_counter(1, counter("again"), 6, 0);
         assert_eq!(state.running(), [1], "the same version again changes nothing");
         state.set_counter(2, counter("b"), 7, 0);
-        assert!(state.running().is_empty() && state.retired == [2]);
+        assert!(state.running().is_empty() && state.retired == [4_097]);
         let since: Vec<Offset> = state.counters[&1].parts[0].rules.iter().map(|rule| rule.since).collect();
         assert_eq!(since, [5, 7]);
         state.forget_rules_before(7);
@@ -288,11 +302,7 @@ mod tests {
 
     #[test]
     fn a_state_of_another_format_is_refused() {
-        assert!(
-            State::from_json(br#"{"format":2,"counters":{},"next_generation":1,"retired":[]}"#)
-                .unwrap_err()
-                .contains("format 2")
-        );
+        assert!(State::from_json(br#"{"format":2,"counters":{},"retired":[]}"#).unwrap_err().contains("format 2"));
         assert!(State::from_json(b"{").is_err());
     }
 }

@@ -30,6 +30,8 @@ pub struct Options {
     pub read_bytes: usize,
     /// How far ahead of the clock an event may be: the log covers a day only when it covers this much before it.
     pub future_allowance_s: i64,
+    /// Whether [`Writer::start`] answers only when everything that the log held by then is counted.
+    pub catches_up: bool,
     /// How long the worker goes on applying when it is told to stop.
     pub drain_timeout: Duration,
 }
@@ -40,6 +42,7 @@ impl Default for Options {
             commit_interval: Duration::from_secs(2),
             read_bytes: 1 << 20,
             future_allowance_s: 300,
+            catches_up: true,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -83,11 +86,9 @@ impl Writer {
         options: Options,
     ) -> Result<Self, Error> {
         let mut worker = Worker::open(log, store, Arc::clone(&published), Arc::clone(&clock), options)?;
-        let end = worker.log.end();
-        while worker.position < end {
-            worker.apply_some()?;
+        if worker.options.catches_up {
+            worker.catch_up()?;
         }
-        worker.commit_catch_up()?;
         let (stop, state) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
             let reason = match std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())) {
@@ -141,6 +142,10 @@ struct Worker {
     position: Offset,
     /// When the last entry was appended that was applied, in seconds since 1970; 0 before the first one.
     applied_s: i64,
+    /// The stamp of the last entry that was applied: see [`BucketWriter::stamp_from`].
+    stamp_us: i64,
+    /// The stamps of the block at hand are this and their offsets.
+    stamp_base_us: i64,
     /// Entries before this are committed.
     committed: Offset,
     /// The last checkpoint needs the log from here on.
@@ -166,7 +171,7 @@ impl Worker {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
-        let Checkpoint { position, state } = store.checkpoint()?;
+        let Checkpoint { position, state, stamp_us } = store.checkpoint()?;
         if position > log.end() {
             return Err(Error::LogTooShort { position, end: log.end() });
         }
@@ -179,6 +184,8 @@ impl Worker {
             stop: Arc::default(),
             position,
             applied_s: 0,
+            stamp_us,
+            stamp_base_us: 0,
             committed: position,
             needed_from: position,
             state: State::from_json(&state).map_err(Error::State)?,
@@ -196,7 +203,7 @@ impl Worker {
             worker.published.saw_event(worker.clock.now_s() + worker.options.future_allowance_s);
         }
         worker.publish();
-        worker.published.set_applied(position);
+        worker.published.set_applied(worker.log.partition(), position);
         Ok(worker)
     }
 
@@ -235,7 +242,7 @@ impl Worker {
             }
         }
         self.publish();
-        self.published.set_applied(end);
+        self.published.set_applied(self.log.partition(), end);
         self.applier.report();
         metrics::counter!("raingauge_events_applied_total").increment(end - from);
         metrics::histogram!("raingauge_apply_seconds").record(began.elapsed().as_secs_f64());
@@ -247,6 +254,8 @@ impl Worker {
     fn apply_block(&mut self, block: &Block) -> Result<(), Error> {
         let mut next = self.position;
         self.applied_s = block.appended_ms.div_euclid(1_000);
+        self.stamp_base_us = first_stamp(self.stamp_us, block.appended_ms) - self.position as i64;
+        self.store.stamp_from(self.stamp_base_us);
         while next < block.end() {
             next = match block.entries(next).next().transpose()? {
                 Some((offset, Entry::Control(payload))) => {
@@ -259,6 +268,7 @@ impl Worker {
                 }
             };
         }
+        self.stamp_us = self.stamp_base_us + block.end() as i64 - 1;
         self.position = block.end();
         Ok(())
     }
@@ -272,11 +282,16 @@ impl Worker {
             }
             Control::Buckets { buckets } => {
                 self.publish();
-                return self.applier.set_buckets(&*self.store, &self.published, &buckets);
+                return self.applier.set_buckets(&*self.store, &self.published, offset, &buckets);
             }
-            Control::Backfill { counter } => {
-                let after_s = crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
-                self.state.start_backfill(counter, self.log.start(), after_s);
+            Control::Backfill { counter, after_s } => {
+                let covered = || crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
+                self.state.start_backfill(
+                    counter,
+                    self.log.start(),
+                    after_s.unwrap_or_else(covered),
+                    self.stamp_base_us,
+                );
             }
         }
         (self.state_changed, self.unpublished) = (true, true);
@@ -291,8 +306,12 @@ impl Worker {
         }
     }
 
-    /// Commits what was read again at the start: a process that dies soon after does not read it a third time.
-    fn commit_catch_up(&mut self) -> Result<(), Error> {
+    /// Applies what the log holds by now, and commits it: a process that dies soon after does not read it a third time.
+    fn catch_up(&mut self) -> Result<(), Error> {
+        let end = self.log.end();
+        while self.position < end {
+            self.apply_some()?;
+        }
         if self.position == self.committed { Ok(()) } else { self.commit() }
     }
 
@@ -311,7 +330,8 @@ impl Worker {
             self.state.forget_rules_before(self.log.start());
             self.state_json = self.state.to_json();
         }
-        let checkpoint = Checkpoint { position: self.position, state: self.state_json.clone() };
+        let checkpoint =
+            Checkpoint { position: self.position, state: self.state_json.clone(), stamp_us: self.stamp_us };
         self.store.commit(&checkpoint)?;
         (self.committed, self.state_changed) = (self.position, false);
         self.needed_from = self.state.needs_log_from(self.position);
@@ -328,6 +348,13 @@ impl Worker {
         };
         metrics::gauge!("raingauge_log_lag_seconds").set(behind_ms as f64 / 1e3);
     }
+}
+
+/// The stamp of the entry behind one with `stamp_us`. Stamps grow with each entry and keep up with the time at which the
+/// entries were appended: `stamp = max(stamp + 1, appended)`. Among entries that were appended together each has one more
+/// than the one before, so that how a reader of the log cuts it into blocks makes no difference.
+fn first_stamp(stamp_us: i64, appended_ms: i64) -> i64 {
+    (stamp_us + 1).max(appended_ms * 1_000)
 }
 
 #[cfg(test)]

@@ -174,13 +174,13 @@ impl Worker {
             self.report();
         }
         let end = self.segments.end();
-        results.iter_mut().for_each(|result| result.end = end);
+        results.iter_mut().for_each(|result| result.ends = vec![(0, end)]);
         Ok(results)
     }
 
     /// Copies what is new of a request into the block.
     fn take(&mut self, request: Request) -> Result<Appended, Error> {
-        let mut result = Appended { accepted: 0, duplicates: 0, end: 0 };
+        let mut result = Appended { accepted: 0, duplicates: 0, ends: Vec::new() };
         match request {
             Request::Control(payload) => {
                 push_control(&payload, &mut self.block);

@@ -3,9 +3,9 @@
 //! A record is found by the hash of its key. Records that have not been used since the clock's hand last passed make
 //! room for others; one with changes stays until they are committed.
 
-use super::id::{self, TileId};
 use hashbrown::HashTable;
 use raingauge_core::plan::Plan;
+use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::buckets::Generation;
 use std::collections::HashMap;

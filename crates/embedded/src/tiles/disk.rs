@@ -11,11 +11,11 @@
 //! the store was in: if a journal should lose its end, the position goes back with the tiles, and the log is read again.
 //! Numbers in keys are big-endian, so that they sort; those in values are little-endian.
 
-use super::id::TileId;
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use parking_lot::Mutex;
 use raingauge_core::tile::Tile;
+use raingauge_core::tile::id::TileId;
 use raingauge_ports::buckets::{Checkpoint, Error, Generation};
 use std::ops::Bound;
 use std::path::Path;
@@ -71,14 +71,16 @@ impl Disk {
     }
 
     pub fn checkpoint(&self) -> Result<Checkpoint, Error> {
-        let position = match self.value(POSITION_KEY)? {
-            Some(bytes) => bytes
-                .try_into()
-                .map(u64::from_le_bytes)
-                .map_err(|_| Error::Corrupt("its position is malformed".to_owned()))?,
-            None => 0,
+        let bytes = self.value(POSITION_KEY)?.unwrap_or_else(|| vec![0; 16]);
+        // The first folders held the position alone.
+        let (position, stamp) = bytes.split_at(bytes.len().min(8));
+        let malformed = || Error::Corrupt("its position is malformed".to_owned());
+        let position = position.try_into().map(u64::from_le_bytes).map_err(|_| malformed())?;
+        let stamp_us = match stamp {
+            [] => 0,
+            stamp => stamp.try_into().map(i64::from_le_bytes).map_err(|_| malformed())?,
         };
-        Ok(Checkpoint { position, state: self.state.lock().clone() })
+        Ok(Checkpoint { position, state: self.state.lock().clone(), stamp_us })
     }
 
     pub fn tile(&self, generation: Generation, key: &str, id: TileId) -> Result<Option<Tile>, Error> {
@@ -145,7 +147,8 @@ impl Batch<'_> {
 
     pub fn commit(mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let keyspace = &self.disk.keyspace;
-        self.batch.insert(keyspace, POSITION_KEY, checkpoint.position.to_le_bytes());
+        let position = [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
+        self.batch.insert(keyspace, POSITION_KEY, position);
         let mut state = self.disk.state.lock();
         if *state != checkpoint.state {
             self.batch.insert(keyspace, STATE_KEY, checkpoint.state.as_slice());

@@ -14,7 +14,9 @@ async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter)) {
     contract::answers_the_worked_example(store).await;
     contract::adds_what_it_is_told(store).await;
     contract::refuses_to_wrap(store).await;
+    contract::keeps_what_is_to_be_kept(store).await;
     contract::forgets_what_has_expired(store).await;
+    contract::removes_a_retired_generation(store).await;
     contract::remembers_its_checkpoint(store);
 }
 
@@ -31,12 +33,13 @@ async fn both_stores_keep_the_contract() {
 async fn a_store_that_was_closed_goes_on_from_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), 1 << 20);
-    store.add(1, "k", DAY_S, 5, &FOREVER).unwrap();
-    store.commit(&Checkpoint { position: 9, state: b"s".to_vec() }).unwrap();
-    store.add(1, "k", DAY_S, 70, &FOREVER).unwrap();
+    store.add(1, "k", Added { offset: 0, time_s: DAY_S, value: 5 }, &FOREVER).unwrap();
+    let checkpoint = Checkpoint { position: 9, state: b"s".to_vec(), stamp_us: 77 };
+    store.commit(&checkpoint).unwrap();
+    store.add(1, "k", Added { offset: 1, time_s: DAY_S, value: 70 }, &FOREVER).unwrap();
     drop(store);
     let store = open(folder.path(), 1 << 20);
-    assert_eq!(store.checkpoint().unwrap(), Checkpoint { position: 9, state: b"s".to_vec() });
+    assert_eq!(store.checkpoint().unwrap(), checkpoint);
     assert_eq!(contract::sum(&store, 1, "k", 0, 3 * DAY_S).await, 5);
 }
 
@@ -57,7 +60,8 @@ async fn the_cache_stays_inside_its_bytes() {
     let mut largest = 0;
     for day in 0..days {
         for key in 0..keys {
-            store.add(1, &format!("key-{key}"), (18_000 + day) * DAY_S, key, &FOREVER).unwrap();
+            let added = Added { offset: 0, time_s: (18_000 + day) * DAY_S, value: key };
+            store.add(1, &format!("key-{key}"), added, &FOREVER).unwrap();
             if store.wants_commit() {
                 store.commit(&Checkpoint::default()).unwrap();
             }
@@ -97,9 +101,11 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn run_step(step: &Step, store: &impl BucketWriter) {
     match *step {
-        Step::Add(key, time_s, value) => store.add(1, &key.to_string(), time_s, value, &FOREVER).unwrap(),
+        Step::Add(key, time_s, value) => {
+            store.add(1, &key.to_string(), Added { offset: 0, time_s, value }, &FOREVER).unwrap();
+        }
         Step::Set(key, granularity, time_s, count) => {
-            store.set(1, &key.to_string(), Cell { granularity, time_s, count }).unwrap();
+            store.set(1, &key.to_string(), 0, Cell { granularity, time_s, count }).unwrap();
         }
         Step::Commit | Step::Reopen => store.commit(&Checkpoint::default()).unwrap(),
     }

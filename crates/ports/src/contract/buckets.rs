@@ -1,29 +1,16 @@
-//! What every bucket store keeps.
+//! What every bucket store keeps. Each part begins with a store that holds nothing of the generations that it uses.
 
-use crate::buckets::{BucketReader, BucketWriter, Cell, Checkpoint, Error, Query};
+use crate::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query, generation_of};
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::{Horizons, RetentionDays};
 
 const FOREVER: Horizons = Horizons { quarter_s: 0, hour_s: 0, day_s: 0 };
 
-/// The sum of a range, which must not overflow.
-pub async fn sum(store: &dyn BucketReader, generation: u32, key: &str, from_s: i64, to_s: i64) -> i128 {
-    let plan = Plan::new(from_s, to_s).expect("a range");
-    let query = Query { generation, key: key.to_owned(), plan };
-    let sum = store.sums(vec![query]).await.remove(0).expect("a sum");
-    if let Some(cached) = store.sum_cached(generation, key, &plan) {
-        assert_eq!(cached, Ok(sum), "what is in memory is what is stored");
-    }
-    sum
-}
-
-/// Exactly the rows that the published description prints answer 487.
-pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWriter)) {
+/// The rows of the published worked example: granularity, start in seconds since 1970, count.
+pub fn worked_example() -> Vec<Cell> {
     use Granularity::{Day, Hour, Quarter};
-    let key = "rain_drops:city:111222";
-    let day = 1_727_136_000;
-    let hours = |hours: i64| day + hours * HOUR_S;
+    let hours = |hours: i64| 1_727_136_000 + hours * HOUR_S;
     let rows = [
         (Quarter, hours(22), 3),
         (Quarter, hours(22) + QUARTER_S, 2),
@@ -36,87 +23,189 @@ pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWrite
         (Hour, hours(24), 15),
         (Hour, hours(72), 11),
         (Hour, hours(73), 9),
-        (Day, day, 214),
+        (Day, hours(0), 214),
         (Day, hours(24), 189),
         (Day, hours(48), 245),
         (Day, hours(72), 78),
     ];
-    for (granularity, time_s, count) in rows {
-        store.set(34, key, Cell { granularity, time_s, count }).expect("set");
+    rows.into_iter().map(|(granularity, time_s, count)| Cell { granularity, time_s, count }).collect()
+}
+
+/// A store that is written as a worker writes it: entry by entry, each with an offset and a stamp of its own.
+pub struct Ledger<'a, S> {
+    store: &'a S,
+    checkpoint: Checkpoint,
+}
+
+impl<'a, S: BucketReader + BucketWriter> Ledger<'a, S> {
+    pub fn new(store: &'a S) -> Self {
+        Self { store, checkpoint: store.checkpoint().expect("a checkpoint") }
     }
-    assert_eq!(sum(store, 34, key, 1_727_215_430, 1_727_400_000).await, 487);
-    let days = Slice { granularity: Day, from_s: day, to_s: hours(72) };
-    let cells = store.cells(34, key.to_owned(), days).await.expect("cells");
+
+    fn offset(&mut self) -> u64 {
+        self.checkpoint.position += 1;
+        self.checkpoint.stamp_us = 1_700_000_000_000_000 + self.checkpoint.position as i64;
+        self.store.stamp_from(1_700_000_000_000_001);
+        self.checkpoint.position - 1
+    }
+
+    pub fn add(&mut self, generation: Generation, key: &str, time_s: i64, value: i64, horizons: &Horizons) {
+        let added = Added { offset: self.offset(), time_s, value };
+        self.store.add(generation, key, added, horizons).expect("added");
+    }
+
+    pub fn set(&mut self, generation: Generation, key: &str, cell: Cell) {
+        let offset = self.offset();
+        self.store.set(generation, key, offset, cell).expect("set");
+    }
+
+    pub fn commit(&mut self) {
+        self.store.commit(&self.checkpoint).expect("committed");
+    }
+
+    async fn sum(&self, generation: Generation, key: &str, from_s: i64, to_s: i64) -> i128 {
+        sum(self.store, generation, key, from_s, to_s).await
+    }
+}
+
+/// The sum of a range, which must not overflow.
+pub async fn sum(store: &dyn BucketReader, generation: Generation, key: &str, from_s: i64, to_s: i64) -> i128 {
+    let plan = Plan::new(from_s, to_s).expect("a range");
+    let query = Query { generation, key: key.to_owned(), plan };
+    let sum = store.sums(vec![query]).await.remove(0).expect("a sum");
+    if let Some(cached) = store.sum_cached(generation, key, &plan) {
+        assert_eq!(cached, Ok(sum), "what is in memory is what is stored");
+    }
+    sum
+}
+
+/// Exactly the rows that the published description prints answer 487.
+pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWriter)) {
+    let (generation, key) = (generation_of(34, 0), "rain_drops:city:111222");
+    let mut ledger = Ledger::new(store);
+    for cell in worked_example() {
+        ledger.set(generation, key, cell);
+    }
+    ledger.commit();
+    assert_eq!(ledger.sum(generation, key, 1_727_215_430, 1_727_400_000).await, 487);
+    let days = Slice { granularity: Granularity::Day, from_s: 1_727_136_000, to_s: 1_727_136_000 + 3 * DAY_S };
+    let cells = store.cells(generation, key.to_owned(), days).await.expect("cells");
     assert_eq!(cells.iter().map(|cell| cell.count).collect::<Vec<_>>(), [214, 189, 245]);
 }
 
 /// Adding, negative values, keys and generations apart, keys by size.
 pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
     let noon = 20_000 * DAY_S + 12 * HOUR_S;
+    let (first, second) = (generation_of(1, 0), generation_of(1, 1));
+    let mut ledger = Ledger::new(store);
     for (generation, key, time_s, value) in [
-        (1, "a", noon, 5),
-        (1, "a", noon + 899, -2),
-        (1, "a", noon + DAY_S, 10),
-        (1, "b", noon, 1),
-        (2, "a", noon, 100),
+        (first, "a", noon, 5),
+        (first, "a", noon + 899, -2),
+        (first, "a", noon + DAY_S, 10),
+        (first, "b", noon, 1),
+        (second, "a", noon, 100),
     ] {
-        store.add(generation, key, time_s, value, &FOREVER).expect("added");
+        ledger.add(generation, key, time_s, value, &FOREVER);
     }
-    assert_eq!(sum(store, 1, "a", noon, noon + QUARTER_S).await, 3);
-    assert_eq!(sum(store, 1, "a", 0, noon + 2 * DAY_S).await, 13);
-    assert_eq!(sum(store, 2, "a", 0, noon + 2 * DAY_S).await, 100);
-    assert_eq!(sum(store, 1, "none", 0, noon + 2 * DAY_S).await, 0);
+    ledger.commit();
+    ledger.add(first, "a", noon - HOUR_S, 1_000, &FOREVER);
+    ledger.add(first, "a", noon, 4, &FOREVER);
+    ledger.commit();
+    assert_eq!(ledger.sum(first, "a", noon, noon + QUARTER_S).await, 7);
+    assert_eq!(ledger.sum(first, "a", 0, noon + 2 * DAY_S).await, 1_017);
+    assert_eq!(ledger.sum(second, "a", 0, noon + 2 * DAY_S).await, 100);
+    assert_eq!(ledger.sum(first, "none", 0, noon + 2 * DAY_S).await, 0);
     let all = Slice { granularity: Granularity::Day, from_s: 0, to_s: noon - 12 * HOUR_S + 2 * DAY_S };
-    let largest = store.largest_keys(1, all, 5, 1_000).await.expect("keys");
-    assert_eq!(largest, [("a".to_owned(), 13), ("b".to_owned(), 1)]);
+    let largest = store.largest_keys(first, all, 5, 1_000).await.expect("keys");
+    assert_eq!(largest, [("a".to_owned(), 1_017), ("b".to_owned(), 1)]);
 }
 
 /// A sum that does not fit 64 bits is an error, and stays one.
 pub async fn refuses_to_wrap(store: &(impl BucketReader + BucketWriter)) {
-    let day = 20_000 * DAY_S;
-    store.add(3, "big", day, i64::MAX, &FOREVER).expect("added");
-    store.add(3, "big", day + DAY_S, i64::MAX, &FOREVER).expect("added");
-    assert_eq!(sum(store, 3, "big", day, day + 2 * DAY_S).await, 2 * i128::from(i64::MAX));
-    store.add(3, "big", day, 1, &FOREVER).expect("added");
-    store.add(3, "big", day, -10, &FOREVER).expect("added");
-    let query = Query { generation: 3, key: "big".to_owned(), plan: Plan::new(day, day + DAY_S).expect("a range") };
+    let (generation, day) = (generation_of(3, 0), 20_000 * DAY_S);
+    let mut ledger = Ledger::new(store);
+    ledger.add(generation, "big", day, i64::MAX, &FOREVER);
+    ledger.add(generation, "big", day + DAY_S, i64::MAX, &FOREVER);
+    ledger.commit();
+    assert_eq!(ledger.sum(generation, "big", day, day + 2 * DAY_S).await, 2 * i128::from(i64::MAX));
+    ledger.add(generation, "big", day, 1, &FOREVER);
+    ledger.add(generation, "big", day, -10, &FOREVER);
+    ledger.commit();
+    let query = Query { generation, key: "big".to_owned(), plan: Plan::new(day, day + DAY_S).expect("a range") };
     assert!(matches!(store.sums(vec![query]).await.remove(0), Err(Error::Overflow(_))));
 }
 
-/// Buckets that have expired take nothing, and go when they are asked to.
-pub async fn forgets_what_has_expired(store: &(impl BucketReader + BucketWriter)) {
-    let now_s = 20_000 * DAY_S;
-    let days = RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) };
-    let horizons = days.horizons(now_s);
-    for age in 0..5 {
-        store.add(4, "k", now_s - age * DAY_S, 1, &horizons).expect("added");
-    }
-    let count = async |granularity| {
-        let slice = Slice { granularity, from_s: 0, to_s: now_s + DAY_S };
-        store.cells(4, "k".to_owned(), slice).await.expect("cells").len()
+/// How many cells of each granularity a key has.
+async fn lens(store: &impl BucketReader, generation: Generation, key: &str, to_s: i64) -> [usize; 3] {
+    let len = async |granularity| {
+        let slice = Slice { granularity, from_s: to_s - 10 * DAY_S, to_s };
+        store.cells(generation, key.to_owned(), slice).await.expect("cells").len()
     };
-    let kept = [count(Granularity::Quarter).await, count(Granularity::Hour).await, count(Granularity::Day).await];
-    assert_eq!(kept, [2, 3, 4]);
-    let checkpoint = store.checkpoint().expect("a checkpoint");
-    store.commit(&checkpoint).expect("committed");
-    let (later, mut cursor, mut removed) = (days.horizons(now_s + DAY_S), None, 0);
+    [len(Granularity::Quarter).await, len(Granularity::Hour).await, len(Granularity::Day).await]
+}
+
+/// Buckets that have expired take nothing.
+pub async fn keeps_what_is_to_be_kept(store: &(impl BucketReader + BucketWriter)) {
+    let (generation, now_s) = (generation_of(4, 0), 20_000 * DAY_S);
+    let horizons = RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) }.horizons(now_s);
+    let mut ledger = Ledger::new(store);
+    for age in 0..5 {
+        ledger.add(generation, "k", now_s - age * DAY_S, 1, &horizons);
+    }
+    ledger.commit();
+    assert_eq!(lens(store, generation, "k", now_s + DAY_S).await, [2, 3, 4]);
+}
+
+/// Buckets that have expired go when they are asked to, in a store where they do not go by themselves.
+pub async fn forgets_what_has_expired(store: &(impl BucketReader + BucketWriter)) {
+    let (generation, now_s) = (generation_of(5, 0), 20_000 * DAY_S);
+    let days = RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) };
+    let mut ledger = Ledger::new(store);
+    for age in 0..5 {
+        ledger.add(generation, "k", now_s - age * DAY_S, 1, &days.horizons(now_s));
+    }
+    ledger.commit();
+    assert!(removed(store, generation, &days.horizons(now_s + DAY_S)) > 0);
+    assert_eq!(lens(store, generation, "k", now_s + DAY_S).await, [1, 2, 3]);
+}
+
+/// A generation that is retired goes as a whole, and the others stay.
+pub async fn removes_a_retired_generation(store: &(impl BucketReader + BucketWriter)) {
+    let (old, new, noon) = (generation_of(6, 0), generation_of(6, 1), 20_000 * DAY_S + 12 * HOUR_S);
+    let nothing = Horizons { quarter_s: i64::MAX, hour_s: i64::MAX, day_s: i64::MAX };
+    let mut ledger = Ledger::new(store);
+    for key in ["a", "b", "c"] {
+        ledger.add(old, key, noon, 1, &FOREVER);
+        ledger.add(new, key, noon, 10, &FOREVER);
+    }
+    ledger.commit();
+    assert!(removed(store, old, &nothing) > 0);
+    ledger.commit();
+    for key in ["a", "b", "c"] {
+        assert_eq!(ledger.sum(old, key, noon - DAY_S, noon + DAY_S).await, 0);
+        assert_eq!(ledger.sum(new, key, noon - DAY_S, noon + DAY_S).await, 10);
+    }
+}
+
+fn removed(store: &impl BucketWriter, generation: Generation, horizons: &Horizons) -> u64 {
+    let (mut cursor, mut removed) = (None, 0);
     loop {
-        removed += store.expire(4, &later, &mut cursor, 1).expect("expired");
+        removed += store.expire(generation, horizons, &mut cursor, 1).expect("expired");
         if cursor.is_none() {
-            break;
+            return removed;
         }
     }
-    assert!(removed > 0);
-    let kept = [count(Granularity::Quarter).await, count(Granularity::Hour).await, count(Granularity::Day).await];
-    assert_eq!(kept, [1, 2, 3]);
 }
 
 /// A checkpoint is what was last committed.
 pub fn remembers_its_checkpoint(store: &impl BucketWriter) {
-    let checkpoint = Checkpoint { position: 77, state: b"state".to_vec() };
+    let checkpoint = Checkpoint { position: 77, state: b"state".to_vec(), stamp_us: 1_700_000_000_000_900 };
     store.commit(&checkpoint).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint"), checkpoint);
-    let moved = Checkpoint { position: 78, ..checkpoint };
+    let moved = Checkpoint { position: 78, stamp_us: checkpoint.stamp_us + 1, ..checkpoint };
     store.commit(&moved).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint"), moved);
+    let restated = Checkpoint { state: b"other".to_vec(), ..moved };
+    store.commit(&restated).expect("committed");
+    assert_eq!(store.checkpoint().expect("a checkpoint"), restated);
 }

@@ -1,7 +1,8 @@
 //! The bucket store in memory: a sorted map of cells, and a copy of it for each checkpoint.
 
 use crate::BoxFuture;
-use crate::buckets::{BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use crate::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use crate::log::Offset;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
@@ -98,14 +99,8 @@ impl BucketWriter for MemoryBuckets {
         Ok(self.inner.lock().checkpoint.clone())
     }
 
-    fn add(
-        &self,
-        generation: Generation,
-        key: &str,
-        time_s: i64,
-        value: i64,
-        horizons: &Horizons,
-    ) -> Result<(), Error> {
+    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+        let Added { time_s, value, .. } = added;
         let mut inner = self.inner.lock();
         for granularity in Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s)) {
             let at = (generation, key.to_owned(), granularity, granularity.floor(time_s));
@@ -115,7 +110,7 @@ impl BucketWriter for MemoryBuckets {
         Ok(())
     }
 
-    fn set(&self, generation: Generation, key: &str, cell: Cell) -> Result<(), Error> {
+    fn set(&self, generation: Generation, key: &str, _offset: Offset, cell: Cell) -> Result<(), Error> {
         let at = (generation, key.to_owned(), cell.granularity, cell.time_s);
         self.inner.lock().cells.insert(at, Some(cell.count));
         Ok(())

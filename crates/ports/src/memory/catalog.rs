@@ -1,8 +1,9 @@
 //! The catalog in memory.
 
 use crate::BoxFuture;
-use crate::catalog::{Catalog, Change, Error, Versioned};
+use crate::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use parking_lot::Mutex;
+use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{COUNTER_ID_MAX, COUNTERS_MAX};
 use raingauge_core::ruleset::conflicts;
@@ -14,6 +15,7 @@ type Counters = BTreeMap<u32, Vec<Versioned>>;
 #[derive(Debug, Default)]
 pub struct MemoryCatalog {
     counters: Mutex<Counters>,
+    policy: Mutex<VersionedPolicy>,
 }
 
 impl MemoryCatalog {
@@ -108,6 +110,25 @@ impl Catalog for MemoryCatalog {
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         let changes = self.counters.lock().values().map(Vec::len).sum::<usize>();
         Box::pin(async move { Ok(changes as i64) })
+    }
+
+    fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
+        Box::pin(async { Ok(self.policy.lock().clone()) })
+    }
+
+    fn set_cache_policy(
+        &self,
+        policy: Policy,
+        expected: Option<u32>,
+        change: Change,
+    ) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
+        Box::pin(async move {
+            let mut current = self.policy.lock();
+            if let Some(next) = current.next(policy, expected, change)? {
+                *current = next;
+            }
+            Ok(current.clone())
+        })
     }
 }
 

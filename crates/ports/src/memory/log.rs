@@ -1,7 +1,7 @@
 //! The event log in memory.
 
 use crate::BoxFuture;
-use crate::log::{Appended, Batch, Block, Error, EventLog, Offset};
+use crate::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
 use crate::record::{self, Identity};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashSet;
@@ -34,7 +34,11 @@ impl MemoryLog {
     }
 }
 
-impl EventLog for MemoryLog {
+impl EventSink for MemoryLog {
+    fn partitions(&self) -> Partition {
+        1
+    }
+
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
         let (mut bytes, mut accepted, mut begin) = (Vec::new(), 0, 0);
         for (end, identity) in &batch.entries {
@@ -45,14 +49,20 @@ impl EventLog for MemoryLog {
             begin = *end;
         }
         let end = self.push(bytes, accepted as u64);
-        Box::pin(async move { Ok(Appended { accepted, duplicates: batch.len() - accepted, end }) })
+        Box::pin(async move { Ok(Appended { accepted, duplicates: batch.len() - accepted, ends: vec![(0, end)] }) })
     }
 
-    fn append_control(&self, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(&self, _partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
         let mut bytes = Vec::new();
         record::push_control(&payload, &mut bytes);
         let end = self.push(bytes, 1);
         Box::pin(async move { Ok(end) })
+    }
+}
+
+impl EventLog for MemoryLog {
+    fn partition(&self) -> Partition {
+        0
     }
 
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {

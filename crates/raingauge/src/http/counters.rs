@@ -129,9 +129,12 @@ pub async fn backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<J
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
         return Err(Problem::new(StatusCode::NOT_FOUND, "backfill_unknown", detail));
     };
-    let end = door.services.published.applied().max(backfill.position);
+    let end = door.services.published.applied(0).max(backfill.position);
     let whole = (end - backfill.from).max(1);
     let mut answer = json!(backfill);
+    if let Some(members) = answer.as_object_mut() {
+        members.remove("stampBaseUs");
+    }
     answer["end"] = json!(end);
     answer["progress"] = json!((backfill.position - backfill.from) as f64 / whole as f64);
     Ok(Json(answer))

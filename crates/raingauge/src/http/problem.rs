@@ -118,7 +118,7 @@ impl From<catalog::Error> for Problem {
         match error {
             catalog::Error::NotFound(_) => Self::new(StatusCode::NOT_FOUND, "counter_unknown", detail),
             catalog::Error::IdTaken(_) => Self::new(StatusCode::CONFLICT, "id_taken", detail),
-            catalog::Error::VersionMismatch { current, .. } => {
+            catalog::Error::VersionMismatch { current, .. } | catalog::Error::PolicyMismatch { current } => {
                 Self::new(StatusCode::PRECONDITION_FAILED, "version_mismatch", detail)
                     .with("currentVersion", json!(current))
             }

@@ -21,7 +21,7 @@ pub async fn ready(State(door): State<Door>) -> Result<&'static str, Problem> {
     if *door.draining.borrow() {
         return Err(not_ready("the server is stopping"));
     }
-    match door.services.published.progress().failure {
+    match door.services.published.failure() {
         Some(reason) => Err(not_ready(&format!("counting has stopped: {reason}"))),
         None => Ok("ready\n"),
     }

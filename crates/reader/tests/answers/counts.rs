@@ -125,7 +125,7 @@ async fn each_item_fails_alone() {
 async fn parts_are_added_before_the_sum_has_to_fit() {
     let service = Service::forever(vec![(0, 1), (TODAY_S, 2)]);
     let set = |generation, granularity, time_s, count| {
-        service.store.set(generation, "c:x", Cell { granularity, time_s, count }).unwrap();
+        service.store.set(generation, "c:x", 0, Cell { granularity, time_s, count }).unwrap();
     };
     for place in 0..2 {
         set(1, Granularity::Day, TODAY_S - (place + 1) * DAY_S, i64::MAX);

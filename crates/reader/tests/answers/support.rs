@@ -2,7 +2,7 @@ use raingauge_core::bucket::DAY_S;
 use raingauge_core::counter::Counter;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Generation};
+use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::{Published, Timeline, View};
@@ -46,7 +46,8 @@ impl Service {
 
     pub fn add(&self, key: &str, time_s: i64, value: i64) {
         let generation = self.published.view().timelines[0].generation_at(time_s);
-        self.store.add(generation, key, time_s, value, &Horizons::default()).expect("added");
+        let added = Added { offset: 0, time_s, value };
+        self.store.add(generation, key, added, &Horizons::default()).expect("added");
     }
 
     /// One count, which `counts` and `count_cached` agree about.

@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 
 /// What leads from each version of the schema to the next; a new file is at version 0.
 /// A migration that was released is never edited: another one is added behind it.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/sqlite/0001_counters.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../migrations/sqlite/0001_counters.sql"),
+    include_str!("../../migrations/sqlite/0002_cache_policies.sql"),
+];
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// Marks the file as a catalog of raingauge: "RGca" in ASCII.
 const APPLICATION_ID: i64 = 0x5247_6361;

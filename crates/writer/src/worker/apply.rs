@@ -4,7 +4,7 @@ use crate::state::Bucket;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::{Scratch, Skip};
-use raingauge_ports::buckets::{self, BucketWriter};
+use raingauge_ports::buckets::{self, Added, BucketWriter};
 use raingauge_ports::log::{Block, Offset};
 use raingauge_ports::published::{Published, View};
 use raingauge_ports::record::Entry;
@@ -38,7 +38,15 @@ impl Applier {
         let (mut scratch, mut newest_s, mut failure) = (Scratch::default(), 0, None);
         let mut next = from;
         for entry in block.entries(from) {
-            let (offset, Entry::Event(event)) = entry? else { break };
+            let (offset, entry) = entry?;
+            let event = match entry {
+                Entry::Event(event) => event,
+                Entry::Void => {
+                    next = offset + 1;
+                    continue;
+                }
+                Entry::Control(_) => break,
+            };
             next = offset + 1;
             let time_s = event.time_s();
             if time_s > newest_s {
@@ -49,7 +57,7 @@ impl Applier {
             let count = |index: usize, key: &str, value| {
                 note_late(&horizons[index], time_s, &mut late[index]);
                 let generation = view.timelines[index].generation_at(time_s);
-                if let Err(error) = store.add(generation, key, time_s, value, &horizons[index]) {
+                if let Err(error) = store.add(generation, key, Added { offset, time_s, value }, &horizons[index]) {
                     failure = Some(error);
                 }
             };
@@ -63,13 +71,14 @@ impl Applier {
         &mut self,
         store: &dyn BucketWriter,
         published: &Published,
+        offset: Offset,
         buckets: &[Bucket],
     ) -> Result<(), super::Error> {
         let view = published.view();
         for bucket in buckets {
             if let Some(index) = view.ruleset.index_of_key(&bucket.key) {
                 let generation = view.timelines[index].generation_at(bucket.time);
-                store.set(generation, &bucket.key, bucket.cell())?;
+                store.set(generation, &bucket.key, offset, bucket.cell())?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@
 use super::{Error, Worker};
 use crate::state::{Control, CounterState, counting};
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::Generation;
+use raingauge_ports::buckets::{Added, Generation};
 use raingauge_ports::log::Block;
 use raingauge_ports::record::Entry;
 
@@ -29,6 +29,7 @@ impl Worker {
             return Ok(());
         };
         let (position, generation, after_s) = (backfill.position, backfill.generation, backfill.after_s);
+        self.store.stamp_from(backfill.stamp_base_us);
         if position >= self.position {
             self.state.finish_backfill(id);
             (self.state_changed, self.unpublished) = (true, true);
@@ -76,21 +77,27 @@ impl Worker {
         let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
         let (mut scratch, mut counted, mut failure) = (Scratch::default(), 0, None);
         for entry in block.entries(from) {
-            match entry?.1 {
+            let (offset, entry) = entry?;
+            match entry {
                 Entry::Event(event) if event.time_s() >= after_s && rule.counter.listens_to(&event) => {
-                    let count =
-                        |_, key: &str, value| match self.store.add(generation, key, event.time_s(), value, &horizons) {
-                            Ok(()) => counted += 1,
-                            Err(error) => failure = Some(error),
-                        };
+                    let time_s = event.time_s();
+                    let count = |_, key: &str, value| match self.store.add(
+                        generation,
+                        key,
+                        Added { offset, time_s, value },
+                        &horizons,
+                    ) {
+                        Ok(()) => counted += 1,
+                        Err(error) => failure = Some(error),
+                    };
                     ruleset.apply(&event, &mut scratch, count, |_, _| {});
                 }
-                Entry::Event(_) => {}
+                Entry::Event(_) | Entry::Void => {}
                 Entry::Control(payload) => {
                     if let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) {
                         let mine = buckets.iter().filter(|bucket| bucket.time >= after_s);
                         for bucket in mine.filter(|bucket| rule.template().matches(&bucket.key)) {
-                            self.store.set(generation, &bucket.key, bucket.cell())?;
+                            self.store.set(generation, &bucket.key, offset, bucket.cell())?;
                         }
                     }
                 }

@@ -2,5 +2,7 @@
 
 mod exactly_once;
 mod model;
+mod stamps;
 mod upkeep;
+mod voids;
 mod world;

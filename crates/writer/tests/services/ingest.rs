@@ -2,7 +2,7 @@ use crate::support::{ALLOWANCE_S, NOON_S, Services, counter, event, event_x};
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_ports::clock::ManualClock;
-use raingauge_ports::log::EventLog;
+use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::memory::MemoryLog;
 use raingauge_ports::published::Published;
 use raingauge_writer::Ingest;
@@ -67,14 +67,16 @@ async fn a_request_takes_only_so_many() {
 async fn a_writer_that_lags_or_stopped_takes_no_more() {
     let (log, published) = (Arc::<MemoryLog>::default(), Arc::<Published>::default());
     let clock = Arc::new(ManualClock::at_s(NOON_S));
-    let ingest = Ingest::new(Arc::clone(&log) as Arc<dyn EventLog>, Arc::clone(&published), clock, ALLOWANCE_S, 2);
+    let sink = Arc::clone(&log) as Arc<dyn EventSink>;
+    let counted = vec![log as Arc<dyn EventLog>];
+    let ingest = Ingest::new(sink, counted, Arc::clone(&published), clock, ALLOWANCE_S, 2);
     for id in 0..3 {
         let mut intake = ingest.begin().unwrap();
         intake.push_json(event_x(id, NOON_S).to_string().as_bytes()).unwrap();
         ingest.finish(intake, false).await.unwrap();
     }
     assert!(matches!(ingest.begin(), Err(Error::Lagging { lag: 3, .. })));
-    published.set_applied(1);
+    published.set_applied(0, 1);
     let mut intake = ingest.begin().unwrap();
     published.fail("the disk is full");
     assert!(matches!(ingest.begin(), Err(Error::Stopped(reason)) if &*reason == "the disk is full"));

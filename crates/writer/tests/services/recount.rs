@@ -4,7 +4,6 @@ use raingauge_core::plan::Plan;
 use raingauge_embedded::{LogOptions, SegmentLog};
 use raingauge_ports::buckets::{BucketWriter, Cell};
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::log::EventLog;
 use raingauge_writer::counters::Bucket;
 use raingauge_writer::recount::{Difference, Recount};
 use serde_json::json;
@@ -80,9 +79,9 @@ async fn a_count_that_was_tampered_with_is_shown_by_bucket() {
     services.send(&[event_x("a", TODAY_S), event("b", TODAY_S, json!({"k": "y"}))]).await;
     let generation = services.generation(1);
     let cell = Cell { granularity: Granularity::Hour, time_s: TODAY_S, count: 9 };
-    services.store.set(generation, "c1:x", cell).unwrap();
+    services.store.set(generation, "c1:x", 0, cell).unwrap();
     let surplus = Cell { granularity: Granularity::Quarter, time_s: TODAY_S + 900, count: 3 };
-    services.store.set(generation, "c1:x", surplus).unwrap();
+    services.store.set(generation, "c1:x", 0, surplus).unwrap();
     let recount = recount(&services, "c1:x", TODAY_S, TODAY_S + 3_600).await;
     let difference = |granularity, time, stored, recounted| Difference { granularity, time, stored, recounted };
     let expected = [
@@ -117,7 +116,7 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
     let clock = Arc::new(ManualClock::at_s(NOON_S));
     let options = LogOptions { segment_bytes: 1, retention_ms: 3 * DAY_S * 1_000, ..LogOptions::default() };
     let time = Arc::clone(&clock) as Arc<dyn Clock>;
-    let log: Arc<dyn EventLog> = Arc::new(SegmentLog::open(folder.path(), options, time).unwrap());
+    let log = Arc::new(SegmentLog::open(folder.path(), options, time).unwrap());
     let services = Services::start_on(log, Arc::default(), Arc::default(), Arc::clone(&clock));
     let kept = json!({"retentionDays": {"quarter": 5, "hour": 50, "day": 50}});
     services.create(counter(1, kept.clone())).await;
@@ -131,7 +130,7 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
     assert_equal(&ragged, 6);
     assert_eq!(ragged.compared_from, TODAY_S);
 
-    services.log.trim(services.published.applied()).unwrap();
+    services.log.trim(services.published.applied(0)).unwrap();
     assert!(services.log.start() > 0);
     let trimmed = recount(&services, "c1:x", TODAY_S - DAY_S, TODAY_S + 6 * DAY_S).await;
     let from_s = trimmed.compared_from;

@@ -3,7 +3,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Query};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::log::EventLog;
+use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::published::Published;
 use raingauge_writer::ingest::Receipt;
@@ -17,9 +17,14 @@ pub const TODAY_S: i64 = 20_000 * DAY_S;
 pub const NOON_S: i64 = TODAY_S + DAY_S / 2;
 pub const ALLOWANCE_S: i64 = 300;
 
+/// A log that is written and read in the same process.
+pub trait Log: EventLog + EventSink {}
+
+impl<T: EventLog + EventSink> Log for T {}
+
 pub struct Services {
     pub clock: Arc<ManualClock>,
-    pub log: Arc<dyn EventLog>,
+    pub log: Arc<dyn Log>,
     pub store: Arc<MemoryBuckets>,
     pub catalog: Arc<MemoryCatalog>,
     pub published: Arc<Published>,
@@ -35,7 +40,7 @@ impl Services {
     }
 
     pub fn start_on(
-        log: Arc<dyn EventLog>,
+        log: Arc<dyn Log>,
         store: Arc<MemoryBuckets>,
         catalog: Arc<MemoryCatalog>,
         clock: Arc<ManualClock>,
@@ -44,14 +49,16 @@ impl Services {
         let time = || Arc::clone(&clock) as Arc<dyn Clock>;
         let options = Options { future_allowance_s: ALLOWANCE_S, ..Options::default() };
         let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
-        let writer = Writer::start(Arc::clone(&log), cells, Arc::clone(&published), time(), options);
+        let read = || Arc::clone(&log) as Arc<dyn EventLog>;
+        let sink = || Arc::clone(&log) as Arc<dyn EventSink>;
+        let writer = Writer::start(read(), cells, Arc::clone(&published), time(), options);
         let writer = Arc::new(writer.expect("a writer"));
         let configurations = Arc::clone(&catalog) as Arc<dyn Catalog>;
         Self {
-            ingest: Ingest::new(Arc::clone(&log), Arc::clone(&published), time(), ALLOWANCE_S, 1_000_000),
-            counters: Counters::new(configurations, Arc::clone(&log), Arc::clone(&published), time()),
+            ingest: Ingest::new(sink(), vec![read()], Arc::clone(&published), time(), ALLOWANCE_S, 1_000_000),
+            counters: Counters::new(configurations, sink(), Arc::clone(&published), time()),
             recounter: Recounter {
-                log: Arc::clone(&log),
+                log: read(),
                 buckets: Arc::clone(&store) as Arc<dyn BucketReader>,
                 published: Arc::clone(&published),
                 writer: Arc::clone(&writer),

@@ -19,7 +19,7 @@ async fn a_writer_that_is_told_to_stop_commits_all_and_nobody_waits_for_it() {
     services.writer.stop();
     services.writer.stop();
     assert_eq!(services.store.checkpoint().unwrap().position, services.log.end());
-    assert!(services.published.wait_applied(services.log.end() + 1).await.is_err());
+    assert!(services.published.wait_applied(&[(0, services.log.end() + 1)]).await.is_err());
     assert!(services.ingest.begin().is_err());
     services.store.crash();
     let (log, catalog) = (Arc::clone(&services.log), Arc::clone(&services.catalog));

@@ -8,8 +8,9 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::EventLog;
+use raingauge_ports::log::{EventLog, Offset};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 
 const COUNTERS: u32 = 3;
 const KEYS: u32 = 3;
@@ -25,6 +26,8 @@ enum Op {
     /// Buckets by counter, key, granularity, age and count.
     Set(Vec<(u32, u32, usize, i64, i64)>),
     Backfill(u32),
+    /// Entries that count nothing.
+    Voids(usize),
     Apply,
     ContinueBackfills,
     Commit,
@@ -44,6 +47,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (1..=COUNTERS, 0..VARIANTS).prop_map(|(id, variant)| Op::Change(id, variant)),
         2 => prop::collection::vec(bucket, 1..4).prop_map(Op::Set),
         2 => (1..=COUNTERS).prop_map(Op::Backfill),
+        2 => (1..4_usize).prop_map(Op::Voids),
         6 => Just(Op::Apply),
         5 => Just(Op::ContinueBackfills),
         2 => Just(Op::Commit),
@@ -77,11 +81,18 @@ struct History {
     world: World,
     model: Model,
     versions: [u32; COUNTERS as usize + 1],
+    /// The stamp at each position that the worker was seen at.
+    stamps: BTreeMap<Offset, i64>,
 }
 
 impl History {
     fn new(medium: Medium) -> Self {
-        Self { world: World::new(medium), model: Model::default(), versions: [0; COUNTERS as usize + 1] }
+        Self {
+            world: World::new(medium),
+            model: Model::default(),
+            versions: [0; COUNTERS as usize + 1],
+            stamps: BTreeMap::new(),
+        }
     }
 
     fn run(&mut self, op: Op) {
@@ -95,11 +106,17 @@ impl History {
             }
             Op::Set(buckets) => self.set(&buckets),
             Op::Backfill(counter) => {
-                self.world.control(&Control::Backfill { counter });
+                self.world.control(&Control::Backfill { counter, after_s: None });
                 self.model.log.push(Entry::Backfill);
             }
+            Op::Voids(len) => {
+                for _ in 0..len {
+                    self.world.append_void();
+                    self.model.log.push(Entry::Void);
+                }
+            }
             Op::Apply => {
-                self.world.worker().apply_some().unwrap();
+                self.apply();
             }
             Op::ContinueBackfills => {
                 self.world.worker().backfill_some().unwrap();
@@ -112,6 +129,14 @@ impl History {
             Op::Crash => self.world.crash(),
         }
         assert_eq!(self.world.log.end(), self.model.log.len() as u64, "the log takes each event once");
+    }
+
+    /// Applies some of the log. What is applied again after a crash has the stamp that it had before.
+    fn apply(&mut self) -> bool {
+        let applied = self.world.worker().apply_some().unwrap();
+        let (position, stamp_us) = (self.world.worker().position, self.world.worker().stamp_us);
+        assert_eq!(*self.stamps.entry(position).or_insert(stamp_us), stamp_us, "at offset {position}");
+        applied
     }
 
     fn append(&mut self, events: &[(u16, i64, u32, i64, bool)]) {
@@ -164,7 +189,7 @@ impl History {
 
     fn drain(&mut self) {
         loop {
-            let applied = self.world.worker().apply_some().unwrap();
+            let applied = self.apply();
             let backfilled = self.world.worker().backfill_some().unwrap();
             self.note_finished();
             if !applied && !backfilled {
@@ -208,6 +233,7 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
     }
     history.drain();
     history.check();
+    assert!(history.stamps.values().is_sorted_by(|earlier, later| earlier < later), "{:?}", history.stamps);
     history.run(Op::KeepUp);
     history.run(Op::Crash);
     history.drain();

@@ -22,6 +22,7 @@ pub enum Entry {
     Counter(Box<Counter>),
     Buckets(Vec<Bucket>),
     Backfill,
+    Void,
 }
 
 /// Counts that are not 0, by key and bucket.

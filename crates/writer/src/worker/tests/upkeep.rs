@@ -7,13 +7,16 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
-use raingauge_ports::buckets::Generation;
+use raingauge_ports::buckets::{Generation, generation_of};
 use raingauge_ports::log::EventLog;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What counter 1 counts from the beginning, and what its first backfill fills.
+const FIRST: Generation = generation_of(1, 0);
+const SECOND: Generation = generation_of(1, 1);
 const DATA: &str = r#"{"k":"x"}"#;
 
 /// Keeps the counters of one test.
@@ -75,7 +78,7 @@ fn a_late_event_counts_where_its_bucket_is_kept_and_the_rest_is_in_the_metrics()
         let ages = [("a", 0), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 10), ("g", 11)];
         world.append(&ages.map(|(id, age)| event(id, START_S - age * DAY_S)));
         world.drain();
-        assert_eq!(days(&world, 1), [vec![-1, 0], vec![-3, -2, -1, 0], vec![-10, -4, -3, -2, -1, 0]]);
+        assert_eq!(days(&world, FIRST), [vec![-1, 0], vec![-3, -2, -1, 0], vec![-10, -4, -3, -2, -1, 0]]);
     });
     let late = counters.of("raingauge_late_refused_total");
     assert_eq!(late, BTreeMap::from([("1 day".into(), 1), ("1 hour".into(), 3), ("1 quarter".into(), 5)]));
@@ -105,16 +108,16 @@ fn what_has_expired_goes_and_what_is_kept_stays() {
         world.drain();
         world.worker().commit().unwrap();
         world.keep_up();
-        assert_eq!(days(&world, 1), [[-1, 0], [-1, 0], [-1, 0]]);
+        assert_eq!(days(&world, FIRST), [[-1, 0], [-1, 0], [-1, 0]]);
         world.pass_s(DAY_S);
         world.keep_up();
-        assert_eq!(days(&world, 1), [vec![0], vec![-1, 0], vec![-1, 0]]);
+        assert_eq!(days(&world, FIRST), [vec![0], vec![-1, 0], vec![-1, 0]]);
         world.pass_s(3 * DAY_S);
         world.keep_up();
-        assert_eq!(days(&world, 1), [vec![], vec![], vec![-1, 0]]);
+        assert_eq!(days(&world, FIRST), [vec![], vec![], vec![-1, 0]]);
         world.worker().commit().unwrap();
         world.crash();
-        assert_eq!(days(&world, 1), [vec![], vec![], vec![-1, 0]]);
+        assert_eq!(days(&world, FIRST), [vec![], vec![], vec![-1, 0]]);
     }
 }
 
@@ -129,7 +132,7 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
     let now_s = START_S + 5 * DAY_S;
     let kept = |world: &World| world.published.view().horizons(0, now_s);
     assert_eq!((kept(&world).quarter_s, kept(&world).hour_s), (START_S - DAY_S, START_S - 3 * DAY_S));
-    world.control(&Control::Backfill { counter: 1 });
+    world.control(&Control::Backfill { counter: 1, after_s: None });
     world.drain();
     assert_eq!(kept(&world), of_json(&counter(1, self::kept(20, 20, 30))).retention_days.horizons(now_s));
 }
@@ -142,17 +145,17 @@ fn a_replaced_generation_is_kept_for_those_who_still_read_it_and_goes_then() {
         world.append(&[event("a", START_S)]);
         world.drain();
         world.worker().commit().unwrap();
-        world.control(&Control::Backfill { counter: 1 });
+        world.control(&Control::Backfill { counter: 1, after_s: None });
         world.drain();
-        assert_eq!(world.worker().state.retired, [1]);
+        assert_eq!(world.worker().state.retired, [FIRST]);
         world.keep_up();
         assert_eq!(
-            (days(&world, 1), days(&world, 2)),
+            (days(&world, FIRST), days(&world, SECOND)),
             ([[0], [0], [0]].map(Vec::from), [[0], [0], [0]].map(Vec::from))
         );
         world.keep_up();
-        assert_eq!(days(&world, 1), [const { Vec::<i64>::new() }; 3]);
-        assert_eq!(days(&world, 2), [[0], [0], [0]]);
+        assert_eq!(days(&world, FIRST), [const { Vec::<i64>::new() }; 3]);
+        assert_eq!(days(&world, SECOND), [[0], [0], [0]]);
         assert!(world.worker().state.retired.is_empty());
     }
 }
@@ -166,7 +169,7 @@ fn the_log_is_kept_for_a_backfill_as_the_last_checkpoint_knows_it() {
         world.append(&[event(&id.to_string(), START_S)]);
         world.worker().apply_some().unwrap();
     }
-    world.control(&Control::Backfill { counter: 1 });
+    world.control(&Control::Backfill { counter: 1, after_s: None });
     world.worker().apply_some().unwrap();
     world.worker().commit().unwrap();
     world.worker().backfill_some().unwrap();

@@ -11,11 +11,12 @@ use raingauge_embedded::{TileOptions, TileStore};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, Offset};
+use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
 use raingauge_ports::memory::{MemoryBuckets, MemoryLog};
 use raingauge_ports::published::Published;
+use raingauge_ports::record;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ struct Dates {
     read_to: Offset,
     /// What is older may be trimmed.
     oldest_ms: i64,
+    /// Offsets that are read as taken by nothing that counts.
+    voids: BTreeSet<Offset>,
 }
 
 impl DatedLog {
@@ -50,6 +53,11 @@ impl DatedLog {
     /// Lets the next trim take what is older than now.
     pub fn let_go(&self) {
         self.inner.lock().oldest_ms = self.clock.now_ms();
+    }
+
+    /// Replaces the entry at this offset, which nobody has read, by one that counts nothing.
+    fn make_void(&self, offset: Offset) {
+        self.inner.lock().voids.insert(offset);
     }
 
     fn date(&self, base: Offset) {
@@ -64,7 +72,11 @@ impl DatedLog {
     }
 }
 
-impl EventLog for DatedLog {
+impl EventSink for DatedLog {
+    fn partitions(&self) -> Partition {
+        self.log.partitions()
+    }
+
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
         let base = self.log.end();
         let appended = self.log.append(batch);
@@ -72,11 +84,17 @@ impl EventLog for DatedLog {
         appended
     }
 
-    fn append_control(&self, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
         let base = self.log.end();
-        let appended = self.log.append_control(payload);
+        let appended = self.log.append_control(partition, payload);
         self.date(base);
         appended
+    }
+}
+
+impl EventLog for DatedLog {
+    fn partition(&self) -> Partition {
+        self.log.partition()
     }
 
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
@@ -104,7 +122,7 @@ impl EventLog for DatedLog {
             }
         }
         inner.read_to = blocks.last().map_or(0, Block::end).max(inner.read_to);
-        Ok(blocks)
+        Ok(blocks.into_iter().map(|block| with_voids(block, &inner.voids)).collect())
     }
 
     fn start(&self) -> Offset {
@@ -134,6 +152,21 @@ impl EventLog for DatedLog {
         inner.start = inner.start.max(if kept == end { end } else { boundary });
         Ok(())
     }
+}
+
+/// The block, with voids at these offsets.
+fn with_voids(block: Block, voids: &BTreeSet<Offset>) -> Block {
+    let (mut rest, mut bytes) = (&block.bytes[..], Vec::new());
+    for offset in block.base..block.end() {
+        let before = rest;
+        record::split_entry(&mut rest).expect("as many entries as the block says");
+        if voids.contains(&offset) {
+            record::push_void(&mut bytes);
+        } else {
+            bytes.extend_from_slice(&before[..before.len() - rest.len()]);
+        }
+    }
+    Block { bytes, ..block }
 }
 
 /// What a store is made of again after a crash.
@@ -217,7 +250,15 @@ impl World {
     }
 
     pub fn control(&self, control: &Control) -> Offset {
-        self.runtime.block_on(self.log.append_control(control.to_json())).expect("appended") - 1
+        self.runtime.block_on(self.log.append_control(0, control.to_json())).expect("appended") - 1
+    }
+
+    /// Appends what counts nothing, as a log does whose readers tell the duplicates.
+    pub fn append_void(&self) -> Offset {
+        let appended = self.runtime.block_on(self.log.append_control(0, b"refused".to_vec()));
+        let offset = appended.expect("appended") - 1;
+        self.log.make_void(offset);
+        offset
     }
 
     pub fn set_counter(&self, version: u32, counter: &Json) -> Offset {

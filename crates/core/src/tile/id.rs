@@ -1,12 +1,14 @@
 //! Which tile a bucket lies in, and where.
 
-use super::{DAY_RUN, QUARTER_RUN};
-use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
-use raingauge_core::plan::{HOUR_CELL_FIRST, Plan, Run, Slice};
-use raingauge_core::retention::Horizons;
-use raingauge_core::tile::TILE_CELLS;
+use super::TILE_CELLS;
+use crate::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
+use crate::plan::{DAY_CELLS, HOUR_CELL_FIRST, Plan, Run, Slice};
+use crate::retention::Horizons;
 
 const DAY_FLAG: u32 = 1 << 31;
+/// All cells of a day tile, and its quarter hours.
+pub const DAY_RUN: Run = Run { first: 0, end: DAY_CELLS };
+pub const QUARTER_RUN: Run = Run { first: 0, end: HOUR_CELL_FIRST };
 
 /// A tile of a key: the quarter hours and hours of one day, or the counts of 128 days.
 /// Spans sort before days.
@@ -82,6 +84,14 @@ impl TileId {
         } else {
             Run::default()
         }
+    }
+}
+
+/// The tile that holds a bucket.
+pub const fn of_bucket(granularity: Granularity, time_s: i64) -> TileId {
+    match granularity {
+        Granularity::Day => TileId::span_of(time_s),
+        Granularity::Quarter | Granularity::Hour => TileId::day_of(time_s),
     }
 }
 

@@ -1,0 +1,16 @@
+//! The result cache: sums of ranges, kept for a while outside the bucket store. Losing it loses nothing.
+
+use crate::BoxFuture;
+use std::time::Duration;
+
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the result cache is out of reach: {0}")]
+pub struct Error(pub String);
+
+pub trait ResultCache: Send + Sync {
+    /// The values of these keys, in their order; `None` where there is none.
+    fn get(&self, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<i64>>, Error>>;
+
+    /// Keeps values for `ttl`.
+    fn put(&self, entries: Vec<(String, i64)>, ttl: Duration) -> BoxFuture<'_, Result<(), Error>>;
+}
