@@ -1,0 +1,43 @@
+//! What can go wrong with the store, in sentences that say what to do.
+
+use raingauge_ports::buckets;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{place} is out of reach: {reason}: look whether the nodes run, and at cql.contact_points")]
+    Unreachable { place: String, reason: String },
+    #[error("{place} refuses the user or the password: look at cql.user and cql.password")]
+    Refused { place: String },
+    #[error(
+        "{place} has no schema, or one of version {found}, and this raingauge needs version {needed}: run `raingauge migrate`"
+    )]
+    SchemaTooOld { place: String, found: i32, needed: i32 },
+    #[error(
+        "{place} has a schema of version {found}, and this raingauge knows versions up to {known}: use a newer raingauge"
+    )]
+    SchemaTooNew { place: String, found: i32, known: i32 },
+    #[error("{place}: the tables were altered: {reason}: run `raingauge migrate`, or put them back")]
+    Altered { place: String, reason: String },
+    #[error("the TLS files cannot be used: {0}")]
+    Tls(String),
+    #[error("{0} cannot be the name of a keyspace: use letters, digits and _, at most 48")]
+    Keyspace(String),
+    #[error("a request failed: {0}")]
+    Request(String),
+    #[error("what is stored cannot be read: {0}")]
+    Corrupt(String),
+}
+
+impl From<Error> for buckets::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Corrupt(reason) => Self::Corrupt(reason),
+            other => Self::Io(other.to_string()),
+        }
+    }
+}
+
+/// A request that failed, as one line.
+pub fn request(error: impl std::fmt::Display) -> Error {
+    Error::Request(error.to_string())
+}

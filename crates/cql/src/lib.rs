@@ -1,0 +1,30 @@
+//! The bucket store on ScyllaDB or Apache Cassandra.
+//!
+//! ```text
+//!                        ┌─ minutely_count_table ─┐
+//!   writer of partition ─┤  hourly_count_table    ├── a row for each bucket and log partition: for other tools
+//!        │  one batch    │  daily_count_table     │
+//!        │  of one key   └─ tile_table ───────────┘── what reader and writer read: up to 128 cells in one row
+//!        └─ checkpoint_table: how far the log is included
+//! ```
+//!
+//! Exactly once, without a transaction: what the writer of a log partition stores for a key is a function of that
+//! partition up to some offset. It is stored together with that offset, under a write timestamp that is a function of the
+//! offset and grows with it. A repeated write writes the same, an older one loses, and whoever takes over a partition reads
+//! what is stored and passes over the entries that it includes already.
+
+mod cell;
+mod error;
+mod keys;
+mod options;
+mod reader;
+pub mod schema;
+mod session;
+mod tables;
+mod writer;
+
+pub use error::Error;
+pub use options::{Options, ReadPlan, Tls};
+pub use reader::CqlReader;
+pub use session::{Checkpoints, Cql};
+pub use writer::CqlWriter;

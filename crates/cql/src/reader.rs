@@ -1,0 +1,192 @@
+//! Reading: a range is one request for at most four rows.
+
+use crate::tables::{self, Cost};
+use crate::{Cql, Error, ReadPlan, cell, error, keys};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream;
+use raingauge_core::bucket::DAY_S;
+use raingauge_core::plan::{Plan, Run, Slice};
+use raingauge_core::tile::id::{self, TileId};
+use raingauge_core::tile::{Overflow, Tile};
+use raingauge_ports::BoxFuture;
+use raingauge_ports::buckets::{self, BucketReader, Cell, Generation, Query};
+use raingauge_ports::log::Offset;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::Semaphore;
+
+/// Keys that are looked at to find the largest ones, at most: each is a request.
+const KEYS_SCAN_MAX: usize = 50_000;
+const KEYS_IN_FLIGHT: usize = 64;
+
+/// What a tile row holds: of each writer, the offset that it includes, and its tile.
+pub type Row = (TileId, Vec<(i32, Offset, Tile)>);
+
+#[derive(Clone)]
+pub struct CqlReader {
+    cql: Cql,
+    in_flight: Arc<Semaphore>,
+    requests: metrics::Counter,
+    rows: metrics::Counter,
+    counts: metrics::Counter,
+}
+
+impl CqlReader {
+    pub fn new(cql: Cql) -> Self {
+        Self {
+            in_flight: Arc::new(Semaphore::new(cql.options.in_flight_max)),
+            cql,
+            requests: metrics::counter!("raingauge_cql_read_requests_total"),
+            rows: metrics::counter!("raingauge_cql_read_rows_total"),
+            counts: metrics::counter!("raingauge_cql_range_counts_total"),
+        }
+    }
+
+    /// The tile rows of a key in some periods.
+    pub async fn tiles(&self, key: &str, ids: &[TileId]) -> Result<Vec<Row>, Error> {
+        let cost = Cost::default();
+        let rows = self.read(key, ids, &cost).await;
+        self.report(&cost);
+        rows
+    }
+
+    async fn read(&self, key: &str, ids: &[TileId], cost: &Cost) -> Result<Vec<Row>, Error> {
+        let periods: Vec<i32> = ids.iter().copied().map(cell::period_of).collect();
+        let statement = &self.cql.statements.tiles;
+        let found = self.cql.session.execute_unpaged(statement, (key, periods)).await.map_err(error::request)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        cost.add(1, rows.rows_num() as u64);
+        rows.rows::<(i32, HashMap<i32, &[u8]>)>()
+            .map_err(error::request)?
+            .map(|row| {
+                let (period, tiles) = row.map_err(error::request)?;
+                let tiles = tiles.into_iter().map(|(writer, bytes)| {
+                    let (included, tile) = cell::decode(key, bytes)?;
+                    Ok((writer, included, tile))
+                });
+                Ok((cell::id_of(period), tiles.collect::<Result<_, Error>>()?))
+            })
+            .collect()
+    }
+
+    async fn sum(&self, query: &Query) -> Result<i128, buckets::Error> {
+        let _permit = self.in_flight.acquire().await;
+        let cost = Cost::default();
+        let sum = self.sum_within(query, &cost).await;
+        self.report(&cost);
+        self.counts.increment(1);
+        sum
+    }
+
+    async fn sum_within(&self, query: &Query, cost: &Cost) -> Result<i128, buckets::Error> {
+        let Query { generation, key, plan } = query;
+        if self.cql.options.read_plan == ReadPlan::Tables {
+            return Ok(tables::sum(&self.cql, key, plan, cost).await?);
+        }
+        let rows = self.read(key, &id::of_plan(plan), cost).await?;
+        if rows.is_empty() && tables::hold(*generation) && plan.from_s < plan.to_s {
+            return Ok(tables::sum(&self.cql, key, plan, cost).await?);
+        }
+        let mut sum = 0;
+        for (id, tiles) in &rows {
+            for (_, _, tile) in tiles.iter().filter(|(writer, ..)| cell::is_of(*writer, *generation)) {
+                sum += sum_of(plan, *id, tile)?;
+            }
+        }
+        Ok(sum)
+    }
+
+    async fn cells_within(&self, generation: Generation, key: &str, slice: Slice) -> Result<Vec<Cell>, buckets::Error> {
+        let cost = Cost::default();
+        let ids: Vec<TileId> = id::of_slice(slice).collect();
+        let rows = match self.cql.options.read_plan {
+            ReadPlan::Tiles => self.read(key, &ids, &cost).await?,
+            ReadPlan::Tables => Vec::new(),
+        };
+        if rows.is_empty() && tables::hold(generation) {
+            return Ok(tables::cells(&self.cql, key, slice, &cost).await?);
+        }
+        self.report(&cost);
+        let mut counts = BTreeMap::<i64, i128>::new();
+        for (id, tiles) in &rows {
+            for (_, _, tile) in tiles.iter().filter(|(writer, ..)| cell::is_of(*writer, generation)) {
+                for (cell, count) in tile.cells() {
+                    let (granularity, time_s) = id.bucket_of(cell);
+                    if granularity == slice.granularity && (slice.from_s..slice.to_s).contains(&time_s) {
+                        *counts.entry(time_s).or_default() += i128::from(count?);
+                    }
+                }
+            }
+        }
+        let granularity = slice.granularity;
+        let cell =
+            |(time_s, count)| Ok(Cell { granularity, time_s, count: i64::try_from(count).map_err(|_| Overflow)? });
+        counts.into_iter().map(cell).collect()
+    }
+
+    async fn largest(
+        &self,
+        generation: Generation,
+        slice: Slice,
+        len_max: usize,
+        scan_max: usize,
+    ) -> Result<Vec<(String, i64)>, buckets::Error> {
+        let keys = keys::keys_of(&self.cql, generation, scan_max.min(KEYS_SCAN_MAX)).await?;
+        let Ok(plan) = Plan::new(slice.from_s, slice.to_s) else { return Ok(Vec::new()) };
+        let sums = keys.into_iter().map(|key| async move {
+            let query = Query { generation, key, plan };
+            let sum = self.sum(&query).await?;
+            Ok::<_, buckets::Error>((query.key, sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64))
+        });
+        let sums: Vec<_> = stream::iter(sums).buffer_unordered(KEYS_IN_FLIGHT).collect().await;
+        let mut sums = sums.into_iter().collect::<Result<Vec<_>, _>>()?;
+        sums.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        sums.truncate(len_max);
+        Ok(sums)
+    }
+
+    fn report(&self, cost: &Cost) {
+        self.requests.increment(cost.requests.load(Ordering::Relaxed));
+        self.rows.increment(cost.rows.load(Ordering::Relaxed));
+    }
+}
+
+/// What a tile adds to a range.
+fn sum_of(plan: &Plan, id: TileId, tile: &Tile) -> Result<i128, Overflow> {
+    if id.is_span() {
+        return tile.sum(id.days_within(i64::from(plan.day_first) * DAY_S, i64::from(plan.day_end) * DAY_S));
+    }
+    let edges = plan.edges.iter().flatten().filter(|edge| edge.day == id.period());
+    edges.flat_map(|edge| edge.runs).filter(|run: &Run| !run.is_empty()).map(|run| tile.sum(run)).sum()
+}
+
+impl BucketReader for CqlReader {
+    fn sum_cached(&self, _generation: Generation, _key: &str, _plan: &Plan) -> Option<Result<i128, Overflow>> {
+        None
+    }
+
+    fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, buckets::Error>>> {
+        Box::pin(async move { join_all(queries.iter().map(|query| self.sum(query))).await })
+    }
+
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, buckets::Error>> {
+        Box::pin(async move { self.cells_within(generation, &key, slice).await })
+    }
+
+    fn largest_keys(
+        &self,
+        generation: Generation,
+        slice: Slice,
+        len_max: usize,
+        scan_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, buckets::Error>> {
+        Box::pin(self.largest(generation, slice, len_max, scan_max))
+    }
+}

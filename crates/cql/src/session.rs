@@ -1,0 +1,248 @@
+//! The connection to the cluster, and the statements that are prepared on it.
+
+use crate::schema;
+use crate::{Error, Options, Tls, error};
+use raingauge_core::bucket::Granularity;
+use raingauge_ports::log::{Offset, Partition};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use scylla::client::execution_profile::{ExecutionProfile, ExecutionProfileBuilder};
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
+use scylla::statement::Consistency;
+use scylla::statement::prepared::PreparedStatement;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long opening a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Rows of one page of a long result.
+const PAGE_ROWS: i32 = 5_000;
+
+/// The cluster, with everything prepared.
+#[derive(Clone)]
+pub struct Cql {
+    pub(crate) session: Arc<Session>,
+    pub(crate) statements: Arc<Statements>,
+    pub options: Arc<Options>,
+}
+
+pub(crate) struct Statements {
+    pub tiles: PreparedStatement,
+    pub all_tiles: PreparedStatement,
+    pub own_tiles: PreparedStatement,
+    pub put_tile: PreparedStatement,
+    pub delete_tile: PreparedStatement,
+    /// Of each granularity.
+    pub counts: [PreparedStatement; 3],
+    pub put_count: [PreparedStatement; 3],
+    pub delete_count: [PreparedStatement; 3],
+    pub checkpoint: PreparedStatement,
+    pub checkpoints: PreparedStatement,
+    pub put_checkpoint: PreparedStatement,
+    pub keys: PreparedStatement,
+    pub put_key: PreparedStatement,
+}
+
+/// The table of a granularity, and its column of times.
+pub(crate) const fn table_of(granularity: Granularity) -> (&'static str, &'static str) {
+    match granularity {
+        Granularity::Quarter => ("minutely_count_table", "minutely_timestamp"),
+        Granularity::Hour => ("hourly_count_table", "hourly_timestamp"),
+        Granularity::Day => ("daily_count_table", "daily_timestamp"),
+    }
+}
+
+impl Cql {
+    /// Connects, and looks whether the schema is the one that this program knows. Does not wait for a cluster that is
+    /// away: whoever calls decides whether to try again.
+    pub async fn connect(options: Options) -> Result<Self, Error> {
+        schema::check_keyspace(&options.keyspace)?;
+        let session = connect(&options).await?;
+        schema::check(&session, &options).await?;
+        let altered = |error| Error::Altered { place: options.place(), reason: error };
+        session.use_keyspace(&options.keyspace, false).await.map_err(error::request)?;
+        let statements = Statements::prepare(&session, &options).await.map_err(altered)?;
+        Ok(Self { session: Arc::new(session), statements: Arc::new(statements), options: Arc::new(options) })
+    }
+
+    /// The session itself, for tests that look behind the store.
+    #[doc(hidden)]
+    pub fn session_for_tests(&self) -> Arc<Session> {
+        Arc::clone(&self.session)
+    }
+}
+
+/// How far the partitions of a log are included in the store, for those who wait for it.
+pub struct Checkpoints {
+    cql: Cql,
+    log: String,
+}
+
+impl Checkpoints {
+    /// Of the log with this name: its topic.
+    pub fn new(cql: Cql, log: impl Into<String>) -> Self {
+        Self { cql, log: log.into() }
+    }
+
+    pub async fn positions(&self) -> Result<Vec<(Partition, Offset)>, Error> {
+        let statement = &self.cql.statements.checkpoints;
+        let found = self.cql.session.execute_unpaged(statement, (&self.log,)).await.map_err(error::request)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let rows = rows.rows::<(i32, i64)>().map_err(error::request)?;
+        rows.map(|row| row.map(|(partition, position)| (partition as Partition, position as Offset)))
+            .collect::<Result<_, _>>()
+            .map_err(error::request)
+    }
+
+    /// What the writer of a partition committed last, in its own form; nothing before its first checkpoint.
+    pub async fn state(&self, partition: Partition) -> Result<Option<Vec<u8>>, Error> {
+        let statement = &self.cql.statements.checkpoint;
+        let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
+        let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+        let row = rows.maybe_first_row::<(i64, i64, Vec<u8>)>().map_err(error::request)?;
+        Ok(row.map(|(_, _, state)| state))
+    }
+}
+
+/// A session that can reach at least one node, without a keyspace.
+pub(crate) async fn connect(options: &Options) -> Result<Session, Error> {
+    let profile = profile(options, options.write_consistency).build();
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&options.contact_points)
+        .connection_timeout(CONNECT_TIMEOUT)
+        .default_execution_profile_handle(profile.into_handle());
+    if let (Some(user), Some(password)) = (&options.user, &options.password) {
+        builder = builder.user(user, password);
+    }
+    if let Some(datacenter) = &options.datacenter {
+        builder = builder.prefer_datacenter(datacenter.clone());
+    }
+    if let Some(tls) = &options.tls {
+        builder = builder.tls_context(Some(tls_config(tls)?));
+    }
+    builder.build().await.map_err(|failure| {
+        let (place, reason) = (options.contact_points.join(", "), failure.to_string());
+        let is_refused = ["Authentication", "authentication", "credentials"].iter().any(|word| reason.contains(word));
+        if is_refused { Error::Refused { place } } else { Error::Unreachable { place, reason } }
+    })
+}
+
+fn profile(options: &Options, consistency: Consistency) -> ExecutionProfileBuilder {
+    ExecutionProfile::builder().consistency(consistency).request_timeout(Some(options.request_timeout))
+}
+
+fn tls_config(tls: &Tls) -> Result<Arc<rustls::ClientConfig>, Error> {
+    let unusable = |path: &Path, reason: String| Error::Tls(format!("{}: {reason}", path.display()));
+    let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, Error> {
+        let read = CertificateDer::pem_file_iter(path).and_then(|found| found.collect());
+        read.map_err(|error| unusable(path, error.to_string()))
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in certificates(&tls.ca)? {
+        roots.add(certificate).map_err(|error| unusable(&tls.ca, error.to_string()))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::Tls(error.to_string()))?
+        .with_root_certificates(roots);
+    let config = match &tls.certificate {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, error.to_string()))?;
+            let config = builder.with_client_auth_cert(certificates(certificate)?, private);
+            config.map_err(|error| unusable(certificate, error.to_string()))?
+        }
+    };
+    Ok(Arc::new(config))
+}
+
+impl Statements {
+    async fn prepare(session: &Session, options: &Options) -> Result<Self, String> {
+        let mut reads = profile(options, options.read_consistency);
+        if !options.speculative_after.is_zero() {
+            let policy =
+                SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: options.speculative_after };
+            reads = reads.speculative_execution_policy(Some(Arc::new(policy)));
+        }
+        let (reads, own) =
+            (reads.build().into_handle(), profile(options, options.write_consistency).build().into_handle());
+        // Every statement may be repeated: what it writes does not depend on how often it is written.
+        let prepare = async |text: String, is_read: bool| {
+            let mut prepared = session.prepare(text).await.map_err(|error| error.to_string())?;
+            prepared.set_is_idempotent(true);
+            prepared.set_page_size(PAGE_ROWS);
+            prepared.set_execution_profile_handle(Some(if is_read { reads.clone() } else { own.clone() }));
+            Ok::<_, String>(prepared)
+        };
+        let of_each = async |text: &dyn Fn(&str, &str) -> String, is_read| {
+            let [quarter, hour, day] = Granularity::ALL.map(table_of).map(|(table, column)| text(table, column));
+            Ok::<_, String>([
+                prepare(quarter, is_read).await?,
+                prepare(hour, is_read).await?,
+                prepare(day, is_read).await?,
+            ])
+        };
+        let text = |text: &str| text.to_owned();
+        const TILES: &str = "SELECT period, tiles FROM tile_table WHERE key = ? AND period IN ?";
+        Ok(Self {
+            tiles: prepare(text(TILES), true).await?,
+            own_tiles: prepare(text(TILES), false).await?,
+            all_tiles: prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?,
+            put_tile: prepare(
+                text("UPDATE tile_table USING TIMESTAMP ? AND TTL ? SET tiles[?] = ? WHERE key = ? AND period = ?"),
+                false,
+            )
+            .await?,
+            delete_tile: prepare(
+                text("DELETE tiles[?] FROM tile_table USING TIMESTAMP ? WHERE key = ? AND period = ?"),
+                false,
+            )
+            .await?,
+            counts: of_each(
+                &|table, time| {
+                    format!("SELECT {time}, count FROM {table} WHERE key = ? AND {time} >= ? AND {time} < ?")
+                },
+                true,
+            )
+            .await?,
+            put_count: of_each(
+                &|table, time| {
+                    format!(
+                        "INSERT INTO {table} (key, {time}, log_partition, count) VALUES (?, ?, ?, ?)
+                         USING TIMESTAMP ? AND TTL ?"
+                    )
+                },
+                false,
+            )
+            .await?,
+            delete_count: of_each(
+                &|table, time| {
+                    format!("DELETE FROM {table} USING TIMESTAMP ? WHERE key = ? AND {time} = ? AND log_partition = ?")
+                },
+                false,
+            )
+            .await?,
+            checkpoint: prepare(
+                text("SELECT position, stamp, state FROM checkpoint_table WHERE log = ? AND log_partition = ?"),
+                false,
+            )
+            .await?,
+            checkpoints: prepare(text("SELECT log_partition, position FROM checkpoint_table WHERE log = ?"), true)
+                .await?,
+            put_checkpoint: prepare(
+                text(
+                    "INSERT INTO checkpoint_table (log, log_partition, position, stamp, state) VALUES (?, ?, ?, ?, ?)
+                     USING TIMESTAMP ?",
+                ),
+                false,
+            )
+            .await?,
+            keys: prepare(text("SELECT key FROM key_table WHERE counter = ? AND shard = ?"), true).await?,
+            put_key: prepare(text("INSERT INTO key_table (counter, shard, key) VALUES (?, ?, ?)"), false).await?,
+        })
+    }
+}

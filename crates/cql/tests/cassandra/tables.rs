@@ -1,0 +1,104 @@
+//! The three tables of the published description: written by hand, and read by other tools.
+
+use crate::support::Place;
+use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::plan::{Plan, Slice};
+use raingauge_core::retention::{Horizons, RetentionDays};
+use raingauge_core::time::format_rfc3339;
+use raingauge_cql::ReadPlan;
+use raingauge_ports::buckets::{BucketReader, BucketWriter, Query, generation_of};
+use raingauge_ports::contract::buckets::{Ledger, worked_example};
+use rand::{Rng, SeedableRng};
+
+const KEY: &str = "rain_drops:city:111222";
+
+fn table(granularity: Granularity) -> (&'static str, &'static str) {
+    match granularity {
+        Granularity::Quarter => ("minutely_count_table", "minutely_timestamp"),
+        Granularity::Hour => ("hourly_count_table", "hourly_timestamp"),
+        Granularity::Day => ("daily_count_table", "daily_timestamp"),
+    }
+}
+
+fn sum(place: &Place, reader: &dyn BucketReader, key: &str, from_s: i64, to_s: i64) -> i128 {
+    let plan = Plan::new(from_s, to_s).unwrap();
+    let query = Query { generation: generation_of(34, 0), key: key.to_owned(), plan };
+    place.block_on(reader.sums(vec![query])).remove(0).expect("a sum")
+}
+
+#[test]
+fn rows_that_were_written_by_hand_answer_the_worked_example() {
+    let Some(place) = Place::new() else { return };
+    for cell in worked_example() {
+        let (name, column) = table(cell.granularity);
+        let (keyspace, time, count) = (&place.options.keyspace, format_rfc3339(cell.time_s), cell.count);
+        place.run(&format!(
+            "INSERT INTO {keyspace}.{name} (key, {column}, log_partition, count) VALUES ('{KEY}', '{time}', -1, {count})"
+        ));
+    }
+    for read_plan in [ReadPlan::Tiles, ReadPlan::Tables] {
+        let reader = place.reading(read_plan);
+        assert_eq!(sum(&place, &reader, KEY, 1_727_215_430, 1_727_400_000), 487, "{read_plan:?}");
+        let slice = Slice { granularity: Granularity::Hour, from_s: 1_727_136_000, to_s: 1_727_136_000 + DAY_S };
+        let cells = place.block_on(reader.cells(generation_of(34, 0), KEY.to_owned(), slice)).unwrap();
+        assert_eq!(cells.iter().map(|cell| cell.count).collect::<Vec<_>>(), [18, 22]);
+    }
+}
+
+/// Two partitions of the log count the same keys, and both plans read the same sums.
+#[test]
+fn tiles_and_tables_hold_the_same_counts() {
+    let Some(place) = Place::new() else { return };
+    let seed: u64 = rand::rng().random();
+    println!("seed {seed}");
+    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    let stores = [place.store(0), place.store(1)];
+    let mut ledgers = stores.each_ref().map(Ledger::new);
+    let (begin_s, forever) = (20_000 * DAY_S, Horizons::default());
+    let mut model = Vec::new();
+    for round in 0..6 {
+        for _ in 0..50 {
+            let (time_s, value) = (begin_s + random.random_range(0..40 * DAY_S), random.random_range(-5..50));
+            ledgers[random.random_range(0..2)].add(generation_of(34, 0), "k", time_s, value, &forever);
+            model.push((time_s, value));
+        }
+        ledgers[round % 2].commit();
+    }
+    ledgers.iter_mut().for_each(Ledger::commit);
+    let readers = [ReadPlan::Tiles, ReadPlan::Tables].map(|read_plan| place.reading(read_plan));
+    for _ in 0..40 {
+        let from_s = begin_s + random.random_range(0..40 * DAY_S);
+        let plan = Plan::new(from_s, from_s + random.random_range(0..40 * DAY_S)).unwrap();
+        let inside = model.iter().filter(|(time_s, _)| (plan.from_s..plan.to_s).contains(time_s));
+        let expected: i128 = inside.map(|(_, value)| i128::from(*value)).sum();
+        for reader in &readers {
+            assert_eq!(sum(&place, reader, "k", plan.from_s, plan.to_s), expected, "seed {seed}");
+        }
+    }
+}
+
+/// Rows go by themselves when their time has come: each lives as long as its bucket is kept.
+#[test]
+fn what_is_written_expires_by_itself() {
+    let Some(place) = Place::new() else { return };
+    let store = place.store(0);
+    let mut ledger = Ledger::new(&store);
+    // The stamps of the ledger are of November 2023; what matters is the distance between stamp and bucket.
+    let now_s = 1_700_000_000;
+    let horizons = RetentionDays { quarter: Some(1), hour: Some(2), day: None }.horizons(now_s);
+    ledger.add(generation_of(34, 0), "k", now_s, 1, &horizons);
+    ledger.commit();
+    let session = place.cql().session_for_tests();
+    let ttl = |granularity| {
+        let (name, _) = table(granularity);
+        let statement = format!("SELECT TTL(count) FROM {}.{name} WHERE key = 'k'", place.options.keyspace);
+        let rows = place.block_on(session.query_unpaged(statement, ())).unwrap().into_rows_result().unwrap();
+        rows.single_row::<(Option<i32>,)>().unwrap().0
+    };
+    let left_s = |days: i64| (Granularity::Day.floor(now_s) + days * DAY_S - now_s) as i32;
+    let [quarter, hour, day] = Granularity::ALL.map(ttl);
+    assert!(quarter.is_some_and(|ttl_s| (left_s(2) - 60..=left_s(2)).contains(&ttl_s)), "{quarter:?}");
+    assert!(hour.is_some_and(|ttl_s| (left_s(3) - 60..=left_s(3)).contains(&ttl_s)), "{hour:?}");
+    assert_eq!(day, None);
+    assert!(!store.wants_commit());
+}
