@@ -16,20 +16,20 @@ use raingauge_ports::log::{Offset, Partition};
 const FORMAT: u8 = 1;
 const HEADER_LEN: usize = 9;
 
-/// The number under which a log partition stores the counts of a generation: `log_partition` in the tables.
-/// The first generation of a counter is stored under the number of the partition itself.
-pub fn writer_of(generation: Generation, partition: Partition) -> i32 {
-    (number_of(generation) << 16 | u32::from(partition)) as i32
-}
-
-/// Which generation of its counter this is, from 0 on.
-pub const fn number_of(generation: Generation) -> u32 {
-    generation % GENERATIONS_PER_COUNTER
+/// The number under which a log partition stores the counts of a generation, in the column `log_partition`: the
+/// generation and, in the low 16 bits, the partition. What was written by hand or by another system has a negative one.
+pub fn writer_of(generation: Generation, partition: Partition) -> i64 {
+    i64::from(generation) << 16 | i64::from(partition)
 }
 
 /// Whether what is stored under this number belongs to a generation.
-pub fn is_of(writer: i32, generation: Generation) -> bool {
-    writer >= 0 && (writer >> 16) as u32 == number_of(generation)
+pub fn is_of(writer: i64, generation: Generation) -> bool {
+    writer >> 16 == i64::from(generation)
+}
+
+/// Whether a row of the count tables does. A foreign one belongs to the first generation of the counter of its key.
+pub fn is_row_of(writer: i64, generation: Generation) -> bool {
+    is_of(writer, generation) || (writer < 0 && generation % GENERATIONS_PER_COUNTER == 0)
 }
 
 /// The clustering key of a tile: days from 0 up, spans from -1 down.
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn numbers_lead_back() {
-        assert_eq!(writer_of(generation_of(34, 0), 5), 5);
-        assert_eq!(writer_of(generation_of(34, 2), 5), 2 << 16 | 5);
-        assert!(is_of(writer_of(generation_of(34, 2), 5), generation_of(35, 2)));
-        assert!(!is_of(-1, generation_of(34, 0)) && !is_of(5, generation_of(34, 1)));
+        let (first, second) = (generation_of(999_999, 0), generation_of(999_999, 1));
+        assert_eq!(writer_of(first, 5) % 65_536, 5);
+        assert!(is_of(writer_of(first, 5), first) && !is_of(writer_of(first, 5), second));
+        assert!(!is_of(-1, first) && is_row_of(-1, first) && !is_row_of(-1, second));
         for id in [TileId::day(0), TileId::day(20_000), TileId::span(0), TileId::span(20_000)] {
             assert_eq!(id_of(period_of(id)), id);
         }

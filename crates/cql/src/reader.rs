@@ -22,7 +22,7 @@ const KEYS_SCAN_MAX: usize = 50_000;
 const KEYS_IN_FLIGHT: usize = 64;
 
 /// What a tile row holds: of each writer, the offset that it includes, and its tile.
-pub type Row = (TileId, Vec<(i32, Offset, Tile)>);
+pub type Row = (TileId, Vec<(i64, Offset, Tile)>);
 
 #[derive(Clone)]
 pub struct CqlReader {
@@ -58,7 +58,7 @@ impl CqlReader {
         let found = self.cql.session.execute_unpaged(statement, (key, periods)).await.map_err(error::request)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         cost.add(1, rows.rows_num() as u64);
-        rows.rows::<(i32, HashMap<i32, &[u8]>)>()
+        rows.rows::<(i32, HashMap<i64, &[u8]>)>()
             .map_err(error::request)?
             .map(|row| {
                 let (period, tiles) = row.map_err(error::request)?;
@@ -82,12 +82,16 @@ impl CqlReader {
 
     async fn sum_within(&self, query: &Query, cost: &Cost) -> Result<i128, buckets::Error> {
         let Query { generation, key, plan } = query;
-        if self.cql.options.read_plan == ReadPlan::Tables {
-            return Ok(tables::sum(&self.cql, key, plan, cost).await?);
+        let ids = id::of_plan(plan);
+        if ids.is_empty() {
+            return Ok(0);
         }
-        let rows = self.read(key, &id::of_plan(plan), cost).await?;
-        if rows.is_empty() && tables::hold(*generation) && plan.from_s < plan.to_s {
-            return Ok(tables::sum(&self.cql, key, plan, cost).await?);
+        let rows = match self.cql.options.read_plan {
+            ReadPlan::Tiles => self.read(key, &ids, cost).await?,
+            ReadPlan::Tables => Vec::new(),
+        };
+        if rows.is_empty() {
+            return Ok(tables::sum(&self.cql, *generation, key, plan, cost).await?);
         }
         let mut sum = 0;
         for (id, tiles) in &rows {
@@ -105,8 +109,8 @@ impl CqlReader {
             ReadPlan::Tiles => self.read(key, &ids, &cost).await?,
             ReadPlan::Tables => Vec::new(),
         };
-        if rows.is_empty() && tables::hold(generation) {
-            return Ok(tables::cells(&self.cql, key, slice, &cost).await?);
+        if rows.is_empty() {
+            return Ok(tables::cells(&self.cql, generation, key, slice, &cost).await?);
         }
         self.report(&cost);
         let mut counts = BTreeMap::<i64, i128>::new();

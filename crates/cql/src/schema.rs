@@ -51,7 +51,7 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
         };
         statements.push(format!(
             "CREATE TABLE IF NOT EXISTS {width}_count_table (
-                key text, {width}_timestamp timestamp, log_partition int, count bigint,
+                key text, {width}_timestamp timestamp, log_partition bigint, count bigint,
                 PRIMARY KEY ((key), {width}_timestamp, log_partition)
              ) WITH CLUSTERING ORDER BY ({width}_timestamp DESC, log_partition ASC)
                AND compaction = {{'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'DAYS',
@@ -59,7 +59,7 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
         ));
     }
     statements.push(
-        "CREATE TABLE IF NOT EXISTS tile_table (key text, period int, tiles map<int, blob>, PRIMARY KEY ((key), period))
+        "CREATE TABLE IF NOT EXISTS tile_table (key text, period int, tiles map<bigint, blob>, PRIMARY KEY ((key), period))
          WITH compaction = {'class': 'LeveledCompactionStrategy'}"
             .to_owned(),
     );

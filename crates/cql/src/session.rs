@@ -204,7 +204,9 @@ impl Statements {
             .await?,
             counts: of_each(
                 &|table, time| {
-                    format!("SELECT {time}, count FROM {table} WHERE key = ? AND {time} >= ? AND {time} < ?")
+                    format!(
+                        "SELECT {time}, log_partition, count FROM {table} WHERE key = ? AND {time} >= ? AND {time} < ?"
+                    )
                 },
                 true,
             )

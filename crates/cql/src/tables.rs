@@ -11,18 +11,24 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The sum of a range. A count that is missing in one table is not looked for in another.
-pub async fn sum(cql: &Cql, key: &str, plan: &Plan, cost: &Cost) -> Result<i128, Error> {
+pub async fn sum(cql: &Cql, generation: Generation, key: &str, plan: &Plan, cost: &Cost) -> Result<i128, Error> {
     let slices = plan.slices().map(|slice| async move {
-        let counts = rows(cql, key, slice, cost).await?;
+        let counts = rows(cql, generation, key, slice, cost).await?;
         Ok::<i128, Error>(counts.into_iter().map(|(_, count)| i128::from(count)).sum())
     });
     Ok(try_join_all(slices).await?.into_iter().sum())
 }
 
 /// The cells of a slice, rows of one bucket together.
-pub async fn cells(cql: &Cql, key: &str, slice: Slice, cost: &Cost) -> Result<Vec<Cell>, Error> {
+pub async fn cells(
+    cql: &Cql,
+    generation: Generation,
+    key: &str,
+    slice: Slice,
+    cost: &Cost,
+) -> Result<Vec<Cell>, Error> {
     let mut counts = BTreeMap::<i64, i64>::new();
-    for (time_s, count) in rows(cql, key, slice, cost).await? {
+    for (time_s, count) in rows(cql, generation, key, slice, cost).await? {
         let sum = counts.entry(time_s).or_default();
         *sum = sum.saturating_add(count);
     }
@@ -30,16 +36,23 @@ pub async fn cells(cql: &Cql, key: &str, slice: Slice, cost: &Cost) -> Result<Ve
     Ok(counts.into_iter().map(|(time_s, count)| Cell { granularity, time_s, count }).collect())
 }
 
-async fn rows(cql: &Cql, key: &str, slice: Slice, cost: &Cost) -> Result<Vec<(i64, i64)>, Error> {
+/// Times and counts of the rows of a generation.
+async fn rows(
+    cql: &Cql,
+    generation: Generation,
+    key: &str,
+    slice: Slice,
+    cost: &Cost,
+) -> Result<Vec<(i64, i64)>, Error> {
     let statement = &cql.statements.counts[slice.granularity as usize];
     let (from, to) = (CqlTimestamp(slice.from_s * 1_000), CqlTimestamp(slice.to_s * 1_000));
     let found = cql.session.execute_unpaged(statement, (key, from, to)).await.map_err(error::request)?;
     let rows = found.into_rows_result().map_err(error::request)?;
     cost.add(1, rows.rows_num() as u64);
-    rows.rows::<(CqlTimestamp, Option<i64>)>()
-        .map_err(error::request)?
-        .map(|row| row.map(|(time, count)| (time.0.div_euclid(1_000), count.unwrap_or(0))).map_err(error::request))
-        .collect()
+    let rows = rows.rows::<(CqlTimestamp, i64, Option<i64>)>().map_err(error::request)?;
+    let rows = rows.collect::<Result<Vec<_>, _>>().map_err(error::request)?;
+    let own = rows.into_iter().filter(|(_, writer, _)| cell::is_row_of(*writer, generation));
+    Ok(own.map(|(time, _, count)| (time.0.div_euclid(1_000), count.unwrap_or(0))).collect())
 }
 
 /// Requests and rows that an answer has cost.
@@ -54,11 +67,6 @@ impl Cost {
         self.requests.fetch_add(requests, Ordering::Relaxed);
         self.rows.fetch_add(rows, Ordering::Relaxed);
     }
-}
-
-/// Whether the tables hold a generation by itself: the first one of a counter is what other tools read and write.
-pub const fn hold(generation: Generation) -> bool {
-    cell::number_of(generation) == 0
 }
 
 /// The position of a granularity among the statements of the tables.

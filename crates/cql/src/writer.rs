@@ -58,7 +58,7 @@ impl CqlWriter {
     }
 
     /// The number that the rows of a generation carry.
-    fn writer(&self, generation: Generation) -> i32 {
+    fn writer(&self, generation: Generation) -> i64 {
         cell::writer_of(generation, self.partition)
     }
 

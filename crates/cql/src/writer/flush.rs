@@ -48,12 +48,12 @@ impl Flush<'_> {
         Ok(())
     }
 
-    async fn stored(&self, key: &str, periods: &[i32], writer: i32) -> Result<HashMap<i32, (Offset, Tile)>, Error> {
+    async fn stored(&self, key: &str, periods: &[i32], writer: i64) -> Result<HashMap<i32, (Offset, Tile)>, Error> {
         let statement = &self.cql.statements.own_tiles;
         let found = self.cql.session.execute_unpaged(statement, (key, periods)).await.map_err(error::request)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut stored = HashMap::new();
-        for row in rows.rows::<(i32, HashMap<i32, &[u8]>)>().map_err(error::request)? {
+        for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
             let (period, tiles) = row.map_err(error::request)?;
             if let Some(bytes) = tiles.get(&writer) {
                 stored.insert(period, cell::decode(key, bytes)?);
@@ -116,7 +116,7 @@ impl Flush<'_> {
     }
 
     /// Removes all that a writer has stored for these keys. Answers how many tiles went.
-    pub async fn remove(&self, writer: i32, keys: &[String], stamp_us: i64) -> Result<u64, buckets::Error> {
+    pub async fn remove(&self, writer: i64, keys: &[String], stamp_us: i64) -> Result<u64, buckets::Error> {
         let removals = keys.iter().map(|key| {
             self.until_done("tiles are removed", async move || self.remove_key(writer, key, stamp_us).await)
         });
@@ -125,12 +125,12 @@ impl Flush<'_> {
         Ok(removed.into_iter().sum())
     }
 
-    async fn remove_key(&self, writer: i32, key: &str, stamp_us: i64) -> Result<u64, Error> {
+    async fn remove_key(&self, writer: i64, key: &str, stamp_us: i64) -> Result<u64, Error> {
         let (session, statements) = (&self.cql.session, &self.cql.statements);
         let found = session.execute_unpaged(&statements.all_tiles, (key,)).await.map_err(error::request)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut removed = 0;
-        for row in rows.rows::<(i32, HashMap<i32, &[u8]>)>().map_err(error::request)? {
+        for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
             let (period, tiles) = row.map_err(error::request)?;
             let Some(bytes) = tiles.get(&writer) else { continue };
             let (_, tile) = cell::decode(key, bytes)?;
@@ -186,7 +186,7 @@ impl Flush<'_> {
 
 fn push_tile(
     statements: &Statements,
-    writer: i32,
+    writer: i64,
     key: &str,
     slot: &Slot,
     batch: &mut Batch,
@@ -198,7 +198,7 @@ fn push_tile(
     values.push(vec![
         CqlValue::BigInt(slot.stamp_us),
         CqlValue::Int(slot.lasting.ttl_s(granularity, slot.stamp_us)),
-        CqlValue::Int(writer),
+        CqlValue::BigInt(writer),
         CqlValue::Blob(cell::encode(slot.included, &slot.tile)),
         CqlValue::Text(key.to_owned()),
         CqlValue::Int(cell::period_of(slot.id)),
@@ -207,7 +207,7 @@ fn push_tile(
 
 fn push_rows(
     statements: &Statements,
-    writer: i32,
+    writer: i64,
     key: &str,
     slot: &Slot,
     batch: &mut Batch,
@@ -219,7 +219,7 @@ fn push_rows(
         values.push(vec![
             CqlValue::Text(key.to_owned()),
             CqlValue::Timestamp(CqlTimestamp(time_s * 1_000)),
-            CqlValue::Int(writer),
+            CqlValue::BigInt(writer),
             CqlValue::BigInt(count.unwrap_or(OVERFLOWED)),
             CqlValue::BigInt(slot.stamp_us),
             CqlValue::Int(slot.lasting.ttl_s(granularity, slot.stamp_us)),
