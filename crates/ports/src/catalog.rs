@@ -96,7 +96,7 @@ pub trait Catalog: Send + Sync {
         change: Change,
     ) -> BoxFuture<'_, Result<Versioned, Error>>;
 
-    /// A number that grows with every change, for those who follow.
+    /// A number that grows with every change of a counter or of the cache policy, for those who follow.
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
 
     /// The newest cache policy; the default one, at version 0, while nobody has set any.

@@ -1,7 +1,7 @@
-//! The catalog on SQL databases: counter configurations and all their versions, today in an SQLite file.
+//! The catalog on SQL databases: counter configurations and all their versions, in an SQLite file or in MySQL.
 //!
 //! ```text
-//!   Catalog ──▶ sqlite: one exclusive transaction ──▶ rows: statements, rows and versions
+//!   Catalog ──▶ sqlite │ mysql: one exclusive transaction ──▶ rows: statements, rows and versions
 //!                        │
 //!                        └──▶ decide: what a change may do, given the newest versions (pure)
 //! ```
@@ -11,7 +11,9 @@
 //! transaction begins, how the schema is brought up to date and what their errors mean; the rest is shared.
 
 mod decide;
+mod mysql;
 mod rows;
 mod sqlite;
 
+pub use mysql::{Migrated, MySqlCatalog, MySqlOptions, MySqlTls};
 pub use sqlite::SqliteCatalog;

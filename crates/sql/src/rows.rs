@@ -9,9 +9,6 @@ pub const GET: &str = "SELECT counter_id, version, configuration, changed_by, re
     FROM counter_versions WHERE counter_id = ? ORDER BY version DESC LIMIT 1";
 pub const VERSIONS: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
     FROM counter_versions WHERE counter_id = ? ORDER BY version DESC";
-pub const ADD: &str = "INSERT INTO counter_versions
-    (counter_id, version, configuration, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?, ?)";
-pub const REVISION: &str = "SELECT COALESCE(MAX(revision), 0) FROM counter_versions";
 
 pub const POLICY: &str =
     "SELECT version, policy, changed_by, reason, changed_at FROM cache_policies ORDER BY version DESC LIMIT 1";

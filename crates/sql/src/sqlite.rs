@@ -22,6 +22,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call waits for those before it in this process.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
+const ADD: &str = "INSERT INTO counter_versions
+    (counter_id, version, configuration, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?, ?)";
+/// Every change adds one row to one of the two, and none is ever deleted.
+const REVISION: &str = "SELECT (SELECT COALESCE(MAX(revision), 0) FROM counter_versions)
+    + (SELECT COALESCE(MAX(version), 0) FROM cache_policies)";
+
 /// The catalog in an SQLite file, which several processes of one machine may share.
 #[derive(Clone, Debug)]
 pub struct SqliteCatalog {
@@ -81,7 +87,7 @@ impl SqliteCatalog {
             Decision::Add(added) => added,
         };
         let (id, version, configuration, changed_by, reason, changed_at) = rows::to_row(&added);
-        let statement = sqlx::query(rows::ADD).bind(id).bind(version).bind(configuration);
+        let statement = sqlx::query(ADD).bind(id).bind(version).bind(configuration);
         let statement = statement.bind(changed_by).bind(reason).bind(changed_at);
         statement.execute(&mut *transaction).await.map_err(self.fault())?;
         transaction.commit().await.map_err(self.fault())?;
@@ -145,7 +151,7 @@ impl Catalog for SqliteCatalog {
     }
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
-        Box::pin(async { sqlx::query_scalar(rows::REVISION).fetch_one(&self.readers).await.map_err(self.fault()) })
+        Box::pin(async { sqlx::query_scalar(REVISION).fetch_one(&self.readers).await.map_err(self.fault()) })
     }
 
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {

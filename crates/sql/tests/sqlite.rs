@@ -1,17 +1,16 @@
 //! The catalog on real SQLite files.
 
+mod histories;
+
+use histories::unless_it_waits_longer;
 use proptest::prelude::*;
 use raingauge_core::counter::{Counter, State};
-use raingauge_ports::catalog::{Catalog, Error, Versioned};
-use raingauge_ports::contract::catalog::{change, counter, increment, suite};
-use raingauge_ports::memory::MemoryCatalog;
+use raingauge_ports::catalog::{Catalog, Error};
+use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
 use raingauge_sql::SqliteCatalog;
-use std::future::poll_fn;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Poll;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -47,6 +46,7 @@ async fn opening_again_finds_everything() {
     let paused = Counter { state: State::Paused, ..first.counter.clone() };
     let second = catalog.replace(paused, Some(1), change("rests")).await.unwrap();
     let other = catalog.create(Counter { id: 34, ..counter("b") }, change("other")).await.unwrap();
+    let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     let revision = catalog.revision().await.unwrap();
     catalog.close().await;
     assert!(matches!(catalog.list().await, Err(Error::Unavailable(_))));
@@ -54,6 +54,7 @@ async fn opening_again_finds_everything() {
     let catalog = open(&path).await;
     assert_eq!(catalog.list().await.unwrap(), [second.clone(), other]);
     assert_eq!(catalog.versions(1).await.unwrap(), [second, first]);
+    assert_eq!(catalog.cache_policy().await.unwrap(), policy);
     assert_eq!(catalog.revision().await.unwrap(), revision);
     assert!(path.exists());
 }
@@ -158,20 +159,6 @@ async fn a_change_that_is_given_up_leaves_nothing_half_done() {
     assert_eq!(catalog.get(1).await.unwrap().counter.description, "64");
 }
 
-/// The answer of a future that waits so many times at most; any other is dropped.
-async fn unless_it_waits_longer<T>(mut future: impl Future<Output = T> + Unpin, waits_max: u32) -> Option<T> {
-    let mut waits = 0;
-    poll_fn(|context| match Pin::new(&mut future).poll(context) {
-        Poll::Ready(answer) => Poll::Ready(Some(answer)),
-        Poll::Pending if waits == waits_max => Poll::Ready(None),
-        Poll::Pending => {
-            waits += 1;
-            Poll::Pending
-        }
-    })
-    .await
-}
-
 #[tokio::test]
 async fn a_file_of_an_older_schema_opens() {
     let (_folder, path) = folder();
@@ -185,6 +172,18 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!((first.counter.state, &*first.reason), (State::Draft, "first"));
     assert_eq!(catalog.create(counter("new"), change("")).await.unwrap().counter.id, 35);
     assert_eq!(catalog.revision().await.unwrap(), 3);
+    // What schema 1 did not have is there, and a file that was brought up to date stays so.
+    assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
+    let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
+    catalog.close().await;
+    assert_eq!(schema_version(&path).await, 2);
+    assert_eq!(open(&path).await.cache_policy().await.unwrap(), policy);
+}
+
+async fn schema_version(path: &Path) -> i64 {
+    use sqlx::ConnectOptions;
+    let mut connection = sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut connection).await.unwrap()
 }
 
 #[tokio::test]
@@ -234,6 +233,10 @@ async fn damage_is_reported_and_never_served() {
     std::fs::write(&path, &whole).unwrap();
     write(&path, "UPDATE counter_versions SET configuration = '{\"id\": 7}' WHERE counter_id = 7").await;
     says(open(&path).await.list().await.unwrap_err(), "version 1 of counter 7 cannot be read");
+
+    std::fs::write(&path, &whole).unwrap();
+    write(&path, "INSERT INTO cache_policies VALUES (1, '{\"strategy\": \"best\"}', 'hand', '', 0)").await;
+    says(open(&path).await.cache_policy().await.unwrap_err(), "version 1 of the cache policy cannot be read");
 }
 
 async fn refused(path: &Path, sentence: &str) {
@@ -255,50 +258,14 @@ async fn write(path: &Path, statements: &'static str) {
     connection.close().await.unwrap();
 }
 
-/// One step of a random history.
-#[derive(Clone, Debug)]
-enum Step {
-    Create(Counter),
-    Replace(Counter, Option<u32>),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let templates = prop::sample::select(vec!["a", "b", "a:{x}", "{x}:b", "a:b", "c:{y}", "c", "{"]);
-    let states = prop::sample::select(vec![State::Draft, State::Active, State::Paused, State::Archived]);
-    let changed =
-        (0..6_u32, templates, states).prop_map(|(id, template, state)| Counter { id, state, ..counter(template) });
-    (changed, any::<bool>(), prop::option::of(0..4_u32)).prop_map(|(counter, creates, expected)| {
-        if creates { Step::Create(counter) } else { Step::Replace(counter, expected) }
-    })
-}
-
-async fn take(catalog: &dyn Catalog, step: Step, number: usize) -> Result<Versioned, String> {
-    let change = change(&number.to_string());
-    let answer = match step {
-        Step::Create(counter) => catalog.create(counter, change).await,
-        Step::Replace(counter, expected) => catalog.replace(counter, expected, change).await,
-    };
-    answer.map_err(|error| format!("{error:?}"))
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn sqlite_and_memory_answer_alike(steps in prop::collection::vec(step(), 1..40)) {
+    fn sqlite_and_memory_answer_alike(steps in histories::steps()) {
         Runtime::new().unwrap().block_on(async {
             let (_folder, path) = folder();
-            let (sqlite, memory) = (open(&path).await, MemoryCatalog::default());
-            for (number, step) in steps.into_iter().enumerate() {
-                let expected = take(&memory, step.clone(), number).await;
-                assert_eq!(take(&sqlite, step, number).await, expected);
-            }
-            assert_eq!(sqlite.list().await.unwrap(), memory.list().await.unwrap());
-            for versioned in memory.list().await.unwrap() {
-                let id = versioned.counter.id;
-                assert_eq!(sqlite.versions(id).await.unwrap(), memory.versions(id).await.unwrap());
-            }
-            assert_eq!(sqlite.revision().await.unwrap(), memory.revision().await.unwrap());
+            histories::compare(&open(&path).await, steps).await;
         });
     }
 }

@@ -1,5 +1,7 @@
 //! The contract of the catalog.
 
+mod policy;
+
 use crate::BoxFuture;
 use crate::catalog::{Catalog, Change, Error, Versioned};
 use raingauge_core::counter::{Counter, State};
@@ -8,6 +10,8 @@ use raingauge_core::retention::RetentionDays;
 use raingauge_core::value::{FieldValue, Value};
 use std::future::poll_fn;
 use std::task::Poll;
+
+pub use policy::whole_policy;
 
 /// Runs the whole suite. `fresh` answers an empty catalog each time.
 pub async fn suite<C: Catalog>(fresh: impl AsyncFn() -> C) {
@@ -24,6 +28,12 @@ pub async fn suite<C: Catalog>(fresh: impl AsyncFn() -> C) {
     of_conflicting_counters_created_at_once_one_wins(&fresh().await).await;
     ids_chosen_at_once_differ(&fresh().await).await;
     no_concurrent_change_is_lost(&fresh().await).await;
+    policy::the_cache_policy_is_the_default_until_it_is_set(&fresh().await).await;
+    policy::a_policy_comes_back_whole(&fresh().await).await;
+    policy::a_change_of_the_policy_names_the_version_it_is_based_on(&fresh().await).await;
+    policy::an_equal_policy_is_no_change(&fresh().await).await;
+    policy::the_revision_grows_with_the_policy(&fresh().await).await;
+    policy::no_concurrent_change_of_the_policy_is_lost(&fresh().await).await;
 }
 
 /// A small counter with this template, without an id.

@@ -108,8 +108,9 @@ impl Catalog for MemoryCatalog {
     }
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
-        let changes = self.counters.lock().values().map(Vec::len).sum::<usize>();
-        Box::pin(async move { Ok(changes as i64) })
+        let of_counters = self.counters.lock().values().map(Vec::len).sum::<usize>();
+        let of_policy = self.policy.lock().version;
+        Box::pin(async move { Ok(of_counters as i64 + i64::from(of_policy)) })
     }
 
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {

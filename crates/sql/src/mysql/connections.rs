@@ -1,0 +1,188 @@
+//! The connections to the server: a few, made when they are needed.
+//!
+//! The driver's own pool retries a refused connection until it gives up with "timed out", and keeps waiting for the
+//! answer to a statement that was given up. Here the first error is told, and a connection on which anything went wrong
+//! is dropped, which ends whatever the server still does for it. So nothing needs a restart after the server was away.
+
+use super::fault::Faults;
+use super::options::MySqlOptions;
+use super::schema;
+use parking_lot::Mutex;
+use raingauge_ports::catalog::Error;
+use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow};
+use sqlx::query::{Query, QueryAs};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, FromRow, MySql};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+/// A connection is renewed after this long, so that a name that leads to another server by now is followed.
+const AGE_MAX: Duration = Duration::from_secs(600);
+
+pub struct Connections {
+    connect: MySqlConnectOptions,
+    faults: Faults,
+    connect_timeout: Duration,
+    call_timeout: Duration,
+    permits: Semaphore,
+    idle: Mutex<Vec<Aged>>,
+}
+
+/// A connection and when it was made.
+struct Aged {
+    connection: MySqlConnection,
+    made: Instant,
+}
+
+/// A connection for one call, with the time that the call still has. Dropped, it hangs up, which rolls back.
+pub struct Lease<'a> {
+    connections: &'a Connections,
+    aged: Aged,
+    deadline: Instant,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Connections {
+    pub fn new(options: &MySqlOptions) -> Result<Self, Error> {
+        let (connect, faults) = options.prepare()?;
+        let MySqlOptions { connect_timeout, call_timeout, .. } = *options;
+        let permits = Semaphore::new(options.connections_max.max(1) as usize);
+        Ok(Self { connect, faults, connect_timeout, call_timeout, permits, idle: Mutex::default() })
+    }
+
+    pub async fn lease(&self) -> Result<Lease<'_>, Error> {
+        let deadline = Instant::now() + self.call_timeout;
+        let permit = match timeout_at(deadline, self.permits.acquire()).await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_closed)) => return Err(self.faults.refuse("it has been closed, because raingauge is stopping")),
+            Err(_elapsed) => return Err(self.faults.refuse("other calls keep its connections busy: try again")),
+        };
+        // Connecting, or finding out that a connection is dead, may not take all the time of the call.
+        let connected_by = deadline.min(Instant::now() + self.connect_timeout);
+        let aged = match self.idle(connected_by).await {
+            Some(aged) => aged,
+            None => self.connect(connected_by).await?,
+        };
+        Ok(Lease { connections: self, aged, deadline, _permit: permit })
+    }
+
+    /// A connection that is there and answers.
+    async fn idle(&self, deadline: Instant) -> Option<Aged> {
+        loop {
+            let mut aged = self.idle.lock().pop()?;
+            if aged.made.elapsed() > AGE_MAX {
+                continue;
+            }
+            // What never answers must leave time for a new connection.
+            let patience = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
+            match timeout_at(patience, aged.connection.ping()).await {
+                Ok(Ok(())) => return Some(aged),
+                _ => self.idle.lock().clear(),
+            }
+        }
+    }
+
+    async fn connect(&self, deadline: Instant) -> Result<Aged, Error> {
+        let connecting = async {
+            let mut connection = self.open().await?;
+            schema::check(&mut connection, &self.faults).await?;
+            Ok(Aged { connection, made: Instant::now() })
+        };
+        timeout_at(deadline, connecting).await.unwrap_or_else(|_| Err(self.faults.too_slow(self.connect_timeout)))
+    }
+
+    async fn open(&self) -> Result<MySqlConnection, Error> {
+        let explain = |error| self.faults.explain(error);
+        let mut connection = self.connect.connect().await.map_err(explain)?;
+        // A server may have other defaults. Strict: what does not fit is an error and never cut off. The server stops
+        // waiting for a lock when the caller does. Isolation: the lock comes before the first read, which then sees
+        // all that was committed; a lower one is refused by servers that log statements.
+        let setup = format!(
+            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+             innodb_lock_wait_timeout = {}; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            self.call_timeout.as_secs().max(1)
+        );
+        sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await.map_err(explain)?;
+        Ok(connection)
+    }
+
+    /// Brings the schema up to date, on a connection of its own.
+    pub async fn migrate(&self, timeout: Duration) -> Result<schema::Migrated, Error> {
+        let connected_by = Instant::now() + self.connect_timeout;
+        let mut connection = timeout_at(connected_by, self.open())
+            .await
+            .unwrap_or_else(|_| Err(self.faults.too_slow(self.connect_timeout)))?;
+        let migrated = timeout_at(Instant::now() + timeout, schema::migrate(&mut connection, &self.faults))
+            .await
+            .unwrap_or_else(|_| Err(self.faults.too_slow(timeout)))?;
+        self.hang_up(connection).await;
+        Ok(migrated)
+    }
+
+    /// Hangs up what is idle; what is in use follows when its call ends. Later calls are refused.
+    pub async fn close(&self) {
+        self.permits.close();
+        let idle = std::mem::take(&mut *self.idle.lock());
+        for aged in idle {
+            self.hang_up(aged.connection).await;
+        }
+    }
+
+    /// With a farewell, so that the server does not log a lost connection. It notices the end in any case.
+    async fn hang_up(&self, connection: MySqlConnection) {
+        let _ = timeout_at(Instant::now() + self.connect_timeout, connection.close()).await;
+    }
+}
+
+impl Lease<'_> {
+    /// All rows of an answer.
+    pub async fn rows<R>(&mut self, query: QueryAs<'_, MySql, R, MySqlArguments>) -> Result<Vec<R>, Error>
+    where
+        R: for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
+    {
+        let answer = timeout_at(self.deadline, query.fetch_all(&mut self.aged.connection)).await;
+        answer.map_err(|_| self.too_slow())?.map_err(|error| self.explain(error))
+    }
+
+    pub async fn execute(&mut self, query: Query<'_, MySql, MySqlArguments>) -> Result<(), Error> {
+        let answer = timeout_at(self.deadline, query.execute(&mut self.aged.connection)).await;
+        answer.map_err(|_| self.too_slow())?.map(drop).map_err(|error| self.explain(error))
+    }
+
+    /// Runs statements that have no parameters and answers how many rows they changed together.
+    pub async fn run(&mut self, statements: &'static str) -> Result<u64, Error> {
+        let answer = timeout_at(self.deadline, sqlx::raw_sql(statements).execute(&mut self.aged.connection)).await;
+        let done = answer.map_err(|_| self.too_slow())?.map_err(|error| self.explain(error))?;
+        Ok(done.rows_affected())
+    }
+
+    pub async fn commit(&mut self) -> Result<(), Error> {
+        let faults = &self.connections.faults;
+        match timeout_at(self.deadline, sqlx::raw_sql("COMMIT").execute(&mut self.aged.connection)).await {
+            Ok(answer) => answer.map(drop).map_err(|error| faults.explain_commit(error)),
+            Err(_) => Err(faults.uncertain()),
+        }
+    }
+
+    /// Keeps the connection for the next call. Only one that is between two transactions may be given back.
+    pub fn give_back(self) {
+        if !self.connections.permits.is_closed() {
+            self.connections.idle.lock().push(self.aged);
+        }
+    }
+
+    /// An error that says this of the database.
+    pub fn refuse(&self, sentence: &str) -> Error {
+        self.connections.faults.refuse(sentence)
+    }
+
+    fn too_slow(&self) -> Error {
+        self.connections.faults.too_slow(self.connections.call_timeout)
+    }
+
+    /// What befell this connection most likely befell those that are idle, too.
+    fn explain(&self, error: sqlx::Error) -> Error {
+        self.connections.idle.lock().clear();
+        self.connections.faults.explain(error)
+    }
+}

@@ -1,0 +1,199 @@
+//! How a MySQL server is reached.
+
+use super::fault::Faults;
+use raingauge_ports::catalog::Error;
+use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SCHEME: &str = "mysql://";
+/// What may follow the question mark of an address. The driver ignores what it does not know, and a misspelt
+/// `ssl-mode` that is ignored would be a connection that anybody can read.
+const PARAMETERS: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket"];
+
+/// Whether the connection is encrypted, and what is checked of the server. The names are those of MySQL's clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MySqlTls {
+    Disabled,
+    /// Encrypted when the server can, checked never: what MySQL's clients do when nothing is said.
+    Preferred,
+    /// Encrypted or not at all, but with whoever answers.
+    Required,
+    /// The certificate of the server must come from a trusted authority.
+    VerifyCa,
+    /// As `VerifyCa`, and the certificate must be that of the host in the address.
+    VerifyIdentity,
+}
+
+impl MySqlTls {
+    fn mode(self) -> MySqlSslMode {
+        match self {
+            Self::Disabled => MySqlSslMode::Disabled,
+            Self::Preferred => MySqlSslMode::Preferred,
+            Self::Required => MySqlSslMode::Required,
+            Self::VerifyCa => MySqlSslMode::VerifyCa,
+            Self::VerifyIdentity => MySqlSslMode::VerifyIdentity,
+        }
+    }
+}
+
+/// Where the catalog lies, and how long it may take to answer.
+#[derive(Clone)]
+pub struct MySqlOptions {
+    /// `mysql://user:password@host:port/database`, with the user and the password percent-encoded, and after a question
+    /// mark any of `ssl-mode`, `ssl-ca`, `ssl-cert`, `ssl-key` and `socket`.
+    pub url: String,
+    /// Wins over the `ssl-mode` of the address.
+    pub tls: Option<MySqlTls>,
+    /// A file in PEM with the authorities to trust beside those of the system. Wins over the `ssl-ca` of the address.
+    pub ca_path: Option<PathBuf>,
+    /// Connections at the same time. Few read the catalog: every role holds a copy in memory.
+    pub connections_max: u32,
+    /// Longest time until a new connection can be used.
+    pub connect_timeout: Duration,
+    /// Longest time of one call, with connecting and with waiting for other changes.
+    pub call_timeout: Duration,
+}
+
+impl MySqlOptions {
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            tls: None,
+            ca_path: None,
+            connections_max: 4,
+            connect_timeout: Duration::from_secs(3),
+            call_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// What the driver needs, and who explains its errors. No sentence quotes the address: a part that looks harmless
+    /// may be half of a password that was not encoded.
+    pub(super) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Error> {
+        let wrong = |sentence: &str| Err(Error::Unavailable(format!("the address of the MySQL server {sentence}")));
+        if !self.url.starts_with(SCHEME) {
+            return wrong("begins with mysql://, and the one that is set does not");
+        }
+        if self.parameters().any(|name| !PARAMETERS.contains(&name)) {
+            return wrong(
+                "has a parameter other than ssl-mode, ssl-ca, ssl-cert, ssl-key and socket (a ? in a password is \
+                 written %3F)",
+            );
+        }
+        let Ok(mut connect) = self.url.parse::<MySqlConnectOptions>() else {
+            return wrong(
+                "cannot be read: it is mysql://user:password@host:port/database, with special characters of the \
+                 password percent-encoded, and its ssl-mode is disabled, preferred, required, verify_ca or \
+                 verify_identity",
+            );
+        };
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', ':']);
+        let Some(database) = connect.get_database().filter(|name| is_name(name)).map(str::to_owned) else {
+            return wrong(
+                "names no database: it is mysql://user:password@host:port/database, with special characters of the \
+                 password percent-encoded",
+            );
+        };
+        if let Some(tls) = self.tls {
+            connect = connect.ssl_mode(tls.mode());
+        }
+        if let Some(path) = &self.ca_path {
+            connect = connect.ssl_ca(path);
+        }
+        self.check_authority(&connect)?;
+        let place = match connect.get_socket() {
+            Some(path) => format!("{}, database {database}", path.display()),
+            None => format!("{}:{}, database {database}", connect.get_host(), connect.get_port()),
+        };
+        Ok((connect, Faults::of(place)))
+    }
+
+    /// Authorities that nobody asks would be a check that only seems to be made.
+    fn check_authority(&self, connect: &MySqlConnectOptions) -> Result<(), Error> {
+        let is_set = self.ca_path.is_some() || self.parameters().any(|name| name == "ssl-ca");
+        let is_asked = matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity);
+        if is_set && !is_asked {
+            return Err(Error::Unavailable(
+                "a certificate authority is set for the MySQL server, and its certificate is not checked: choose \
+                 ssl-mode verify_ca or verify_identity"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = &str> {
+        let query = self.url.split_once('?').map_or("", |(_, query)| query);
+        query
+            .split('&')
+            .filter(|parameter| !parameter.is_empty())
+            .map(|parameter| parameter.split_once('=').map_or(parameter, |(name, _)| name))
+    }
+}
+
+/// Without the address, which holds a password.
+impl fmt::Debug for MySqlOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("MySqlOptions")
+            .field("tls", &self.tls)
+            .field("ca_path", &self.ca_path)
+            .field("connections_max", &self.connections_max)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("call_timeout", &self.call_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(options: &MySqlOptions) -> String {
+        options.prepare().map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_address_says_where_without_the_password() {
+        let options = MySqlOptions::new("mysql://rain:s3%40cret@db.example:3307/raingauge?ssl-mode=verify_ca");
+        let (connect, faults) = options.prepare().unwrap();
+        assert_eq!((connect.get_host(), connect.get_port(), connect.get_username()), ("db.example", 3307, "rain"));
+        assert!(matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa));
+        let sentence = faults.refuse("x").to_string();
+        assert!(sentence.contains("db.example:3307, database raingauge"), "{sentence}");
+        assert!(!sentence.contains("s3") && !format!("{options:?}{faults:?}").contains("s3"), "{sentence}");
+        let options = MySqlOptions { tls: Some(MySqlTls::Required), ..options };
+        assert!(matches!(options.prepare().unwrap().0.get_ssl_mode(), MySqlSslMode::Required));
+    }
+
+    #[test]
+    fn a_wrong_address_is_refused_and_never_quoted() {
+        for (url, sentence) in [
+            ("postgres://rain:12345@h/d", "begins with mysql://"),
+            ("mysql://rain:12345@h:port/d", "cannot be read"),
+            ("mysql://rain:12345@h:3306/d?ssl-mode=strict", "cannot be read"),
+            ("mysql://rain:12345@h:3306", "names no database"),
+            ("mysql://rain:12345@h:3306/", "names no database"),
+            // A password with a character that ends the part it stands in.
+            ("mysql://rain:12345/6@h:3306/d", "names no database"),
+            ("mysql://rain:12345#6@h:3306/d", "names no database"),
+            ("mysql://rain:12345?6@h:3306/d", "has a parameter other than"),
+            ("mysql://rain:12345@h:3306/d?sslmode=required", "has a parameter other than"),
+        ] {
+            let refusal = refusal(&MySqlOptions::new(url));
+            assert!(refusal.contains(sentence), "{url}: {refusal}");
+            assert!(!refusal.contains("1234"), "{url}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn an_authority_that_is_not_asked_is_refused() {
+        let url = "mysql://rain:12345@h:3306/d";
+        let with = |tls| MySqlOptions { tls, ca_path: Some("ca.pem".into()), ..MySqlOptions::new(url) };
+        assert!(refusal(&with(None)).contains("is not checked: choose ssl-mode verify_ca or verify_identity"));
+        assert!(refusal(&with(Some(MySqlTls::Required))).contains("is not checked"));
+        assert!(refusal(&MySqlOptions::new(format!("{url}?ssl-ca=ca.pem"))).contains("is not checked"));
+        assert!(with(Some(MySqlTls::VerifyCa)).prepare().is_ok());
+    }
+}

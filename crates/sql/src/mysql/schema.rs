@@ -1,0 +1,102 @@
+//! The schema of the database: which version it has, and the way to the newest.
+
+use super::fault::{Faults, number};
+use raingauge_ports::catalog::Error;
+use sqlx::mysql::MySqlConnection;
+
+/// What leads from each version of the schema to the next; an empty database is at version 0.
+/// A migration that was released is never edited: another one is added behind it.
+const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/mysql/0001_catalog.sql")];
+const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+const VERSION: &str = "SELECT version FROM raingauge_schema";
+/// Also what tells tables of raingauge from those of another program.
+const MAKE_VERSION: &str = "CREATE TABLE IF NOT EXISTS raingauge_schema (
+    only_row TINYINT NOT NULL PRIMARY KEY CHECK (only_row = 1),
+    version  BIGINT  NOT NULL
+) ENGINE = InnoDB";
+const SET_VERSION: &str = "INSERT INTO raingauge_schema (only_row, version) VALUES (1, ?)
+    ON DUPLICATE KEY UPDATE version = VALUES(version)";
+const FOREIGN: &str = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()
+    AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision')";
+/// One migration at a time on each server. The name of a lock has room for 64 characters, and that of a database
+/// may have as many.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('raingauge ', SHA1(DATABASE())), ?)";
+const LOCK_WAIT_S: i64 = 60;
+const UNKNOWN_TABLE: u16 = 1146;
+
+/// What a migration did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The version of the schema before; 0 when there was none.
+    pub from: i64,
+    pub to: i64,
+}
+
+/// Refuses a schema that is not the one of this program.
+pub async fn check(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Error> {
+    let version = version(connection, faults).await?;
+    if version == 0 {
+        return Err(faults.refuse("it has no tables of raingauge: run `raingauge migrate`"));
+    }
+    if version < SCHEMA_VERSION {
+        return Err(faults.refuse(&format!(
+            "its schema has version {version}, and this raingauge needs version {SCHEMA_VERSION}: run `raingauge migrate`"
+        )));
+    }
+    Ok(())
+}
+
+/// Brings the schema up to date. The lock ends with the connection.
+pub async fn migrate(connection: &mut MySqlConnection, faults: &Faults) -> Result<Migrated, Error> {
+    let explain = |error| faults.explain(error);
+    let locked: Option<i64> =
+        sqlx::query_scalar(LOCK).bind(LOCK_WAIT_S).fetch_one(&mut *connection).await.map_err(explain)?;
+    if locked != Some(1) {
+        return Err(faults.refuse("another migration runs for too long: try again when it has ended"));
+    }
+    let from = version(connection, faults).await?;
+    if from == 0 {
+        claim(connection, faults).await?;
+    }
+    for (migration, version) in MIGRATIONS.iter().zip(1_i64..).skip(from as usize) {
+        sqlx::raw_sql(*migration).execute(&mut *connection).await.map_err(explain)?;
+        sqlx::query(SET_VERSION).bind(version).execute(&mut *connection).await.map_err(explain)?;
+    }
+    Ok(Migrated { from, to: SCHEMA_VERSION })
+}
+
+/// Marks the database as one of raingauge, unless tables of another program have the names.
+async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Error> {
+    let explain = |error| faults.explain(error);
+    if stored_version(connection).await.map_err(explain)?.is_some() {
+        // A first migration stopped halfway.
+        return Ok(());
+    }
+    let foreign: i64 = sqlx::query_scalar(FOREIGN).fetch_one(&mut *connection).await.map_err(explain)?;
+    if foreign > 0 {
+        return Err(faults.refuse("it has tables of another program: give raingauge a database of its own"));
+    }
+    sqlx::raw_sql(MAKE_VERSION).execute(&mut *connection).await.map_err(explain)?;
+    sqlx::query(SET_VERSION).bind(0_i64).execute(&mut *connection).await.map(drop).map_err(explain)
+}
+
+/// The version of the schema, at most the one that this program knows; 0 when there is none.
+async fn version(connection: &mut MySqlConnection, faults: &Faults) -> Result<i64, Error> {
+    let version = stored_version(connection).await.map_err(|error| faults.explain(error))?.unwrap_or(0);
+    if !(0..=SCHEMA_VERSION).contains(&version) {
+        return Err(faults.refuse(&format!(
+            "its schema has version {version}, and this raingauge knows versions up to {SCHEMA_VERSION}: \
+             run the raingauge that wrote it, or a newer one"
+        )));
+    }
+    Ok(version)
+}
+
+/// None when nobody has ever written one.
+async fn stored_version(connection: &mut MySqlConnection) -> Result<Option<i64>, sqlx::Error> {
+    match sqlx::query_scalar(VERSION).fetch_optional(connection).await {
+        Err(error) if number(&error) == Some(UNKNOWN_TABLE) => Ok(None),
+        answer => answer,
+    }
+}
