@@ -5,12 +5,26 @@ demo:
 	cargo build --release --locked
 	target/release/raingauge demo
 
+.PHONY: cluster cluster-down
+
+# A whole cluster on loopback, with the real servers; CLUSTER is its folder. See scripts/cluster --help and docs/operations.md.
+cluster:
+	scripts/cluster up $(CLUSTER)
+
+cluster-down:
+	scripts/cluster down $(CLUSTER)
+
 .PHONY: test test-embedded lint bench
 
-# Every test. The engines of this version are embedded, so these are all there are; tests against real servers join here.
-test: test-embedded
+# Every test, those of the adapters on real servers too: one node of Cassandra, Kafka, MariaDB, Redis and a Redis cluster,
+# which scripts/services installs where they are missing (as root, on Debian), starts, and stops again.
+# Everything is compiled first, so that no server waits for a compiler.
+test:
+	cargo test --workspace --locked --no-run
+	scripts/services run temp --cassandra 1 --kafka --mariadb --redis --redis-cluster -- \
+		cargo test --workspace --locked
 
-# The tests that need nothing but this clone.
+# The tests that need nothing but this clone; those of adapters on real servers say that they were skipped.
 test-embedded:
 	cargo test --workspace --locked
 

@@ -32,12 +32,12 @@ impl Granularity {
 
     /// Start of the bucket that `time_s` lies in.
     pub const fn floor(self, time_s: i64) -> i64 {
-        time_s - time_s.rem_euclid(self.width_s())
+        time_s.saturating_sub(time_s.rem_euclid(self.width_s()))
     }
 
     /// Start of the first bucket that begins at or after `time_s`.
     pub const fn ceil(self, time_s: i64) -> i64 {
-        self.floor(time_s + self.width_s() - 1)
+        self.floor(time_s.saturating_add(self.width_s() - 1))
     }
 
     /// Whether a bucket begins at `time_s`.
@@ -69,5 +69,14 @@ mod tests {
         assert_eq!(Granularity::Quarter.floor(1_727_400_000), 1_727_399_700);
         assert_eq!(Granularity::Day.ceil(1), DAY_S);
         assert_eq!(Granularity::Day.ceil(DAY_S), DAY_S);
+    }
+
+    /// Callers may ask for any time, before anybody has looked whether it can be counted.
+    #[test]
+    fn no_time_is_too_far_away() {
+        for granularity in Granularity::ALL {
+            assert_eq!(granularity.floor(i64::MIN), i64::MIN);
+            assert_eq!(granularity.ceil(i64::MAX), granularity.floor(i64::MAX));
+        }
     }
 }

@@ -11,25 +11,15 @@ use crate::Error;
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
 use raingauge_ports::buckets::{GENERATIONS_PER_COUNTER, Generation};
-use raingauge_ports::log::{Offset, Partition};
+use raingauge_ports::log::Offset;
+pub use raingauge_ports::tiles::{is_of, writer_of};
 
 const FORMAT: u8 = 1;
 const HEADER_LEN: usize = 9;
 
-/// The number under which a log partition stores the counts of a generation, in the column `log_partition`: the
-/// generation and, in the low 16 bits, the partition. What was written by hand or by another system has a negative one.
-pub fn writer_of(generation: Generation, partition: Partition) -> i64 {
-    i64::from(generation) << 16 | i64::from(partition)
-}
-
-/// Whether what is stored under this number belongs to a generation.
-pub fn is_of(writer: i64, generation: Generation) -> bool {
-    writer >> 16 == i64::from(generation)
-}
-
-/// Whether a row of the count tables does. A foreign one belongs to the first generation of the counter of its key.
+/// Whether a row of the count tables belongs to a generation. A foreign one belongs to the first generation of the counter of its key.
 pub fn is_row_of(writer: i64, generation: Generation) -> bool {
-    is_of(writer, generation) || (writer < 0 && generation % GENERATIONS_PER_COUNTER == 0)
+    is_of(writer, generation) || (writer < 0 && generation.is_multiple_of(GENERATIONS_PER_COUNTER))
 }
 
 /// The clustering key of a tile: days from 0 up, spans from -1 down.

@@ -1,6 +1,6 @@
 //! What can go wrong with the store, in sentences that say what to do.
 
-use raingauge_ports::buckets;
+use raingauge_ports::{buckets, maintenance};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -34,6 +34,12 @@ impl From<Error> for buckets::Error {
             Error::Corrupt(reason) => Self::Corrupt(reason),
             other => Self::Io(other.to_string()),
         }
+    }
+}
+
+impl From<Error> for maintenance::Error {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
     }
 }
 

@@ -14,8 +14,11 @@
 //! what is stored and passes over the entries that it includes already.
 
 mod cell;
+mod checkpoints;
+mod compaction;
 mod error;
 mod keys;
+mod lease;
 mod options;
 mod reader;
 pub mod schema;
@@ -23,8 +26,11 @@ mod session;
 mod tables;
 mod writer;
 
+pub use checkpoints::CqlCheckpoints;
+pub use compaction::{CompactionOptions, CompactionTables, CompactionWay, NodeCompactor};
 pub use error::Error;
-pub use options::{Options, ReadPlan, Tls};
+pub use lease::CqlLease;
+pub use options::{Options, ReadPlan, Tls, consistency};
 pub use reader::CqlReader;
-pub use session::{Checkpoints, Cql};
+pub use session::Cql;
 pub use writer::CqlWriter;

@@ -72,3 +72,14 @@ impl Options {
         format!("keyspace {} of {}", self.keyspace, self.contact_points.join(", "))
     }
 }
+
+/// The consistency of this name; `local_quorum` for one that is not known.
+pub fn consistency(name: &str) -> Consistency {
+    match name {
+        "one" => Consistency::One,
+        "local_one" => Consistency::LocalOne,
+        "quorum" => Consistency::Quorum,
+        "all" => Consistency::All,
+        _ => Consistency::LocalQuorum,
+    }
+}

@@ -12,6 +12,7 @@ use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{self, BucketReader, Cell, Generation, Query};
 use raingauge_ports::log::Offset;
+use raingauge_ports::tiles::{Part, TileSource};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,12 +23,14 @@ const KEYS_SCAN_MAX: usize = 50_000;
 const KEYS_IN_FLIGHT: usize = 64;
 
 /// What a tile row holds: of each writer, the offset that it includes, and its tile.
-pub type Row = (TileId, Vec<(i64, Offset, Tile)>);
+type Row = (TileId, Vec<(i64, Offset, Tile)>);
 
 #[derive(Clone)]
 pub struct CqlReader {
     cql: Cql,
     in_flight: Arc<Semaphore>,
+    /// All requests and rows so far.
+    total: Arc<Cost>,
     requests: metrics::Counter,
     rows: metrics::Counter,
     counts: metrics::Counter,
@@ -38,18 +41,16 @@ impl CqlReader {
         Self {
             in_flight: Arc::new(Semaphore::new(cql.options.in_flight_max)),
             cql,
+            total: Arc::default(),
             requests: metrics::counter!("raingauge_cql_read_requests_total"),
             rows: metrics::counter!("raingauge_cql_read_rows_total"),
             counts: metrics::counter!("raingauge_cql_range_counts_total"),
         }
     }
 
-    /// The tile rows of a key in some periods.
-    pub async fn tiles(&self, key: &str, ids: &[TileId]) -> Result<Vec<Row>, Error> {
-        let cost = Cost::default();
-        let rows = self.read(key, ids, &cost).await;
-        self.report(&cost);
-        rows
+    /// How many requests were made so far, and how many rows they answered.
+    pub fn cost(&self) -> (u64, u64) {
+        (self.total.requests.load(Ordering::Relaxed), self.total.rows.load(Ordering::Relaxed))
     }
 
     async fn read(&self, key: &str, ids: &[TileId], cost: &Cost) -> Result<Vec<Row>, Error> {
@@ -152,8 +153,10 @@ impl CqlReader {
     }
 
     fn report(&self, cost: &Cost) {
-        self.requests.increment(cost.requests.load(Ordering::Relaxed));
-        self.rows.increment(cost.rows.load(Ordering::Relaxed));
+        let (requests, rows) = (cost.requests.load(Ordering::Relaxed), cost.rows.load(Ordering::Relaxed));
+        self.total.add(requests, rows);
+        self.requests.increment(requests);
+        self.rows.increment(rows);
     }
 }
 
@@ -164,6 +167,19 @@ fn sum_of(plan: &Plan, id: TileId, tile: &Tile) -> Result<i128, Overflow> {
     }
     let edges = plan.edges.iter().flatten().filter(|edge| edge.day == id.period());
     edges.flat_map(|edge| edge.runs).filter(|run: &Run| !run.is_empty()).map(|run| tile.sum(run)).sum()
+}
+
+impl TileSource for CqlReader {
+    fn tiles(&self, key: String, ids: Vec<TileId>) -> BoxFuture<'_, Result<Vec<Part>, buckets::Error>> {
+        Box::pin(async move {
+            let _permit = self.in_flight.acquire().await;
+            let cost = Cost::default();
+            let rows = self.read(&key, &ids, &cost).await;
+            self.report(&cost);
+            let part = |id| move |(writer, included, tile)| Part { id, writer, included, tile };
+            Ok(rows?.into_iter().flat_map(|(id, tiles)| tiles.into_iter().map(part(id))).collect())
+        })
+    }
 }
 
 impl BucketReader for CqlReader {

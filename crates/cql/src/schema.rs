@@ -73,6 +73,7 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
          WITH compaction = {'class': 'LeveledCompactionStrategy'}"
             .to_owned(),
     );
+    statements.push("CREATE TABLE IF NOT EXISTS lease_table (name text PRIMARY KEY, holder text)".to_owned());
     statements
 }
 
@@ -128,7 +129,7 @@ async fn version(session: &Session, options: &Options) -> Result<i32, Error> {
 }
 
 /// Scylla has system tables of its own.
-async fn server(session: &Session) -> Result<Server, Error> {
+pub(crate) async fn server(session: &Session) -> Result<Server, Error> {
     let statement = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'system_schema' \
                      AND table_name = 'scylla_tables'";
     let found = session.query_unpaged(statement, ()).await.map_err(error::request)?;

@@ -3,7 +3,6 @@
 use crate::schema;
 use crate::{Error, Options, Tls, error};
 use raingauge_core::bucket::Granularity;
-use raingauge_ports::log::{Offset, Partition};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use scylla::client::execution_profile::{ExecutionProfile, ExecutionProfileBuilder};
@@ -42,6 +41,7 @@ pub(crate) struct Statements {
     pub checkpoint: PreparedStatement,
     pub checkpoints: PreparedStatement,
     pub put_checkpoint: PreparedStatement,
+    pub put_position: PreparedStatement,
     pub keys: PreparedStatement,
     pub put_key: PreparedStatement,
 }
@@ -72,38 +72,6 @@ impl Cql {
     #[doc(hidden)]
     pub fn session_for_tests(&self) -> Arc<Session> {
         Arc::clone(&self.session)
-    }
-}
-
-/// How far the partitions of a log are included in the store, for those who wait for it.
-pub struct Checkpoints {
-    cql: Cql,
-    log: String,
-}
-
-impl Checkpoints {
-    /// Of the log with this name: its topic.
-    pub fn new(cql: Cql, log: impl Into<String>) -> Self {
-        Self { cql, log: log.into() }
-    }
-
-    pub async fn positions(&self) -> Result<Vec<(Partition, Offset)>, Error> {
-        let statement = &self.cql.statements.checkpoints;
-        let found = self.cql.session.execute_unpaged(statement, (&self.log,)).await.map_err(error::request)?;
-        let rows = found.into_rows_result().map_err(error::request)?;
-        let rows = rows.rows::<(i32, i64)>().map_err(error::request)?;
-        rows.map(|row| row.map(|(partition, position)| (partition as Partition, position as Offset)))
-            .collect::<Result<_, _>>()
-            .map_err(error::request)
-    }
-
-    /// What the writer of a partition committed last, in its own form; nothing before its first checkpoint.
-    pub async fn state(&self, partition: Partition) -> Result<Option<Vec<u8>>, Error> {
-        let statement = &self.cql.statements.checkpoint;
-        let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
-        let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
-        let row = rows.maybe_first_row::<(i64, i64, Vec<u8>)>().map_err(error::request)?;
-        Ok(row.map(|(_, _, state)| state))
     }
 }
 
@@ -233,11 +201,22 @@ impl Statements {
                 false,
             )
             .await?,
-            checkpoints: prepare(text("SELECT log_partition, position FROM checkpoint_table WHERE log = ?"), true)
-                .await?,
+            checkpoints: prepare(
+                text("SELECT log_partition, position, WRITETIME(state) FROM checkpoint_table WHERE log = ?"),
+                true,
+            )
+            .await?,
             put_checkpoint: prepare(
                 text(
                     "INSERT INTO checkpoint_table (log, log_partition, position, stamp, state) VALUES (?, ?, ?, ?, ?)
+                     USING TIMESTAMP ?",
+                ),
+                false,
+            )
+            .await?,
+            put_position: prepare(
+                text(
+                    "INSERT INTO checkpoint_table (log, log_partition, position, stamp) VALUES (?, ?, ?, ?)
                      USING TIMESTAMP ?",
                 ),
                 false,

@@ -16,6 +16,7 @@ use raingauge_core::retention::Horizons;
 use raingauge_core::tile::id;
 use raingauge_ports::buckets::{Added, BucketWriter, Cell, Checkpoint, Error, Generation};
 use raingauge_ports::log::{Offset, Partition};
+use raingauge_ports::tiles::TileFeed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tiles::{Change, Lasting, Op, Tiles};
@@ -32,7 +33,9 @@ pub struct CqlWriter {
     log: String,
     partition: Partition,
     runtime: Handle,
-    gives_up: Arc<AtomicBool>,
+    gives_up: AtomicBool,
+    /// Where readers learn of tiles that were written.
+    feed: Option<Arc<dyn TileFeed>>,
     inner: Mutex<Inner>,
 }
 
@@ -42,19 +45,20 @@ struct Inner {
     stamp_base_us: i64,
     /// The last checkpoint was written under this timestamp.
     checkpoint_us: i64,
+    /// The state that was written last.
+    state: Option<Vec<u8>>,
 }
 
 impl CqlWriter {
     pub fn new(cql: Cql, log: impl Into<String>, partition: Partition, runtime: Handle) -> Self {
         let tiles = Tiles::new(cql.options.writer_cache_bytes);
-        let inner = Mutex::new(Inner { tiles, stamp_base_us: 0, checkpoint_us: 0 });
-        Self { cql, log: log.into(), partition, runtime, gives_up: Arc::default(), inner }
+        let inner = Mutex::new(Inner { tiles, stamp_base_us: 0, checkpoint_us: 0, state: None });
+        Self { cql, log: log.into(), partition, runtime, gives_up: AtomicBool::new(false), feed: None, inner }
     }
 
-    /// Set this, and writes that do not succeed are no longer repeated: the worker ends with an error. What it has not
-    /// written is written by whoever counts the partition next.
-    pub fn gives_up(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.gives_up)
+    /// Publishes every tile behind its write.
+    pub fn with_feed(self, feed: Arc<dyn TileFeed>) -> Self {
+        Self { feed: Some(feed), ..self }
     }
 
     /// The number that the rows of a generation carry.
@@ -63,7 +67,7 @@ impl CqlWriter {
     }
 
     fn flush(&self) -> flush::Flush<'_> {
-        flush::Flush { cql: &self.cql, partition: self.partition, gives_up: &self.gives_up }
+        flush::Flush { cql: &self.cql, partition: self.partition, gives_up: &self.gives_up, feed: self.feed.as_deref() }
     }
 }
 
@@ -73,10 +77,10 @@ impl BucketWriter for CqlWriter {
         let row = self.runtime.block_on(self.flush().until_done("the checkpoint is read", async || {
             let found = session.execute_unpaged(statement, (&self.log, i32::from(self.partition))).await;
             let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
-            rows.maybe_first_row::<(i64, i64, Vec<u8>)>().map_err(error::request)
+            rows.maybe_first_row::<(i64, i64, Option<Vec<u8>>)>().map_err(error::request)
         }))?;
         let Some((position, stamp_us, state)) = row else { return Ok(Checkpoint::default()) };
-        Ok(Checkpoint { position: position as Offset, state, stamp_us })
+        Ok(Checkpoint { position: position as Offset, state: state.unwrap_or_default(), stamp_us })
     }
 
     fn stamp_from(&self, base_us: i64) {
@@ -126,10 +130,19 @@ impl BucketWriter for CqlWriter {
             flush.load(&mut inner.tiles).await?;
             flush.write(&mut inner.tiles).await?;
             inner.checkpoint_us = checkpoint.stamp_us.max(inner.checkpoint_us + 1);
-            flush.put_checkpoint(&self.log, checkpoint, inner.checkpoint_us).await
+            let changed = inner.state.as_ref() != Some(&checkpoint.state);
+            flush.put_checkpoint(&self.log, checkpoint, changed, inner.checkpoint_us).await?;
+            if changed {
+                inner.state = Some(checkpoint.state.clone());
+            }
+            Ok::<_, Error>(())
         })?;
         inner.tiles.shrink();
         Ok(())
+    }
+
+    fn give_up(&self) {
+        self.gives_up.store(true, Ordering::Release);
     }
 
     fn wants_commit(&self) -> bool {
@@ -165,11 +178,5 @@ impl BucketWriter for CqlWriter {
         *cursor = next.map(String::into_bytes);
         self.inner.lock().tiles.forget(generation);
         Ok(removed)
-    }
-}
-
-impl Drop for CqlWriter {
-    fn drop(&mut self) {
-        self.gives_up.store(true, Ordering::Release);
     }
 }

@@ -10,8 +10,10 @@
 //!
 //! The log is the truth. The store is a function of a prefix of the log, and says which one.
 
+mod compaction;
 mod log;
 mod tiles;
 
+pub use compaction::StoreCompactor;
 pub use log::{Options as LogOptions, SegmentLog};
 pub use tiles::{Options as TileOptions, TileStore};

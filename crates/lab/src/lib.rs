@@ -9,11 +9,14 @@
 //! ```
 //!
 //! Every system holds the same history and is asked the same ranges, and answers are compared with the right ones.
+//!
+//! [`faults`] is another instrument: it breaks a cluster under load, again and again, and compares every count.
 
 pub mod compare;
 pub mod cores;
 pub mod counts;
 pub mod events;
+pub mod faults;
 pub mod http;
 pub mod ingest;
 pub mod measure;

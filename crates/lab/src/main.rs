@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use raingauge_lab::compare::{self, Options};
 use raingauge_lab::events::Drops;
+use raingauge_lab::faults;
 use raingauge_lab::http::Target;
 use raingauge_lab::measure::{Measured, Pace};
 use raingauge_lab::report::{Report, grouped, milliseconds};
@@ -80,6 +81,16 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
+    #[command(after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
+                      raingauge-lab faults --services servers --binary target/release/raingauge --faults 100")]
+    Faults {
+        #[command(flatten)]
+        options: faults::Options,
+        /// File for all results as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
 }
 
 #[derive(clap::Args)]
@@ -122,6 +133,7 @@ fn main() -> Result<()> {
         }
         Command::Peers { options, json } => finish(&compare::run(options, None)?, json),
         Command::Compare { raingauge, options, json } => finish(&compare::run(options, Some(&raingauge))?, json),
+        Command::Faults { options, json } => run_faults(&options, json),
     }
 }
 
@@ -174,6 +186,16 @@ fn run_ingest(
     if let Some(applied_per_s) = ingested.applied_per_s {
         println!("until every one showed in the counts: {} events/s", grouped(applied_per_s));
     }
+    Ok(())
+}
+
+fn run_faults(options: &faults::Options, json: Option<PathBuf>) -> Result<()> {
+    let report = faults::run(options)?;
+    if let Some(path) = json {
+        std::fs::write(path, serde_json::to_vec_pretty(&report)?)?;
+    }
+    print!("{}", report.markdown());
+    anyhow::ensure!(report.is_exact(), "counts differ from the model: seed {}", report.seed);
     Ok(())
 }
 

@@ -116,6 +116,10 @@ pub trait BucketWriter: Send + Sync {
     /// Whether so much has changed since the last checkpoint that the next one is due.
     fn wants_commit(&self) -> bool;
 
+    /// The partition is somebody else's by now: whoever waits for a server gives up with an error, and what is not written
+    /// is written by the other.
+    fn give_up(&self) {}
+
     /// Looks at up to `scan_max` tiles, or rows, of a generation behind `cursor`, and removes the buckets that lie before
     /// the horizons. Moves the cursor on, or empties it at the end. Answers how many buckets or tiles went.
     fn expire(

@@ -12,11 +12,14 @@ pub mod buckets;
 pub mod cache;
 pub mod catalog;
 pub mod clock;
+pub mod cluster;
 pub mod contract;
 pub mod log;
+pub mod maintenance;
 pub mod memory;
 pub mod published;
 pub mod record;
+pub mod tiles;
 
 use std::future::Future;
 use std::pin::Pin;

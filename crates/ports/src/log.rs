@@ -73,7 +73,8 @@ pub struct Appended {
 pub struct Block {
     /// Offset of the first entry.
     pub base: Offset,
-    /// When they were accepted, in milliseconds since 1970. Never earlier than that of the block before.
+    /// When they were accepted, in milliseconds since 1970. It may be a little earlier than that of the block before where
+    /// several machines stamp them; whoever needs a time that grows takes the latest so far.
     pub appended_ms: i64,
     /// Number of entries.
     pub len: u64,
@@ -123,7 +124,8 @@ pub trait EventLog: Send + Sync {
     fn partition(&self) -> Partition;
 
     /// Reads durable blocks from the one that holds `from` on, at least one block and about `bytes_max` bytes;
-    /// none when the log ends at `from`. Blocks the thread.
+    /// none when the log ends at `from`, or cannot be reached for now: only [`EventLog::end`] tells the end. The first
+    /// block lies behind `from` where the log was begun anew with higher offsets. Blocks the thread.
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error>;
 
     /// The offset of the first entry that is kept.
@@ -133,7 +135,7 @@ pub trait EventLog: Send + Sync {
     /// every event that was accepted later than this is still in the log.
     fn start_ms(&self) -> i64;
 
-    /// The offset behind the last durable entry.
+    /// The offset behind the last durable entry, as it was known a moment ago.
     fn end(&self) -> Offset;
 
     /// Waits until the log ends beyond `offset`, at most `timeout`. Blocks the thread. Answers the end.

@@ -11,7 +11,7 @@ use raingauge_core::ruleset::Ruleset;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Which generation of a counter holds the buckets from which day on. The first part begins at 0.
 /// A backfill that cannot reach all history adds a part; nothing is copied.
@@ -108,6 +108,10 @@ pub struct Published {
     view: ArcSwap<View>,
     progress: watch::Sender<Progress>,
     newest_event_s: AtomicI64,
+    /// Told when somebody begins to wait.
+    waiting: Notify,
+    /// Told when counting has stopped.
+    failed: Notify,
 }
 
 impl Default for Published {
@@ -116,6 +120,8 @@ impl Default for Published {
             view: ArcSwap::default(),
             progress: watch::Sender::new(Progress::default()),
             newest_event_s: AtomicI64::new(0),
+            waiting: Notify::new(),
+            failed: Notify::new(),
         }
     }
 }
@@ -139,6 +145,11 @@ impl Published {
         self.progress.borrow().applied(partition)
     }
 
+    /// A number that moves whenever a partition has been applied further: while it stands, every read finds the same.
+    pub fn mark(&self) -> u64 {
+        self.progress.borrow().applied.iter().fold(0, |mark, applied| mark.wrapping_add(*applied))
+    }
+
     pub fn set_applied(&self, partition: Partition, applied: Offset) {
         self.progress.send_modify(|progress| {
             let place = usize::from(partition);
@@ -151,18 +162,39 @@ impl Published {
 
     pub fn fail(&self, reason: &str) {
         self.progress.send_modify(|progress| progress.failure = Some(reason.into()));
+        self.failed.notify_waiters();
+    }
+
+    /// Waits until counting has stopped. Nobody counts this as waiting for partitions to be applied.
+    pub async fn failed(&self) {
+        let mut failed = std::pin::pin!(self.failed.notified());
+        failed.as_mut().enable();
+        if self.failure().is_none() {
+            failed.await;
+        }
     }
 
     /// Waits until partitions are applied up to these offsets; answers the failure when counting stopped instead.
     pub async fn wait_applied(&self, ends: &[(Partition, Offset)]) -> Result<(), Arc<str>> {
         let reached = |progress: &Progress| ends.iter().all(|(partition, end)| progress.applied(*partition) >= *end);
         let mut receiver = self.progress.subscribe();
+        self.waiting.notify_waiters();
         let waited = receiver.wait_for(|progress| reached(progress) || progress.failure.is_some()).await;
         match waited {
             Ok(progress) if reached(&progress) => Ok(()),
             Ok(progress) => Err(progress.failure.clone().unwrap_or_else(|| "the writer stopped".into())),
             Err(_) => Err("the writer stopped".into()),
         }
+    }
+
+    /// Whether anybody waits for partitions to be applied.
+    pub fn is_waited_for(&self) -> bool {
+        self.progress.receiver_count() > 0
+    }
+
+    /// Waits until somebody begins to wait for partitions to be applied.
+    pub async fn waited_for(&self) {
+        self.waiting.notified().await;
     }
 
     /// No event that was counted happened later than this, in seconds since 1970.
@@ -178,6 +210,24 @@ impl Published {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_failure_is_told_to_those_who_wait_for_it_and_to_those_who_come_later() {
+        let published = Published::default();
+        let mut waiting = std::pin::pin!(published.failed());
+        for applied in 1..3 {
+            published.set_applied(0, applied);
+            tokio::select! {
+                biased;
+                () = &mut waiting => panic!("nothing has failed"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        assert!(!published.is_waited_for());
+        published.fail("the disk is full");
+        waiting.await;
+        published.failed().await;
+    }
 
     #[test]
     fn a_timeline_splits_ranges_where_generations_change() {

@@ -1,6 +1,8 @@
 //! The command line: which commands there are. What each of them takes stands beside what it does, in `commands`.
 
-use crate::commands::{check_config, count, counters, demo, import, recount, serve, token};
+use crate::commands::{
+    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, recount, serve, token,
+};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -19,7 +21,10 @@ pub enum Command {
     Count(count::Count),
     Recount(recount::Recount),
     Counters(counters::Counters),
+    CachePolicy(cache_policy::CachePolicy),
     Import(import::Import),
+    Maintenance(maintenance::Maintenance),
+    Migrate(migrate::Migrate),
     CheckConfig(check_config::CheckConfig),
     Token(token::Token),
     Demo(demo::Demo),

@@ -1,10 +1,13 @@
 //! The commands: one file each, with what it takes and what it does.
 
+pub mod cache_policy;
 pub mod check_config;
 pub mod count;
 pub mod counters;
 pub mod demo;
 pub mod import;
+pub mod maintenance;
+pub mod migrate;
 pub mod recount;
 pub mod serve;
 mod session;
@@ -21,7 +24,10 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Count(count) => count.run(),
         Command::Recount(recount) => recount.run(),
         Command::Counters(counters) => counters.run(),
+        Command::CachePolicy(policy) => policy.run(),
         Command::Import(import) => import.run(),
+        Command::Maintenance(maintenance) => maintenance.run(),
+        Command::Migrate(migrate) => migrate.run(),
         Command::CheckConfig(check) => check.run(),
         Command::Token(token) => token.run(),
         Command::Demo(demo) => demo.run(),

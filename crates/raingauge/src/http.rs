@@ -1,10 +1,12 @@
 //! The HTTP door: every route in one place, each with the scope it needs.
 
+mod cache_policy;
 mod counters;
-mod counts;
-mod events;
+pub mod counts;
+pub mod events;
 mod guard;
-mod problem;
+mod maintenance;
+pub mod problem;
 mod system;
 mod times;
 
@@ -14,7 +16,8 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use guard::{Guard, Room};
+use guard::Guard;
+pub use guard::{Room, role_absent};
 use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +30,8 @@ pub struct Door {
     pub tokens: Arc<Tokens>,
     pub metrics: PrometheusHandle,
     pub body_bytes_max: usize,
+    /// Room for the bodies of all requests, those of other doors too.
+    pub room: Room,
     pub request_timeout: Duration,
     /// Turns true when the server is about to stop.
     pub draining: watch::Receiver<bool>,
@@ -34,7 +39,7 @@ pub struct Door {
 
 /// All routes. `None` is for whoever asks; a scope is what the caller's token must have.
 pub fn router(door: Door) -> Router {
-    let routes = Routes { room: Room::new(door.body_bytes_max), door: door.clone(), router: Router::new() };
+    let routes = Routes { door: door.clone(), router: Router::new() };
     let routes = routes
         .add("/v1/events", Some(Scope::EventsWrite), post, events::post)
         .add("/v1/buckets", Some(Scope::EventsWrite), post, counters::set_buckets)
@@ -53,6 +58,11 @@ pub fn router(door: Door) -> Router {
         .add("/v1/counters/preview", Some(Scope::CountersWrite), post, counters::preview)
         .add("/v1/counters/{id}/backfill", Some(Scope::CountersWrite), post, counters::start_backfill)
         .add("/v1/counters/{id}/backfill", Some(Scope::CountsRead), get, counters::backfill)
+        .add("/v1/cache-policy", Some(Scope::CountsRead), get, cache_policy::read)
+        .add("/v1/cache-policy", Some(Scope::Admin), put, cache_policy::replace)
+        .add("/v1/maintenance", Some(Scope::Admin), get, maintenance::status)
+        .add("/v1/maintenance/compaction", Some(Scope::Admin), post, maintenance::compact)
+        .add("/v1/maintenance/compaction", Some(Scope::Admin), delete, maintenance::stop)
         .add("/metrics", Some(Scope::CountsRead), get, system::metrics)
         .add("/healthz", None, get, system::live)
         .add("/readyz", None, get, system::ready)
@@ -68,7 +78,6 @@ pub fn router(door: Door) -> Router {
 }
 
 struct Routes {
-    room: Room,
     door: Door,
     router: Router<Door>,
 }
@@ -81,7 +90,7 @@ impl Routes {
         method: fn(H) -> MethodRouter<Door>,
         handler: H,
     ) -> Self {
-        let guard = Arc::new(Guard::new(&self.door, &self.room, path, scope));
+        let guard = Arc::new(Guard::new(&self.door, path, scope));
         let route = method(handler).layer(axum::middleware::from_fn_with_state(guard, guard::pass));
         Self { router: self.router.route(path, route), ..self }
     }

@@ -45,13 +45,24 @@ const METRICS: &[Metric] = &[
         &["counter", "reason"],
         "Events of a counter's type that gave it nothing, such as a missing field or a value that is not a number.",
     ),
-    Metric::gauge("raingauge_log_lag_events", Unit::Count, "Durable events that wait to be counted."),
-    Metric::gauge(
-        "raingauge_log_lag_seconds",
-        Unit::Seconds,
-        "Age of the oldest durable event that waits to be counted; 0 when none does.",
+    Metric::labelled_gauge(
+        "raingauge_log_lag_events",
+        &["partition"],
+        Unit::Count,
+        "Durable events that wait to be counted, by partition, from whoever counts it.",
     ),
-    Metric::gauge("raingauge_log_end_offset", Unit::Count, "Offset that the next event of the log will have."),
+    Metric::labelled_gauge(
+        "raingauge_log_lag_seconds",
+        &["partition"],
+        Unit::Seconds,
+        "Age of the oldest durable event that waits to be counted, by partition; 0 when none does.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_log_end_offset",
+        &["partition"],
+        Unit::Count,
+        "Offset that the next event of the log will have; by partition, without the epoch, on Kafka.",
+    ),
     Metric::gauge("raingauge_log_bytes", Unit::Bytes, "Size of the event log on disk."),
     Metric::histogram("raingauge_apply_seconds", &[], "Time to count one batch of the log."),
     Metric::histogram(
@@ -83,11 +94,148 @@ const METRICS: &[Metric] = &[
         &["route"],
         "Time from the head of a request to the head of its answer, by the pattern of its route.",
     ),
-    Metric::gauge("raingauge_dedupe_ids", Unit::Count, "Events that the dedupe window remembers."),
+    Metric::counter(
+        "raingauge_grpc_requests_total",
+        &["method", "status"],
+        "Calls by gRPC, by their method and the status of the answer.",
+    ),
+    Metric::histogram(
+        "raingauge_grpc_request_seconds",
+        &["method"],
+        "Time from the head of a call to the head of its answer, by its method.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_dedupe_ids",
+        &["partition"],
+        Unit::Count,
+        "Events that the dedupe window remembers; by partition on Kafka.",
+    ),
     Metric::gauge(
         "raingauge_dedupe_window_seconds",
         Unit::Seconds,
         "How far back the dedupe window reaches; less than configured when it is full.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_breaker_state",
+        &["engine"],
+        Unit::Count,
+        "State of the circuit breaker before an engine: 0 closed, 1 half open, 2 open.",
+    ),
+    Metric::counter(
+        "raingauge_breaker_transitions_total",
+        &["engine", "to"],
+        "Changes of the state of a circuit breaker, by engine and the state it moved to.",
+    ),
+    Metric::counter(
+        "raingauge_reads_shed_total",
+        &[],
+        "Range counts that were refused because too many were waiting for the bucket store.",
+    ),
+    Metric::counter(
+        "raingauge_reads_coalesced_total",
+        &[],
+        "Range counts that waited for the same read of another request.",
+    ),
+    Metric::counter("raingauge_cache_hits_total", &["strategy"], "Range counts that a cache answered, by strategy."),
+    Metric::counter("raingauge_cache_misses_total", &["strategy"], "Range counts that a cache had no answer to."),
+    Metric::counter(
+        "raingauge_cache_errors_total",
+        &["strategy"],
+        "Range counts whose result cache failed or was too slow, and that were read from the bucket store.",
+    ),
+    Metric::counter(
+        "raingauge_cache_skipped_total",
+        &["strategy"],
+        "Range counts that passed the result cache over while its circuit breaker was open.",
+    ),
+    Metric::counter(
+        "raingauge_cache_puts_dropped_total",
+        &[],
+        "Counts that were not put into the result cache because too many were on their way.",
+    ),
+    Metric::counter(
+        "raingauge_redis_malformed_values_total",
+        &[],
+        "Values in the result cache that are no whole number, and were passed over.",
+    ),
+    Metric::counter(
+        "raingauge_redis_unanswered_keys_total",
+        &[],
+        "Keys that a node of the Redis Cluster did not answer, or not in time.",
+    ),
+    Metric::counter("raingauge_live_changes_total", &[], "Changes of tiles in memory that the live stream brought."),
+    Metric::counter(
+        "raingauge_live_drops_total",
+        &["reason"],
+        "Times that all tiles in memory were dropped because the live stream had a gap or was silent.",
+    ),
+    Metric::gauge("raingauge_live_bytes", Unit::Bytes, "Memory of the tiles that the live stream keeps current."),
+    Metric::counter("raingauge_cql_range_counts_total", &[], "Range counts that were read over CQL."),
+    Metric::counter(
+        "raingauge_cql_read_requests_total",
+        &[],
+        "CQL requests that range counts made; divided by the range counts over CQL, the requests of one.",
+    ),
+    Metric::counter(
+        "raingauge_cql_read_rows_total",
+        &[],
+        "Rows that those requests returned; divided by the range counts over CQL, the rows of one.",
+    ),
+    Metric::counter("raingauge_cql_write_requests_total", &[], "Batches of changed cells that writers stored."),
+    Metric::counter(
+        "raingauge_cql_write_rows_total",
+        &[],
+        "Rows in those batches: tiles, and rows of the count tables.",
+    ),
+    Metric::histogram("raingauge_cql_flush_seconds", &[], "Time to store all cells of a partition that had changed."),
+    Metric::counter(
+        "raingauge_cql_retries_total",
+        &[],
+        "Requests of writers that failed and were made again; they go on until they succeed.",
+    ),
+    Metric::gauge(
+        "raingauge_cql_writer_cache_bytes",
+        Unit::Bytes,
+        "Memory of the tiles that a partition's writer works on; of the partition that committed last.",
+    ),
+    Metric::gauge("raingauge_partitions_counted", Unit::Count, "Partitions of the log that this process counts."),
+    Metric::gauge(
+        "raingauge_log_partitions",
+        Unit::Count,
+        "Partitions that the consumer group gave this process; 0 when it is out of the group.",
+    ),
+    Metric::counter(
+        "raingauge_log_cursors_total",
+        &[],
+        "Places of the log from which reading began anew, each with a read of the dedupe window before it.",
+    ),
+    Metric::gauge("raingauge_kafka_connected", Unit::Count, "1 while Kafka is in reach of this process, otherwise 0."),
+    Metric::counter(
+        "raingauge_dedupe_forgotten_total",
+        &["partition"],
+        "Events that the dedupe window forgot early because there were more than dedupe.ids_max, by partition.",
+    ),
+    Metric::counter(
+        "raingauge_dead_letters_total",
+        &["code"],
+        "Messages that could not be counted and went to the dead-letter topic, by code.",
+    ),
+    Metric::counter(
+        "raingauge_dead_letters_lost_total",
+        &["code"],
+        "Messages that could not be counted and could not be put into the dead-letter topic either, by code.",
+    ),
+    Metric::gauge("raingauge_compaction_running", Unit::Count, "1 while this process compacts the nodes, otherwise 0."),
+    Metric::counter(
+        "raingauge_compactions_total",
+        &["result"],
+        "Compactions of all nodes that ended, or were due and did not begin (skipped, missed), by result.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_compaction_seconds",
+        &["node"],
+        Unit::Seconds,
+        "Time that the last compaction of a node took, by node.",
     ),
 ];
 
@@ -113,6 +261,15 @@ impl Metric {
 
     const fn gauge(name: &'static str, unit: Unit, doc: &'static str) -> Self {
         Self { name, kind: Kind::Gauge, labels: &[], unit, doc }
+    }
+
+    const fn labelled_gauge(
+        name: &'static str,
+        labels: &'static [&'static str],
+        unit: Unit,
+        doc: &'static str,
+    ) -> Self {
+        Self { name, kind: Kind::Gauge, labels, unit, doc }
     }
 
     const fn histogram(name: &'static str, labels: &'static [&'static str], doc: &'static str) -> Self {

@@ -1,11 +1,12 @@
 //! `raingauge serve`: services, doors, and an orderly end.
 
 use crate::auth::Tokens;
-use crate::http::{self, Door};
+use crate::http::{self, Door, Room};
 use crate::services::Services;
-use crate::settings::Settings;
-use crate::{observe, settings};
+use crate::settings::{CommandOption, Settings};
+use crate::{grpc, observe, settings};
 use anyhow::Context;
+use axum::Router;
 use axum::serve::{Listener, ListenerExt};
 use metrics_exporter_prometheus::PrometheusHandle;
 use std::io::Write;
@@ -20,7 +21,7 @@ pub struct Server {
     pub address: SocketAddr,
     services: Arc<Services>,
     stop: watch::Sender<bool>,
-    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    serving: Vec<tokio::task::JoinHandle<std::io::Result<()>>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     drain_timeout: std::time::Duration,
 }
@@ -28,10 +29,13 @@ pub struct Server {
 impl Server {
     /// Opens everything and begins to listen.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> anyhow::Result<Self> {
-        let listen = settings.server.listen;
-        // The address is taken before the data is opened, so that a taken one is said at once.
-        let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+        // The addresses are taken before the data is opened, so that a taken one is said at once.
+        let listener = bind(settings.server.listen).await?;
         let address = listener.local_addr()?;
+        let grpc_listener = match settings.server.grpc_listen {
+            Some(listen) => Some(bind(listen).await?),
+            None => None,
+        };
         let services = Arc::new(Services::open(settings).await?);
         let (stop, stopping) = watch::channel(false);
         let door = Door {
@@ -39,21 +43,19 @@ impl Server {
             tokens: Arc::new(Tokens::new(&settings.auth.tokens)),
             metrics: metrics.clone(),
             body_bytes_max: settings.server.body_bytes_max,
+            room: Room::new(settings.server.body_bytes_max),
             request_timeout: settings.server.request_timeout,
             draining: stopping.clone(),
         };
-        let listener = Limited { listener, slots: Arc::new(Semaphore::new(settings.server.connections_max)) };
-        let listener = listener.tap_io(|io| {
-            let _ = io.stream.set_nodelay(true);
-        });
-        let mut stopped = stopping;
-        let serving = axum::serve(listener, http::router(door)).with_graceful_shutdown(async move {
-            let _ = stopped.wait_for(|stop| *stop).await;
-        });
+        let slots = Arc::new(Semaphore::new(settings.server.connections_max));
+        let mut serving = vec![open_door(listener, &slots, http::router(door.clone()), &stopping)];
+        if let Some(listener) = grpc_listener {
+            tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
+            serving.push(open_door(listener, &slots, grpc::router(&door).await?, &stopping));
+        }
         let follower = Arc::clone(&services);
         let tasks =
             vec![tokio::spawn(async move { follower.follow_catalog().await }), tokio::spawn(observe::keep_up(metrics))];
-        let serving = tokio::spawn(async move { serving.await });
         Ok(Self { address, services, stop, serving, tasks, drain_timeout: settings.server.drain_timeout })
     }
 
@@ -64,9 +66,14 @@ impl Server {
     /// Takes no more connections, lets running requests end, applies what is in the log, commits.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let _ = self.stop.send(true);
-        if tokio::time::timeout(self.drain_timeout, &mut self.serving).await.is_err() {
+        let ended = async {
+            for door in &mut self.serving {
+                let _ = door.await;
+            }
+        };
+        if tokio::time::timeout(self.drain_timeout, ended).await.is_err() {
             tracing::warn!("some requests did not end in time and were cut off");
-            self.serving.abort();
+            self.serving.iter().for_each(|door| door.abort());
         }
         self.tasks.iter().for_each(|task| task.abort());
         let services = Arc::clone(&self.services);
@@ -74,18 +81,48 @@ impl Server {
     }
 }
 
+async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))
+}
+
+/// Serves a door until the server is to stop and its requests have ended.
+fn open_door(
+    listener: TcpListener,
+    slots: &Arc<Semaphore>,
+    router: Router,
+    stopping: &watch::Receiver<bool>,
+) -> tokio::task::JoinHandle<std::io::Result<()>> {
+    let listener = Limited { listener, slots: Arc::clone(slots) }.tap_io(|io| {
+        let _ = io.stream.set_nodelay(true);
+    });
+    let mut stopping = stopping.clone();
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+        let _ = stopping.wait_for(|stop| *stop).await;
+    });
+    tokio::spawn(async move { serving.await })
+}
+
 /// Runs the server until the process is told to end.
 pub fn run(settings: &Settings) -> anyhow::Result<()> {
     let metrics = observe::install(&settings.observe)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let signals = Signals::listen()?;
-        let server = Server::start(settings, metrics).await?;
+    let ran = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let server = tokio::select! {
+            server = Server::start(settings, metrics) => server?,
+            () = signals.received() => {
+                tracing::info!("stopping before everything was there");
+                return Ok(());
+            }
+        };
         announce(server.address)?;
         signals.received().await;
         tracing::info!("stopping: no more connections, running requests may end");
         server.stop().await
-    })
+    });
+    // A try to reach an engine that is away may still be under way on a thread of its own: nobody waits for it.
+    runtime.shutdown_background();
+    ran
 }
 
 /// The one line on standard output that says where the server listens.
@@ -108,7 +145,7 @@ impl Signals {
     }
 
     /// Waits for the first one.
-    pub async fn received(mut self) {
+    pub async fn received(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -122,13 +159,17 @@ pub fn load_settings(
     data_dir: Option<&std::path::Path>,
     listen: Option<&str>,
 ) -> anyhow::Result<Settings> {
-    let mut options = Vec::new();
-    if let Some(data_dir) = data_dir {
-        options.push(("storage.data_dir", "--data-dir", data_dir.display().to_string()));
-    }
-    if let Some(listen) = listen {
-        options.push(("server.listen", "--listen", listen.to_owned()));
-    }
+    settings(config, options(data_dir, listen))
+}
+
+/// The options of the command line that most commands have.
+pub fn options(data_dir: Option<&std::path::Path>, listen: Option<&str>) -> Vec<CommandOption> {
+    let data_dir = data_dir.map(|folder| ("storage.data_dir", "--data-dir", folder.display().to_string()));
+    let listen = listen.map(|listen| ("server.listen", "--listen", listen.to_owned()));
+    data_dir.into_iter().chain(listen).collect()
+}
+
+pub fn settings(config: Option<&std::path::Path>, options: Vec<CommandOption>) -> anyhow::Result<Settings> {
     Settings::load(config, settings::environment(), options).map_err(|problems| refused(&problems))
 }
 

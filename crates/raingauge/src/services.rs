@@ -1,92 +1,72 @@
-//! The services over the embedded engines: the only place that names adapters.
+//! The services of a process. Which engines they work on is decided here, and nowhere else are adapters named.
 
-use crate::settings::Settings;
-use anyhow::Context;
-use raingauge_embedded::{LogOptions, SegmentLog, TileOptions, TileStore};
-use raingauge_ports::buckets::{BucketReader, BucketWriter};
-use raingauge_ports::catalog::Catalog;
-use raingauge_ports::clock::{Clock, SystemClock};
-use raingauge_ports::log::{EventLog, EventSink};
+mod caching;
+mod cluster;
+mod embedded;
+mod waiting;
+
+pub use cluster::migrate;
+
+use crate::settings::{Role, Settings};
+use raingauge_maintenance::Maintenance;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::EventLog;
 use raingauge_ports::published::Published;
-use raingauge_reader::Reader;
-use raingauge_sql::SqliteCatalog;
+use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
-use raingauge_writer::{Counters, Ingest, Writer, worker};
+use raingauge_writer::states::States;
+use raingauge_writer::{Counters, Ingest, Writer};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the catalog is asked whether somebody else has changed it.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Every service, over one data folder.
-#[derive(Clone)]
+/// Every service of a process.
 pub struct Services {
+    pub roles: Vec<Role>,
     pub ingest: Arc<Ingest>,
     pub counters: Arc<Counters>,
     pub reader: Arc<Reader>,
+    /// How this process caches the counts of each counter.
+    pub policies: Arc<CachePolicies>,
     pub recounter: Arc<Recounter>,
-    pub writer: Arc<Writer>,
-    pub log: Arc<dyn EventLog>,
+    pub states: Arc<dyn States>,
+    /// Every partition of the log.
+    pub logs: Vec<Arc<dyn EventLog>>,
     pub published: Arc<Published>,
     pub clock: Arc<dyn Clock>,
+    /// Compaction of the engine; none in a process that has nothing to do with it.
+    pub maintenance: Option<Arc<Maintenance>>,
+    engines: Engines,
+}
+
+/// What has to be kept going and ended.
+enum Engines {
+    /// The writer of the data folder.
+    Embedded(Arc<Writer>),
+    Cluster(cluster::Running),
 }
 
 impl Services {
-    /// Opens the data folder and brings its store up to its log. Answers when counts can be asked.
+    /// Opens the engines. Answers when counts can be asked.
     pub async fn open(settings: &Settings) -> anyhow::Result<Self> {
-        let folder = &settings.storage.data_dir;
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        // The store first: it is what tells that another program has the folder.
-        let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
-        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::open(&folder.join("catalog.sqlite")).await?);
-        let segments = Arc::new(SegmentLog::open(&folder.join("log"), log_options(settings), Arc::clone(&clock))?);
-        let log: Arc<dyn EventLog> = Arc::clone(&segments) as Arc<dyn EventLog>;
-        let published = Arc::new(Published::default());
-        let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
-        let options = worker::Options {
-            future_allowance_s,
-            drain_timeout: settings.server.drain_timeout,
-            ..worker::Options::default()
-        };
-        let writer = Arc::new(Writer::start(
-            Arc::clone(&log),
-            Arc::clone(&store) as Arc<dyn BucketWriter>,
-            Arc::clone(&published),
-            Arc::clone(&clock),
-            options,
-        )?);
-        let buckets = Arc::clone(&store) as Arc<dyn BucketReader>;
-        let counters = Counters::new(catalog, Arc::clone(&segments) as Arc<dyn EventSink>, Arc::clone(&published), Arc::clone(&clock));
-        counters.follow().await?;
-        Ok(Self {
-            ingest: Arc::new(Ingest::new(
-                segments,
-                vec![Arc::clone(&log)],
-                Arc::clone(&published),
-                Arc::clone(&clock),
-                future_allowance_s,
-                settings.log.lag_events_max,
-            )),
-            counters: Arc::new(counters),
-            reader: Arc::new(Reader::new(Arc::clone(&buckets), Arc::clone(&published), Arc::clone(&clock))),
-            recounter: Arc::new(Recounter {
-                log: Arc::clone(&log),
-                buckets,
-                published: Arc::clone(&published),
-                writer: Arc::clone(&writer),
-                future_allowance_s,
-            }),
-            writer,
-            log,
-            published,
-            clock,
-        })
+        if settings.cluster.is_cluster { cluster::open(settings).await } else { embedded::open(settings).await }
+    }
+
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
     }
 
     /// Follows changes that others make in the catalog, for as long as it is polled.
     pub async fn follow_catalog(&self) {
+        tokio::join!(self.follow_counters(), caching::follow(self.counters.catalog(), &self.policies));
+    }
+
+    async fn follow_counters(&self) {
+        if let Engines::Cluster(running) = &self.engines {
+            return running.follow().await;
+        }
         let mut interval = tokio::time::interval(FOLLOW_INTERVAL);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -97,26 +77,12 @@ impl Services {
         }
     }
 
-    /// Applies what the log holds, as far as the drain time allows, and commits. Blocks the thread.
+    /// Commits what is counted, and ends the writers. Over the embedded engines, what the log holds is counted first, as
+    /// far as the drain time allows. Blocks the thread.
     pub fn close(&self) {
-        self.writer.stop();
-    }
-}
-
-fn tile_options(settings: &Settings) -> TileOptions {
-    TileOptions {
-        cache_bytes: settings.storage.tile_cache_bytes as usize,
-        block_cache_bytes: settings.storage.block_cache_bytes,
-    }
-}
-
-fn log_options(settings: &Settings) -> LogOptions {
-    LogOptions {
-        segment_bytes: settings.log.segment_bytes,
-        retention_ms: settings.log.retention.as_millis() as i64,
-        retention_bytes: settings.log.retention_bytes,
-        queue_bytes_max: settings.log.queue_bytes_max as usize,
-        dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
-        dedupe_ids_max: settings.dedupe.ids_max as usize,
+        match &self.engines {
+            Engines::Embedded(writer) => writer.stop(),
+            Engines::Cluster(running) => running.stop(),
+        }
     }
 }

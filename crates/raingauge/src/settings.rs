@@ -8,14 +8,20 @@
 //!                     keys: the table that the documentation follows too
 //! ```
 
+mod caching;
 mod check;
+mod cluster;
 mod given;
 mod keys;
+mod maintenance;
 mod problem;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
+pub use caching::{Caching, Redis, ResultCache};
+pub use cluster::{Cluster, Role};
+pub use maintenance::Maintenance;
 pub use problem::{Origin, Problem};
 
 use crate::auth::Token;
@@ -33,13 +39,17 @@ pub struct Settings {
     pub log: Log,
     pub dedupe: Dedupe,
     pub events: Events,
+    pub maintenance: Maintenance,
     pub auth: Auth,
     pub observe: Observe,
+    pub cluster: Cluster,
+    pub caching: Caching,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub listen: SocketAddr,
+    pub grpc_listen: Option<SocketAddr>,
     pub drain_timeout: Duration,
     pub connections_max: usize,
     pub body_bytes_max: usize,
@@ -126,6 +136,7 @@ impl Settings {
         Self {
             server: Server {
                 listen: from.address("server", "listen"),
+                grpc_listen: from.optional_address("server", "grpc_listen"),
                 drain_timeout: seconds(from.whole("server", "drain_timeout_s")),
                 connections_max: size(from.whole("server", "connections_max")),
                 body_bytes_max: size(from.whole("server", "body_bytes_max")),
@@ -148,6 +159,7 @@ impl Settings {
                 ids_max: from.whole("dedupe", "ids_max"),
             },
             events: Events { future_allowance: seconds(from.whole("events", "future_allowance_s")) },
+            maintenance: Maintenance::read(from),
             auth: Auth { tokens: tokens::read(from) },
             observe: Observe {
                 log_level: from.word("observe", "log_level"),
@@ -156,19 +168,25 @@ impl Settings {
                     _ => LogFormat::Text,
                 },
             },
+            cluster: Cluster::read(from),
+            caching: Caching::read(from),
         }
     }
 
     /// Values that are right alone and wrong together.
     fn contradictions(&self, checker: &mut Checker) {
         let right = |checker: &Checker, keys: &[&str]| !keys.iter().any(|key| checker.is_wrong(key));
-        if right(checker, &["server.listen", "auth.tokens"]) && !self.is_loopback() && self.auth.tokens.is_empty() {
-            checker.problem(
-                "server.listen",
-                checker.origin("server.listen"),
-                format!("{} can be reached from other machines, and no token is configured", self.server.listen),
-                "Run `raingauge token` and put the hash that it prints into auth.tokens, or listen on 127.0.0.1",
-            );
+        let doors = [("server.listen", Some(self.server.listen)), ("server.grpc_listen", self.server.grpc_listen)];
+        for (key, address) in doors {
+            let Some(address) = address.filter(|address| !is_loopback(address)) else { continue };
+            if right(checker, &[key, "auth.tokens"]) && self.auth.tokens.is_empty() {
+                checker.problem(
+                    key,
+                    checker.origin(key),
+                    format!("{address} can be reached from other machines, and no token is configured"),
+                    "Run `raingauge token` and put the hash that it prints into auth.tokens, or listen on 127.0.0.1",
+                );
+            }
         }
         let segment = ("log.segment_bytes", self.log.segment_bytes.saturating_mul(2));
         let body = ("server.body_bytes_max", self.server.body_bytes_max as u64);
@@ -185,11 +203,11 @@ impl Settings {
             }
         }
     }
+}
 
-    /// Whether only this machine can reach the address.
-    fn is_loopback(&self) -> bool {
-        self.server.listen.ip().to_canonical().is_loopback()
-    }
+/// Whether only this machine can reach the address.
+fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
 
 /// The variables of this process, for [`Settings::load`]. What is not UTF-8 in a value becomes U+FFFD, which no key
@@ -212,6 +230,10 @@ fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }
 
 fn hours(hours: u64) -> Duration {

@@ -1,15 +1,21 @@
 //! Range counts, one by one and in batches.
 
+use crate::cache::windows::{self, Windows};
+use crate::cache::{self, CachePolicies, Lookup, Results};
+use crate::failure::{Failure, key_unknown, stopped};
+use crate::resolve::{End, Resolved, earlier, plan, plans};
+use crate::storage::{Deadline, Gate, Options, Storage};
 use raingauge_core::bucket::Granularity;
-use raingauge_core::limits::KEY_LEN_MAX;
-use raingauge_core::plan::{self, Plan, Slice};
-use raingauge_core::retention::Expired;
+use raingauge_core::cache_policy::{Choice, Strategy};
+use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
-use raingauge_ports::buckets::{self, BucketReader, Generation, Query};
+use raingauge_ports::buckets::{BucketReader, Generation, Query};
+use raingauge_ports::cache::ResultCache;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::published::{Published, View};
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Keys that are looked at to find the largest ones.
 const KEYS_SCAN_MAX: usize = 2_000_000;
@@ -33,13 +39,6 @@ pub struct Answer {
     pub count: i64,
 }
 
-/// Why there is no count: a stable code, and a sentence that says what to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Failure {
-    pub code: &'static str,
-    pub detail: String,
-}
-
 /// A key and its count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Key {
@@ -48,65 +47,141 @@ pub struct Key {
 }
 
 pub struct Reader {
-    pub(crate) buckets: Arc<dyn BucketReader>,
+    pub(crate) storage: Storage,
+    /// Where counters under `live` are read.
+    live: Option<Storage>,
+    results: Option<Results>,
+    policies: Arc<CachePolicies>,
     pub(crate) published: Arc<Published>,
     pub(crate) clock: Arc<dyn Clock>,
+    gate: Arc<Gate>,
+    options: Options,
     counts: metrics::Counter,
     rows: metrics::Counter,
 }
 
-/// A range that has been resolved: what to read, and what the answer will say.
-struct Resolved {
-    plans: Vec<(Generation, Plan)>,
-    from_s: i64,
-    end: End,
+/// A range that the result cache may answer.
+struct Cached {
+    lookup: Lookup,
+    windows: Windows,
+    /// What is read when it does not.
+    resolved: Resolved,
 }
 
-/// Where the answer says that its range ends.
-#[derive(Clone, Copy)]
-enum End {
-    At(i64),
-    /// At `to_s`, or behind the newest event when that lies later in the open quarter hour, which ends at `end_s`.
-    Open {
-        to_s: i64,
-        end_s: i64,
-    },
+/// A range that memory did not answer.
+struct Left {
+    /// Its place in the batch.
+    index: usize,
+    resolved: Resolved,
+    /// The name under which its sum is kept.
+    keep: Option<String>,
+    is_live: bool,
 }
 
 impl Reader {
+    /// A reader that asks the bucket store for everything.
     pub fn new(buckets: Arc<dyn BucketReader>, published: Arc<Published>, clock: Arc<dyn Clock>) -> Self {
-        let counts = metrics::counter!("raingauge_range_counts_total");
-        let rows = metrics::counter!("raingauge_rows_read_total");
-        Self { buckets, published, clock, counts, rows }
+        let options = Options::default();
+        let gate = Gate::new(options, Arc::clone(&clock));
+        Self {
+            storage: Storage::new(buckets, Arc::clone(&published), Arc::clone(&gate)),
+            live: None,
+            results: None,
+            policies: Arc::new(CachePolicies::new("")),
+            published,
+            clock,
+            gate,
+            options,
+            counts: metrics::counter!("raingauge_range_counts_total"),
+            rows: metrics::counter!("raingauge_rows_read_total"),
+        }
+    }
+
+    /// Reads within these limits. To be said first.
+    pub fn with_options(self, options: Options) -> Self {
+        let (gate, buckets) = (Gate::new(options, Arc::clone(&self.clock)), self.storage.buckets);
+        let storage = Storage::new(buckets, Arc::clone(&self.published), Arc::clone(&gate));
+        Self { storage, gate, options, ..self }
+    }
+
+    /// Treats each counter as these policies say.
+    pub fn with_policies(self, policies: Arc<CachePolicies>) -> Self {
+        Self { policies, ..self }
+    }
+
+    /// Answers counters under `result` and `phased` from this cache. Without one, they are read from storage.
+    pub fn with_cache(self, cache: Arc<dyn ResultCache>) -> Self {
+        let results = Results::new(cache, Arc::clone(&self.clock), self.options.breaker);
+        Self { results: Some(results), ..self }
+    }
+
+    /// Answers counters under `live` from here. Without one, they are asked of the bucket store, which may keep what is in
+    /// use in memory by itself, as the embedded one does.
+    pub fn with_live(self, buckets: Arc<dyn BucketReader>) -> Self {
+        let live = Storage::new(buckets, Arc::clone(&self.published), Arc::clone(&self.gate));
+        Self { live: Some(live), ..self }
     }
 
     /// Answers many ranges in their order.
     pub async fn counts(&self, ranges: &[Range<'_>]) -> Vec<Result<Answer, Failure>> {
+        self.counts_within(ranges, self.options.deadline).await
+    }
+
+    /// Answers many ranges in their order; those for which the time does not suffice say so.
+    pub async fn counts_within(&self, ranges: &[Range<'_>], deadline: Duration) -> Vec<Result<Answer, Failure>> {
         if let Some(reason) = self.published.failure() {
             return vec![Err(stopped(&reason)); ranges.len()];
         }
-        let (view, now_s) = (Arc::clone(&self.published.view()), self.clock.now_s());
         self.counts.increment(ranges.len() as u64);
         let mut answers = Vec::with_capacity(ranges.len());
-        let mut left = Vec::new();
+        let (mut left, mut cached) = (Vec::new(), Vec::new());
+        self.sort_out(ranges, &mut answers, &mut left, &mut cached);
+        if left.is_empty() && cached.is_empty() {
+            return answers;
+        }
+        let deadline = Deadline::after(deadline);
+        if !cached.is_empty() {
+            // Half of the time at most, so that storage can still answer.
+            self.look_up(cached, &mut answers, &mut left, deadline.half()).await;
+        }
+        if !left.is_empty() {
+            self.sum_in_storage(ranges, left, &mut answers, deadline).await;
+        }
+        answers
+    }
+
+    /// Answers what memory can, and tells the rest by what it needs. An answer that is still to come stands as 0.
+    fn sort_out(
+        &self,
+        ranges: &[Range<'_>],
+        answers: &mut Vec<Result<Answer, Failure>>,
+        left: &mut Vec<Left>,
+        cached: &mut Vec<(usize, Cached)>,
+    ) {
+        let (view, now_s) = (Arc::clone(&self.published.view()), self.clock.now_s());
+        let choice = self.policies.choice();
         let mut rows = 0;
         for (index, range) in ranges.iter().enumerate() {
-            answers.push(match self.resolve(&view, range, now_s) {
+            let pending = Ok(Answer { from_s: 0, to_s: 0, count: 0 });
+            answers.push(match self.resolve(&view, &choice, range, now_s) {
                 Err(failure) => Err(failure),
-                Ok(resolved) => {
-                    rows += resolved.plans.iter().map(|(_, plan)| tiles_of(plan)).sum::<u64>();
-                    self.sum_in_memory(range.key, &resolved).unwrap_or_else(|| {
-                        left.push((index, resolved));
-                        Ok(Answer { from_s: 0, to_s: 0, count: 0 })
-                    })
-                }
+                Ok((strategy, resolved)) => match self.cached(&view, range, now_s, (strategy, resolved)) {
+                    Ok(found) => {
+                        cached.push((index, found));
+                        pending
+                    }
+                    Err(resolved) => {
+                        rows += resolved.rows();
+                        let is_live = strategy == Strategy::Live;
+                        self.sum_in_memory(range.key, &resolved, is_live).unwrap_or_else(|| {
+                            left.push(Left { index, resolved, keep: None, is_live });
+                            pending
+                        })
+                    }
+                },
             });
         }
         self.rows.increment(rows);
-        if !left.is_empty() {
-            self.sum_in_storage(ranges, left, &mut answers).await;
-        }
-        answers
     }
 
     /// The count of one range when all it needs is in memory. Never waits.
@@ -114,8 +189,10 @@ impl Reader {
         if let Some(reason) = self.published.failure() {
             return Some(Err(stopped(&reason)));
         }
-        match self.resolve(&self.published.view(), range, self.clock.now_s()) {
-            Ok(resolved) => self.sum_in_memory(range.key, &resolved),
+        let (view, choice) = (self.published.view(), self.policies.choice());
+        match self.resolve(&view, &choice, range, self.clock.now_s()) {
+            Ok((Strategy::Result | Strategy::Phased, _)) if self.results.is_some() && !range.fresh => None,
+            Ok((strategy, resolved)) => self.sum_in_memory(range.key, &resolved, strategy == Strategy::Live),
             Err(failure) => Some(Err(failure)),
         }
     }
@@ -146,7 +223,8 @@ impl Reader {
         let len_each = if parts.len() == 1 { len_max } else { KEYS_SCAN_MAX };
         for (generation, from_s, to_s) in parts {
             let slice = Slice { granularity: Granularity::Day, from_s, to_s };
-            for (key, sum) in self.buckets.largest_keys(generation, slice, len_each, KEYS_SCAN_MAX).await? {
+            let read = self.storage.buckets.largest_keys(generation, slice, len_each, KEYS_SCAN_MAX);
+            for (key, sum) in self.storage.alone(read).await? {
                 let known = sums.entry(key).or_default();
                 *known = known.saturating_add(sum);
             }
@@ -157,29 +235,67 @@ impl Reader {
         Ok(keys)
     }
 
-    fn resolve(&self, view: &View, range: &Range<'_>, now_s: i64) -> Result<Resolved, Failure> {
+    /// What a range needs, and how its counter is cached.
+    fn resolve(
+        &self,
+        view: &View,
+        choice: &Choice,
+        range: &Range<'_>,
+        now_s: i64,
+    ) -> Result<(Strategy, Resolved), Failure> {
         let Some(index) = view.ruleset.index_of_key(range.key) else {
             return Err(key_unknown(range.key));
         };
         let (plan, end) = plan(range, now_s)?;
         view.horizons(index, now_s).check(&plan)?;
-        let timeline = &view.timelines[index];
-        let plans = match timeline.only() {
-            Some(only) => vec![(only, plan)],
-            None => timeline.plans(&plan)?,
-        };
-        Ok(Resolved { plans, from_s: plan.from_s, end })
+        let strategy = choice.strategy_of(view.ruleset.rules()[index].counter.id);
+        Ok((strategy, Resolved { rule: index, plans: plans(view, index, plan)?, from_s: plan.from_s, end }))
     }
 
-    fn sum_in_memory(&self, key: &str, resolved: &Resolved) -> Option<Result<Answer, Failure>> {
+    /// A range as the result cache may answer it; back as it was when that is not asked.
+    fn cached(
+        &self,
+        view: &View,
+        range: &Range<'_>,
+        now_s: i64,
+        (strategy, mut resolved): (Strategy, Resolved),
+    ) -> Result<Cached, Resolved> {
+        let windows = match strategy {
+            _ if self.results.is_none() || range.fresh => None,
+            Strategy::None | Strategy::Live => None,
+            Strategy::Result => windows::plain(range, now_s),
+            Strategy::Phased => windows::phased(range, now_s),
+        };
+        let Some(mut windows) = windows else { return Err(resolved) };
+        if !resolved.covers(windows.read) {
+            match earlier(view, resolved.rule, windows.read, now_s) {
+                Ok(earlier) => resolved = earlier,
+                // The quarter hour before has expired: the range is answered as it was asked for.
+                Err(_) => match windows::plain(range, now_s) {
+                    Some(plain) => windows = plain,
+                    None => return Err(resolved),
+                },
+            }
+        }
+        let counter = view.ruleset.rules()[resolved.rule].counter.id;
+        let keys = windows.lookups.iter().map(|window| cache::key(counter, range.key, *window)).collect();
+        Ok(Cached { lookup: Lookup { strategy, keys }, windows, resolved })
+    }
+
+    fn sum_in_memory(&self, key: &str, resolved: &Resolved, is_live: bool) -> Option<Result<Answer, Failure>> {
+        let buckets = &self.storage_of(is_live).buckets;
         let mut total = 0;
         for (generation, plan) in &resolved.plans {
-            match self.buckets.sum_cached(*generation, key, plan)? {
+            match buckets.sum_cached(*generation, key, plan)? {
                 Ok(sum) => total += sum,
                 Err(overflow) => return Some(Err(overflow.into())),
             }
         }
         Some(self.answer(resolved, total))
+    }
+
+    fn storage_of(&self, is_live: bool) -> &Storage {
+        self.live.as_ref().filter(|_| is_live).unwrap_or(&self.storage)
     }
 
     /// The answer with a sum. An open end is looked up behind the sum, so that it lies behind all that was summed.
@@ -192,90 +308,74 @@ impl Reader {
         Ok(Answer { from_s: resolved.from_s, to_s, count })
     }
 
-    /// Answers the ranges that memory could not, in one round.
+    /// Answers what lies in the result cache; the rest is left for storage.
+    async fn look_up(
+        &self,
+        cached: Vec<(usize, Cached)>,
+        answers: &mut [Result<Answer, Failure>],
+        left: &mut Vec<Left>,
+        timeout: Duration,
+    ) {
+        let Some(results) = &self.results else { return };
+        let (mut asked, mut lookups) = (Vec::with_capacity(cached.len()), Vec::with_capacity(cached.len()));
+        for (index, Cached { lookup, windows, resolved }) in cached {
+            asked.push((index, windows, resolved));
+            lookups.push(lookup);
+        }
+        let found = results.get(&lookups, timeout).await;
+        let mut rows = 0;
+        for ((index, windows, resolved), (lookup, found)) in asked.into_iter().zip(lookups.into_iter().zip(found)) {
+            match found.and_then(|(best, count)| Some((windows.lookups.get(best)?, count))) {
+                Some(((from_s, to_s), count)) => {
+                    answers[index] = Ok(Answer { from_s: *from_s, to_s: *to_s, count });
+                }
+                None => {
+                    rows += resolved.rows();
+                    let place = windows.lookups.iter().position(|window| *window == windows.read);
+                    let keep = place.and_then(|place| lookup.keys.into_iter().nth(place));
+                    left.push(Left { index, resolved, keep, is_live: false });
+                }
+            }
+        }
+        self.rows.increment(rows);
+    }
+
+    /// Answers the ranges that memory could not, in one round, and keeps those sums that are to be kept.
     async fn sum_in_storage(
         &self,
         ranges: &[Range<'_>],
-        left: Vec<(usize, Resolved)>,
+        left: Vec<Left>,
         answers: &mut [Result<Answer, Failure>],
+        deadline: Deadline,
     ) {
-        let queries = left.iter().flat_map(|(index, resolved)| {
-            let key = ranges[*index].key;
-            resolved.plans.iter().map(move |(generation, plan)| Query {
-                generation: *generation,
-                key: key.to_owned(),
-                plan: *plan,
-            })
-        });
-        let mut sums = self.buckets.sums(queries.collect()).await.into_iter();
-        for (index, resolved) in left {
-            let parts = sums.by_ref().take(resolved.plans.len());
-            let total = parts.sum::<Result<i128, buckets::Error>>();
-            answers[index] = total.map_err(Failure::from).and_then(|total| self.answer(&resolved, total));
-        }
-    }
-}
-
-/// The plan of a range, and where the answer will say that it ends.
-///
-/// With `fresh`, an end inside the open quarter hour takes in the whole of it. The answer then ends where the newest
-/// event that is in it can lie, so that the count is exact for the range that the answer names.
-fn plan(range: &Range<'_>, now_s: i64) -> Result<(Plan, End), Failure> {
-    let quarter = Granularity::Quarter;
-    let is_open = quarter.floor(range.to_s) == quarter.floor(now_s);
-    if range.fresh && is_open && !quarter.starts_at(range.to_s) {
-        let end_s = quarter.ceil(range.to_s);
-        return Ok((Plan::new(range.from_s, end_s)?, End::Open { to_s: range.to_s, end_s }));
-    }
-    let plan = Plan::new(range.from_s, range.to_s)?;
-    Ok((plan, End::At(plan.to_s)))
-}
-
-/// Tiles that a plan reads: one for each edge, one for each 128 days.
-fn tiles_of(plan: &Plan) -> u64 {
-    let edges = plan.edges.iter().flatten().count() as u64;
-    let spans = if plan.has_days() { u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1 } else { 0 };
-    edges + spans
-}
-
-/// Why a key has no counter.
-pub(crate) fn key_unknown(key: &str) -> Failure {
-    if key.len() > KEY_LEN_MAX {
-        return Failure {
-            code: "key_too_long",
-            detail: format!("a key has at most {KEY_LEN_MAX} bytes; this one has {}", key.len()),
+        let queries = |is_live| {
+            let own = left.iter().filter(move |left| left.is_live == is_live);
+            let queries = own.flat_map(|Left { index, resolved, .. }| {
+                let query = |(generation, plan): &(Generation, Plan)| Query {
+                    generation: *generation,
+                    key: ranges[*index].key.to_owned(),
+                    plan: *plan,
+                };
+                resolved.plans.iter().map(query)
+            });
+            queries.collect::<Vec<Query>>()
         };
-    }
-    Failure { code: "key_unknown", detail: format!("no counter has a template that renders `{key}`") }
-}
-
-pub(crate) fn stopped(reason: &str) -> Failure {
-    Failure { code: "unavailable", detail: format!("counting has stopped: {reason}") }
-}
-
-impl From<plan::Error> for Failure {
-    fn from(error: plan::Error) -> Self {
-        Self { code: error.code(), detail: error.to_string() }
-    }
-}
-
-impl From<Expired> for Failure {
-    fn from(expired: Expired) -> Self {
-        Self { code: "range_expired", detail: expired.to_string() }
-    }
-}
-
-impl From<Overflow> for Failure {
-    fn from(overflow: Overflow) -> Self {
-        Self { code: "overflow", detail: overflow.to_string() }
-    }
-}
-
-impl From<buckets::Error> for Failure {
-    fn from(error: buckets::Error) -> Self {
-        match error {
-            buckets::Error::Overflow(overflow) => overflow.into(),
-            error => Self { code: "unavailable", detail: error.to_string() },
+        let (stored, live) = tokio::join!(
+            self.storage_of(false).sums(queries(false), deadline),
+            self.storage_of(true).sums(queries(true), deadline)
+        );
+        let (mut stored, mut live) = (stored.into_iter(), live.into_iter());
+        let mut keep = Vec::new();
+        for Left { index, resolved, keep: name, is_live } in left {
+            let sums = if is_live { &mut live } else { &mut stored };
+            let total = sums.by_ref().take(resolved.plans.len()).sum::<Result<i128, Failure>>();
+            answers[index] = total.and_then(|total| self.answer(&resolved, total));
+            if let (Some(name), Ok(answer)) = (name, &answers[index]) {
+                keep.push((name, answer.count));
+            }
+        }
+        if let (Some(results), false) = (&self.results, keep.is_empty()) {
+            results.put(keep);
         }
     }
 }

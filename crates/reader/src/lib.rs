@@ -1,14 +1,29 @@
 //! The service that answers counts.
 //!
 //! ```text
-//!   key, from, to ──▶ counter ──▶ kept? ──▶ plan ──▶ generations ──▶ tiles in memory ──▶ sum
-//!                                                          └── what is not there ──▶ storage
+//!   key, from, to ──▶ counter ──▶ kept? ──▶ plan ──▶ generations ──┬──▶ tiles in memory ──────────────▶ sum
+//!                                                                  │        └─ what is not there ──▶ storage
+//!                                     strategy of the counter ─────┤
+//!                                                                  └──▶ result cache
+//!                                                                           └─ what is not there ──▶ storage
 //! ```
 //!
-//! A batch is answered from memory without waiting; what is missing goes to storage in one round. Each item fails alone.
+//! A batch is answered from memory without waiting; what is missing goes to storage in one round, through a gate that
+//! reads nothing twice at once and protects the engine ([`Options`], [`breaker`]). Each item fails alone.
+//! How a counter is cached is its strategy, which may change at any time ([`CachePolicies`]).
 
 mod answer;
+pub mod breaker;
+mod cache;
+mod failure;
+mod live;
+mod resolve;
 mod series;
+mod storage;
 
-pub use answer::{Answer, Failure, Key, Range, Reader};
+pub use answer::{Answer, Key, Range, Reader};
+pub use cache::{CachePolicies, PHASE_BOUND_S, RESULT_TTL, key as result_key};
+pub use failure::Failure;
+pub use live::{LiveOptions, LiveTiles, SILENCE_MAX_MS};
 pub use series::{Point, Series};
+pub use storage::Options;

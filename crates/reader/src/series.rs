@@ -3,7 +3,8 @@
 //! Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 hours, and begins at half past an
 //! hour of UTC in some places. Each is the sum over the UTC buckets that make it up.
 
-use crate::answer::{Failure, Range, Reader, key_unknown, stopped};
+use crate::answer::{Range, Reader};
+use crate::failure::{Failure, key_unknown, stopped};
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -89,7 +90,8 @@ impl Cells {
             let parts = ranges.iter().flat_map(|(from_s, to_s)| timeline.split(*from_s, *to_s));
             for (generation, from_s, to_s) in parts {
                 let slice = Slice { granularity, from_s, to_s };
-                cells.extend(reader.buckets.cells(generation, key.to_owned(), slice).await?);
+                let read = reader.storage.buckets.cells(generation, key.to_owned(), slice);
+                cells.extend(reader.storage.alone(read).await?);
             }
         }
         Ok(())

@@ -1,22 +1,25 @@
 //! Changes of counters: from the catalog into the log, where they take effect in order with the events.
 
 pub use crate::state::Bucket;
-use crate::state::Control;
-use parking_lot::Mutex;
+use crate::state::{Control, Part};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX};
 use raingauge_core::tile::OVERFLOWED;
 use raingauge_core::time::is_countable_s;
+use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{self, EventSink, Offset, Partition};
+use raingauge_ports::log::{self, EventLog, EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::history::covered_from_s;
 use crate::ingest::{Receipt, Rejected};
+use crate::states::States;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -36,15 +39,40 @@ impl From<Vec<Problem>> for Error {
     }
 }
 
+/// Brings about what was changed in the catalog.
+pub trait TakesEffect: Send + Sync {
+    /// Answers when the change has taken effect.
+    fn take_effect(&self) -> BoxFuture<'_, Result<(), Error>>;
+}
+
+/// The configurations, for those who edit them, and what is done to the counts of one.
 pub struct Counters {
     catalog: Arc<dyn Catalog>,
     sink: Arc<dyn EventSink>,
     published: Arc<Published>,
     clock: Arc<dyn Clock>,
-    /// The catalog's revision that has been followed.
-    revision: Mutex<Option<i64>>,
-    /// One change is followed at a time, so that none is written to the log twice.
-    following: tokio::sync::Mutex<()>,
+    effect: Arc<dyn TakesEffect>,
+    covered: Option<Covered>,
+}
+
+/// The partitions of a log whose writers are elsewhere, what those know, and how far ahead of the clock an event may be.
+pub struct Covered {
+    pub logs: Vec<Arc<dyn EventLog>>,
+    pub states: Arc<dyn States>,
+    pub future_allowance_s: i64,
+}
+
+/// How much later than the log's start a backfill begins, so that it begins alike in every partition although the log is
+/// trimmed meanwhile.
+const TRIM_MARGIN_S: i64 = 3_600;
+
+/// Writes changes of the catalog to a log with one partition, whose writer is in this process.
+struct Announcer {
+    catalog: Arc<dyn Catalog>,
+    sink: Arc<dyn EventSink>,
+    published: Arc<Published>,
+    /// The catalog's revision that has been followed. One change is followed at a time, so that none is written twice.
+    revision: tokio::sync::Mutex<Option<i64>>,
 }
 
 impl Counters {
@@ -54,7 +82,18 @@ impl Counters {
         published: Arc<Published>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { catalog, sink, published, clock, revision: Mutex::default(), following: tokio::sync::Mutex::default() }
+        let announcer = Announcer {
+            catalog: Arc::clone(&catalog),
+            sink: Arc::clone(&sink),
+            published: Arc::clone(&published),
+            revision: tokio::sync::Mutex::default(),
+        };
+        Self { catalog, sink, published, clock, effect: Arc::new(announcer), covered: None }
+    }
+
+    /// Over a log whose partitions are counted by other processes.
+    pub fn of_cluster(self, effect: Arc<dyn TakesEffect>, covered: Covered) -> Self {
+        Self { effect, covered: Some(covered), ..self }
     }
 
     pub fn catalog(&self) -> &dyn Catalog {
@@ -97,9 +136,21 @@ impl Counters {
 
     /// Asks the writer to make a counter's counts again from the log; answers when it has begun.
     pub async fn backfill(&self, id: u32) -> Result<(), Error> {
-        self.catalog.get(id).await?;
+        let Versioned { counter, version, .. } = self.catalog.get(id).await?;
         self.follow().await?;
-        self.send(|_| Control::Backfill { counter: id, after_s: None }).await
+        let after_s = self.covered_from_s().await?;
+        self.introduce(version, &counter).await?;
+        self.send(|_| Control::Backfill { counter: id, after_s }).await
+    }
+
+    /// From when on every partition holds every event, for a backfill that begins alike in all. Where the only writer is in
+    /// this process, it knows.
+    async fn covered_from_s(&self) -> Result<Option<i64>, Error> {
+        let Some(Covered { logs, future_allowance_s, .. }) = &self.covered else { return Ok(None) };
+        let (logs, ahead_s) = (logs.clone(), future_allowance_s + TRIM_MARGIN_S);
+        let newest = move || logs.iter().map(|log| covered_from_s(&**log, ahead_s)).max();
+        let found = tokio::task::spawn_blocking(newest).await;
+        found.map_err(|error| Error::Stopped(error.to_string().into()))
     }
 
     /// Sets buckets to counts that were computed elsewhere; answers when they are read.
@@ -116,6 +167,9 @@ impl Counters {
             }
         }
         receipt.accepted = good.len();
+        for (version, counter) in self.counters_of(&good).values() {
+            self.introduce(*version, counter).await?;
+        }
         if !good.is_empty() {
             let partitions = u64::from(self.sink.partitions().max(1));
             let of_partition = |partition| {
@@ -165,23 +219,37 @@ impl Counters {
         Ok(())
     }
 
-    /// Brings the log up to the catalog: whatever changed there is told to the writer. Answers when that has taken effect.
-    pub async fn follow(&self) -> Result<(), Error> {
-        let _alone = self.following.lock().await;
-        let revision = self.catalog.revision().await?;
-        if *self.revision.lock() == Some(revision) {
-            return Ok(());
+    /// The counters of some buckets, each once, with their versions.
+    fn counters_of(&self, buckets: &[Bucket]) -> BTreeMap<u32, (u32, Counter)> {
+        let view = self.published.view();
+        let mut found = BTreeMap::new();
+        for index in buckets.iter().filter_map(|bucket| view.ruleset.index_of_key(&bucket.key)) {
+            let counter = &view.ruleset.rules()[index].counter;
+            let version = || view.versions.get(&counter.id).copied().unwrap_or_default();
+            found.entry(counter.id).or_insert_with(|| (version(), counter.clone()));
         }
-        let mut ends = Vec::new();
-        for Versioned { counter, version, .. } in self.catalog.list().await? {
-            if self.published.view().versions.get(&counter.id) != Some(&version) {
-                let control = Control::Counter { version, counter: Box::new(counter) };
-                ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
-            }
+        found
+    }
+
+    /// Sees to it that every partition knows a counter as it is before anything is asked for it: the writers of other
+    /// processes learn of a change by themselves, but later.
+    async fn introduce(&self, version: u32, counter: &Counter) -> Result<(), Error> {
+        let Some(Covered { states, .. }) = &self.covered else { return Ok(()) };
+        let is_newest = |parts: &[Part]| {
+            parts.last().and_then(|part| part.rules.last()).is_some_and(|rule| rule.counter == *counter)
+        };
+        let known = states.parts(counter.id);
+        let knows = |partition: &Partition| known.iter().any(|(of, parts)| of == partition && is_newest(parts));
+        let control = Control::Counter { version, counter: Box::new(counter.clone()) }.to_json();
+        for partition in (0..self.sink.partitions()).filter(|partition| !knows(partition)) {
+            self.sink.append_control(partition, control.clone()).await?;
         }
-        self.wait_applied(&ends).await?;
-        *self.revision.lock() = Some(revision);
         Ok(())
+    }
+
+    /// Brings about whatever changed in the catalog. Answers when that has taken effect.
+    pub async fn follow(&self) -> Result<(), Error> {
+        self.effect.take_effect().await
     }
 
     /// Tells every partition its part, and waits until all have taken effect. Each part may be sent again.
@@ -200,6 +268,32 @@ impl Counters {
 
     fn change(&self, by: &str, reason: &str) -> Change {
         Change { by: by.to_owned(), reason: reason.to_owned(), at_s: self.clock.now_s() }
+    }
+}
+
+impl TakesEffect for Announcer {
+    fn take_effect(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.follow())
+    }
+}
+
+impl Announcer {
+    async fn follow(&self) -> Result<(), Error> {
+        let mut followed = self.revision.lock().await;
+        let revision = self.catalog.revision().await?;
+        if *followed == Some(revision) {
+            return Ok(());
+        }
+        let mut ends = Vec::new();
+        for Versioned { counter, version, .. } in self.catalog.list().await? {
+            if self.published.view().versions.get(&counter.id) != Some(&version) {
+                let control = Control::Counter { version, counter: Box::new(counter) };
+                ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
+            }
+        }
+        self.published.wait_applied(&ends).await.map_err(Error::Stopped)?;
+        *followed = Some(revision);
+        Ok(())
     }
 }
 

@@ -4,9 +4,13 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::ruleset::Scratch;
 use raingauge_ports::log::{Block, Error, EventLog, Offset};
 use raingauge_ports::record::Entry;
+use std::time::{Duration, Instant};
 
 /// Bytes of the log that are read at once.
 const READ_BYTES: usize = 4 << 20;
+/// How long a log that has more may answer nothing, and how long whoever walks waits before asking again.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The second, the start of a UTC day, from which on the log holds every event that was ever counted:
 /// all of them were accepted after the log's start, because none comes from further ahead than the allowance.
@@ -34,6 +38,7 @@ pub fn walk(
     mut visit: impl for<'a> FnMut(Step<'a>, &mut Scratch<'a>),
 ) -> Result<(), Error> {
     let mut next = from.max(log.start());
+    let mut silent_since = None;
     while next < to {
         let blocks = match log.read(next, READ_BYTES) {
             // The log is trimmed while it is walked through.
@@ -43,7 +48,18 @@ pub fn walk(
             }
             blocks => blocks?,
         };
-        let Some(end) = blocks.last().map(Block::end) else { return Ok(()) };
+        let Some(end) = blocks.last().map(Block::end) else {
+            let log_end = log.end();
+            if next >= log_end {
+                return Ok(());
+            }
+            if silent_since.get_or_insert_with(Instant::now).elapsed() > SILENCE_MAX {
+                return Err(Error::Io(std::io::Error::other("the event log does not answer: try again")));
+            }
+            log.wait_beyond(log_end, PAUSE);
+            continue;
+        };
+        silent_since = None;
         for block in &blocks {
             let appended_s = block.appended_ms.div_euclid(1_000);
             let mut scratch = Scratch::default();

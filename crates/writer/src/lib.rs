@@ -11,13 +11,18 @@
 //! a backfill. So the store, and the worker's own state beside it, are a function of a prefix of the log.
 
 pub mod counters;
+pub mod fleet;
+pub mod follow;
 pub mod history;
 pub mod ingest;
 pub mod preview;
 pub mod recount;
 mod state;
+pub mod states;
 pub mod worker;
 
 pub use counters::Counters;
+pub use fleet::Fleet;
+pub use follow::Follower;
 pub use ingest::Ingest;
 pub use worker::{Options, Writer};

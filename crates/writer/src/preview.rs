@@ -9,6 +9,7 @@ use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Newest events that a preview looks at.
 pub const EVENTS_MAX: u64 = 1_000_000;
@@ -44,24 +45,14 @@ pub struct Hot {
     pub count: i128,
 }
 
-/// Runs a draft over the newest events. Blocks the thread.
-pub fn preview(log: &dyn EventLog, draft: &Counter) -> Result<Preview, Error> {
+/// Runs a draft over the newest events of each partition, as many of one as of another. Blocks the thread.
+pub fn preview(logs: &[Arc<dyn EventLog>], draft: &Counter) -> Result<Preview, Error> {
     let ruleset = Ruleset::new([crate::state::counting(draft)]);
     let mut tally = Tally::default();
-    let end = log.end();
-    walk(log, end.saturating_sub(EVENTS_MAX), end, |step, scratch| {
-        let Entry::Event(event) = step.entry else { return };
-        tally.preview.events += 1;
-        if !draft.listens_to(&event) {
-            return;
-        }
-        tally.preview.events_of_type += 1;
-        let (mut skipped, time_s) = (None, event.time_s());
-        ruleset.apply(&event, scratch, |_, key, value| tally.count(key, time_s, value), |_, skip| skipped = Some(skip));
-        if let Some(skip) = skipped {
-            *tally.preview.skipped.entry(Skip::name(skip)).or_default() += 1;
-        }
-    })?;
+    let each_max = EVENTS_MAX / (logs.len() as u64).max(1);
+    for log in logs {
+        tally.walk(&**log, each_max, draft, &ruleset)?;
+    }
     Ok(tally.finish())
 }
 
@@ -76,6 +67,29 @@ struct Tally {
 }
 
 impl Tally {
+    fn walk(&mut self, log: &dyn EventLog, events_max: u64, draft: &Counter, ruleset: &Ruleset) -> Result<(), Error> {
+        let end = log.end();
+        walk(log, end.saturating_sub(events_max), end, |step, scratch| {
+            let Entry::Event(event) = step.entry else { return };
+            self.preview.events += 1;
+            if !draft.listens_to(&event) {
+                return;
+            }
+            self.preview.events_of_type += 1;
+            let (mut skipped, time_s) = (None, event.time_s());
+            ruleset.apply(
+                &event,
+                scratch,
+                |_, key, value| self.count(key, time_s, value),
+                |_, skip| skipped = Some(skip),
+            );
+            if let Some(skip) = skipped {
+                *self.preview.skipped.entry(Skip::name(skip)).or_default() += 1;
+            }
+        })?;
+        Ok(())
+    }
+
     fn count(&mut self, key: &str, time_s: i64, value: i64) {
         let preview = &mut self.preview;
         preview.counted += 1;

@@ -2,12 +2,14 @@
 
 use crate::history::{Step, covered_from_s, walk};
 use crate::state::{Control, Part, timeline_of};
-use crate::worker::{Error, Writer};
+use crate::states::States;
+use crate::worker::Error;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::ruleset::{Ruleset, Scratch};
 use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Query};
-use raingauge_ports::log::{EventLog, Offset};
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
@@ -45,20 +47,26 @@ pub struct Difference {
 
 /// Everything that a recount looks at.
 pub struct Recounter {
-    pub log: Arc<dyn EventLog>,
+    /// Every partition of the log.
+    pub logs: Vec<Arc<dyn EventLog>>,
     pub buckets: Arc<dyn BucketReader>,
     pub published: Arc<Published>,
-    pub writer: Arc<Writer>,
+    pub states: Arc<dyn States>,
+    pub clock: Arc<dyn Clock>,
     pub future_allowance_s: i64,
 }
 
 /// The buckets of a key made again, and how.
 struct Model {
-    rules: Vec<Counted>,
+    rules: BTreeMap<Partition, Vec<Counted>>,
     key: String,
     range: Plan,
+    /// What each partition comes to lies in a generation of its own.
     buckets: MemoryBuckets,
 }
+
+/// Which configurations counted what, in each partition.
+type PartsOf = Vec<(Partition, Vec<Part>)>;
 
 /// One compiled rule, and the offsets and times that it counted.
 struct Counted {
@@ -85,21 +93,21 @@ impl Recounter {
 
     /// Answers `None` when the counter was changed meanwhile.
     async fn try_recount(&self, counter: u32, key: &str, range: Plan) -> Result<Option<Recount>, Error> {
-        let parts = self.writer.parts(counter);
-        let rules = compile(&parts);
+        let parts = self.states.parts(counter);
+        check_alike(&parts)?;
+        let rules = parts.iter().map(|(partition, parts)| (*partition, compile(parts))).collect();
         let model = Arc::new(Model { rules, key: key.to_owned(), range, buckets: MemoryBuckets::default() });
-        let mut counted_to = self.published.applied(self.log.partition());
-        self.replay(&model, 0, counted_to).await?;
+        let applied = |log: &Arc<dyn EventLog>| (log.partition(), self.published.applied(log.partition()));
+        let mut counted_to: Vec<(Partition, Offset)> = self.logs.iter().map(applied).collect();
+        let start = self.logs.iter().map(|log| (log.partition(), 0)).collect();
+        self.replay(&model, start, &counted_to).await?;
         for _ in 0..TRIES {
-            self.published
-                .wait_applied(&[(self.log.partition(), counted_to)])
-                .await
-                .map_err(|reason| Error::State(reason.to_string()))?;
+            self.published.wait_applied(&counted_to).await.map_err(|reason| Error::State(reason.to_string()))?;
             let Some(answer) = self.compare(counter, &parts, &model).await? else { return Ok(None) };
             // What was applied while the stored cells were read is in the log by now, and must not have touched the key.
-            let end = self.log.end();
-            let touched = self.replay(&model, counted_to, end).await?;
-            if self.writer.parts(counter) != parts {
+            let end: Vec<(Partition, Offset)> = self.logs.iter().map(|log| (log.partition(), log.end())).collect();
+            let touched = self.replay(&model, counted_to, &end).await?;
+            if self.states.parts(counter) != parts {
                 return Ok(None);
             }
             if !touched {
@@ -112,26 +120,34 @@ impl Recounter {
         )))
     }
 
-    /// Counts the entries of `[from, to)` into the model. Answers whether they touched it.
-    async fn replay(&self, model: &Arc<Model>, from: Offset, to: Offset) -> Result<bool, Error> {
-        let (log, model) = (Arc::clone(&self.log), Arc::clone(model));
+    /// Counts the entries of `[from, to)` of each partition into the model. Answers whether they touched it.
+    async fn replay(
+        &self,
+        model: &Arc<Model>,
+        from: Vec<(Partition, Offset)>,
+        to: &[(Partition, Offset)],
+    ) -> Result<bool, Error> {
+        let (logs, model, to) = (self.logs.clone(), Arc::clone(model), to.to_vec());
         let work = tokio::task::spawn_blocking(move || {
             let mut touched = false;
-            walk(&*log, from, to, |step, scratch| touched |= model.count(&step, scratch))?;
+            for (log, ((partition, from), (_, to))) in logs.iter().zip(from.into_iter().zip(to)) {
+                walk(&**log, from, to, |step, scratch| touched |= model.count(partition, &step, scratch))?;
+            }
             Ok(touched)
         });
         work.await.unwrap_or_else(|error| Err(Error::State(format!("the recount failed: {error}"))))
     }
 
-    async fn compare(&self, counter: u32, parts: &[Part], model: &Model) -> Result<Option<Recount>, Error> {
+    async fn compare(&self, counter: u32, parts: &PartsOf, model: &Model) -> Result<Option<Recount>, Error> {
         let Model { key, range, .. } = model;
         let horizons = {
             let view = self.published.view();
             let Some(index) = view.ruleset.index_of(counter) else { return Ok(None) };
-            view.horizons(index, self.writer.now_s())
+            view.horizons(index, self.clock.now_s())
         };
         let expired_s = if horizons.check(range).is_err() { horizons.quarter_s } else { 0 };
-        let covered_s = covered_from_s(&*self.log, self.future_allowance_s);
+        let covered = |log: &Arc<dyn EventLog>| covered_from_s(&**log, self.future_allowance_s);
+        let covered_s = self.logs.iter().map(covered).max().unwrap_or(0);
         let compared_from = range.from_s.max(covered_s).max(expired_s).min(range.to_s);
         let mut recount = Recount {
             key: key.clone(),
@@ -143,19 +159,21 @@ impl Recounter {
             equal: true,
             differences: Vec::new(),
         };
-        for (generation, from_s, to_s) in timeline_of(parts).split(compared_from, range.to_s) {
+        // A counter that no writer has seen yet has counted nothing.
+        let Some((_, first)) = parts.first() else { return Ok(Some(recount)) };
+        for (generation, from_s, to_s) in timeline_of(first).split(compared_from, range.to_s) {
             for granularity in Granularity::ALL {
                 let from_s = granularity.ceil(from_s.max(horizons.of(granularity)));
                 let slice = Slice { granularity, from_s, to_s: granularity.floor(to_s) };
                 if slice.from_s < slice.to_s {
                     let stored = self.buckets.cells(generation, key.clone(), slice).await?;
-                    let recounted = model.buckets.cells(0, key.clone(), slice).await?;
+                    let recounted = model.cells(slice).await?;
                     recount.differences.extend(differences(&stored, &recounted));
                 }
             }
             if let Ok(plan) = Plan::new(from_s, to_s) {
                 recount.stored += sum(&*self.buckets, generation, key, plan).await?;
-                recount.recounted += sum(&model.buckets, 0, key, plan).await?;
+                recount.recounted += model.sum(plan).await?;
             }
         }
         recount.equal = recount.differences.is_empty();
@@ -165,12 +183,33 @@ impl Recounter {
 }
 
 impl Model {
+    /// The cells of all partitions together, in the order of time.
+    async fn cells(&self, slice: Slice) -> Result<Vec<Cell>, Error> {
+        let mut counts = BTreeMap::<i64, i64>::new();
+        for partition in self.rules.keys() {
+            for cell in self.buckets.cells(u32::from(*partition), self.key.clone(), slice).await? {
+                let count = counts.entry(cell.time_s).or_default();
+                *count = count.saturating_add(cell.count);
+            }
+        }
+        let granularity = slice.granularity;
+        Ok(counts.into_iter().map(|(time_s, count)| Cell { granularity, time_s, count }).collect())
+    }
+
+    async fn sum(&self, plan: Plan) -> Result<i128, Error> {
+        let mut total = 0;
+        for partition in self.rules.keys() {
+            total += sum(&self.buckets, u32::from(*partition), &self.key, plan).await?;
+        }
+        Ok(total)
+    }
+
     /// Counts one entry. Answers whether it concerned the key and the range.
-    fn count<'a>(&self, step: &Step<'a>, scratch: &mut Scratch<'a>) -> bool {
+    fn count<'a>(&self, partition: Partition, step: &Step<'a>, scratch: &mut Scratch<'a>) -> bool {
         match &step.entry {
             Entry::Event(event) => {
                 let time_s = event.time_s();
-                let Some(rule) = self.rule_for(step.offset, time_s) else { return false };
+                let Some(rule) = self.rule_for(partition, step.offset, time_s) else { return false };
                 let Some(compiled) = rule.ruleset.rules().first().filter(|rule| rule.counter.listens_to(event)) else {
                     return false;
                 };
@@ -180,7 +219,7 @@ impl Model {
                         touched = true;
                         let horizons = compiled.horizons(step.appended_s);
                         let added = Added { offset: step.offset, time_s, value };
-                        let _ = self.buckets.add(0, rendered, added, &horizons);
+                        let _ = self.buckets.add(u32::from(partition), rendered, added, &horizons);
                     }
                 };
                 rule.ruleset.apply(event, scratch, count, |_, _| {});
@@ -190,10 +229,10 @@ impl Model {
                 let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) else { return false };
                 let mut touched = false;
                 for bucket in buckets.iter().filter(|bucket| bucket.key == self.key) {
-                    let rule = self.rule_for(step.offset, bucket.time).filter(|rule| rule.owns(&self.key));
+                    let rule = self.rule_for(partition, step.offset, bucket.time).filter(|rule| rule.owns(&self.key));
                     if rule.is_some() {
                         touched = true;
-                        let _ = self.buckets.set(0, &self.key, step.offset, bucket.cell());
+                        let _ = self.buckets.set(u32::from(partition), &self.key, step.offset, bucket.cell());
                     }
                 }
                 touched
@@ -203,13 +242,13 @@ impl Model {
     }
 
     /// The rule that was in force at an offset for this time; `None` outside the range.
-    fn rule_for(&self, offset: Offset, time_s: i64) -> Option<&Counted> {
+    fn rule_for(&self, partition: Partition, offset: Offset, time_s: i64) -> Option<&Counted> {
         if !(self.range.from_s..self.range.to_s).contains(&time_s) {
             return None;
         }
         let in_force =
             |rule: &&Counted| (rule.since..rule.until).contains(&offset) && (rule.from_s..rule.to_s).contains(&time_s);
-        self.rules.iter().find(in_force)
+        self.rules.get(&partition)?.iter().find(in_force)
     }
 }
 
@@ -218,6 +257,19 @@ impl Counted {
     fn owns(&self, key: &str) -> bool {
         self.ruleset.index_of_key(key).is_some()
     }
+}
+
+/// Partitions whose backfill has not ended answer by other generations than the others.
+fn check_alike(parts: &PartsOf) -> Result<(), Error> {
+    let generations = |parts: &[Part]| parts.iter().map(|part| (part.from_s, part.generation)).collect::<Vec<_>>();
+    let mut of_each = parts.iter().map(|(_, parts)| generations(parts));
+    let first = of_each.next();
+    if of_each.all(|other| Some(other) == first) {
+        return Ok(());
+    }
+    Err(Error::State(
+        "a backfill of this counter has ended in some partitions only: try again when it has ended".to_owned(),
+    ))
 }
 
 /// The rules of all parts that answered, each with what it counted. A paused one takes part all the same:

@@ -9,12 +9,12 @@ use apply::Applier;
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{self, BucketWriter, Checkpoint};
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{self, Block, EventLog, Offset};
+use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use upkeep::Upkeep;
@@ -73,7 +73,8 @@ pub struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A copy of the worker's state for those who ask about it.
     state: Arc<Mutex<State>>,
-    clock: Arc<dyn Clock>,
+    committed: Arc<AtomicU64>,
+    partition: Partition,
 }
 
 impl Writer {
@@ -85,11 +86,12 @@ impl Writer {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
-        let mut worker = Worker::open(log, store, Arc::clone(&published), Arc::clone(&clock), options)?;
+        let mut worker = Worker::open(log, store, Arc::clone(&published), clock, options)?;
         if worker.options.catches_up {
             worker.catch_up()?;
         }
         let (stop, state) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
+        let (committed, partition) = (Arc::clone(&worker.shown_committed), worker.log.partition());
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
             let reason = match std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())) {
                 Ok(Ok(())) => return published.fail("raingauge is stopping"),
@@ -99,7 +101,7 @@ impl Writer {
             tracing::error!(%reason, "the writer stopped; nothing is counted until raingauge is restarted");
             published.fail(&reason);
         })?;
-        Ok(Self { stop, thread: Mutex::new(Some(thread)), state, clock })
+        Ok(Self { stop, thread: Mutex::new(Some(thread)), state, committed, partition })
     }
 
     /// The newest backfill of a counter.
@@ -108,12 +110,17 @@ impl Writer {
     }
 
     /// Which configurations counted what, for a recount.
-    pub(crate) fn parts(&self, counter: u32) -> Vec<Part> {
-        self.state.lock().counters.get(&counter).map(|state| state.parts.clone()).unwrap_or_default()
+    pub(crate) fn parts(&self, counter: u32) -> Option<Vec<Part>> {
+        self.state.lock().counters.get(&counter).map(|state| state.parts.clone())
     }
 
-    pub(crate) fn now_s(&self) -> i64 {
-        self.clock.now_s()
+    pub(crate) fn partition(&self) -> Partition {
+        self.partition
+    }
+
+    /// Entries before this are in the last checkpoint.
+    pub fn committed(&self) -> Offset {
+        self.committed.load(Ordering::Acquire)
     }
 
     /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread.
@@ -158,6 +165,7 @@ struct Worker {
     /// Whether the state has changed since it was last published.
     unpublished: bool,
     shown: Arc<Mutex<State>>,
+    shown_committed: Arc<AtomicU64>,
     applier: Applier,
     upkeep: Upkeep,
     last_commit: Instant,
@@ -193,6 +201,7 @@ impl Worker {
             state_changed: false,
             unpublished: true,
             shown: Arc::default(),
+            shown_committed: Arc::new(AtomicU64::new(position)),
             applier: Applier::default(),
             upkeep: Upkeep::default(),
             last_commit: Instant::now(),
@@ -252,9 +261,10 @@ impl Worker {
 
     /// Applies one block and moves the position behind it.
     fn apply_block(&mut self, block: &Block) -> Result<(), Error> {
-        let mut next = self.position;
+        // A log that was begun anew may have left out offsets.
+        let mut next = self.position.max(block.base);
         self.applied_s = block.appended_ms.div_euclid(1_000);
-        self.stamp_base_us = first_stamp(self.stamp_us, block.appended_ms) - self.position as i64;
+        self.stamp_base_us = first_stamp(self.stamp_us, block.appended_ms) - next as i64;
         self.store.stamp_from(self.stamp_base_us);
         while next < block.end() {
             next = match block.entries(next).next().transpose()? {
@@ -334,6 +344,7 @@ impl Worker {
             Checkpoint { position: self.position, state: self.state_json.clone(), stamp_us: self.stamp_us };
         self.store.commit(&checkpoint)?;
         (self.committed, self.state_changed) = (self.position, false);
+        self.shown_committed.store(self.position, Ordering::Release);
         self.needed_from = self.state.needs_log_from(self.position);
         metrics::histogram!("raingauge_checkpoint_seconds").record(began.elapsed().as_secs_f64());
         Ok(())
@@ -341,12 +352,24 @@ impl Worker {
 
     fn report_lag(&self, newest: Option<&Block>) {
         let lag = self.log.end().saturating_sub(self.position);
-        metrics::gauge!("raingauge_log_lag_events").set(lag as f64);
         let behind_ms = match newest {
             Some(block) if lag > 0 => self.clock.now_ms() - block.appended_ms,
             _ => 0,
         };
-        metrics::gauge!("raingauge_log_lag_seconds").set(behind_ms as f64 / 1e3);
+        self.tell_lag(lag as f64, behind_ms as f64 / 1e3);
+    }
+
+    fn tell_lag(&self, events: f64, seconds: f64) {
+        let partition = self.log.partition().to_string();
+        metrics::gauge!("raingauge_log_lag_events", "partition" => partition.clone()).set(events);
+        metrics::gauge!("raingauge_log_lag_seconds", "partition" => partition).set(seconds);
+    }
+}
+
+impl Drop for Worker {
+    /// Whoever counts the partition next says how far behind it is.
+    fn drop(&mut self) {
+        self.tell_lag(0.0, 0.0);
     }
 }
 

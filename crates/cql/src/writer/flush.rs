@@ -8,6 +8,7 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::tile::{OVERFLOWED, Tile};
 use raingauge_ports::buckets::{self, Checkpoint, Generation};
 use raingauge_ports::log::{Offset, Partition};
+use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::value::{CqlTimestamp, CqlValue};
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ pub struct Flush<'a> {
     pub cql: &'a Cql,
     pub partition: Partition,
     pub gives_up: &'a AtomicBool,
+    pub feed: Option<&'a dyn TileFeed>,
 }
 
 impl Flush<'_> {
@@ -96,6 +98,10 @@ impl Flush<'_> {
         metrics::counter!("raingauge_cql_write_rows_total").increment(values.len() as u64);
         for slot in slots {
             slot.changed = 0;
+            if let Some(feed) = self.feed {
+                let part = Part { id: slot.id, writer, included: slot.included, tile: slot.tile.clone() };
+                feed.publish(self.partition, TileChanges::Tile { key: key.to_owned(), part });
+            }
         }
         Ok(())
     }
@@ -104,12 +110,20 @@ impl Flush<'_> {
         &self,
         log: &str,
         checkpoint: &Checkpoint,
+        with_state: bool,
         timestamp_us: i64,
     ) -> Result<(), buckets::Error> {
         let Checkpoint { position, state, stamp_us } = checkpoint;
-        let values = (log, i32::from(self.partition), *position as i64, stamp_us, state, timestamp_us);
+        let (session, statements) = (&self.cql.session, &self.cql.statements);
+        let (partition, position) = (i32::from(self.partition), *position as i64);
         self.until_done("the checkpoint is written", async || {
-            let put = self.cql.session.execute_unpaged(&self.cql.statements.put_checkpoint, &values).await;
+            let put = if with_state {
+                let values = (log, partition, position, stamp_us, state, timestamp_us);
+                session.execute_unpaged(&statements.put_checkpoint, values).await
+            } else {
+                let values = (log, partition, position, stamp_us, timestamp_us);
+                session.execute_unpaged(&statements.put_position, values).await
+            };
             put.map(drop).map_err(error::request)
         })
         .await

@@ -1,6 +1,8 @@
 //! The store on a real cluster, whose nodes `RAINGAUGE_TEST_CQL` names: `make test` starts one.
 
+mod compaction;
 mod exactly_once;
+mod lease;
 mod refusals;
 mod support;
 mod tables;

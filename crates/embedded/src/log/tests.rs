@@ -28,9 +28,10 @@ fn segment_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 async fn keeps_the_contract(log: &(impl EventLog + EventSink)) {
-    contract::keeps_what_it_accepts(log).await;
-    contract::is_in_order(log).await;
-    contract::wakes_those_who_wait(log).await;
+    contract::keeps_what_it_accepts(log, log).await;
+    contract::is_in_order(log, log).await;
+    contract::goes_forward(log);
+    contract::wakes_those_who_wait(log, log).await;
 }
 
 #[tokio::test]

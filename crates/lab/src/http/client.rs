@@ -29,15 +29,26 @@ impl Answer {
 
 impl Client {
     pub fn connect(target: &Target) -> Result<Self> {
-        let stream =
-            TcpStream::connect(target.address).with_context(|| format!("cannot connect to {}", target.address))?;
+        Self::connect_within(target, TIMEOUT)
+    }
+
+    /// A client that waits no longer than so long for each step: the connection, a write, a part of the answer.
+    pub fn connect_within(target: &Target, timeout: Duration) -> Result<Self> {
+        let stream = TcpStream::connect_timeout(&target.address, timeout)
+            .with_context(|| format!("cannot connect to {}", target.address))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
         Ok(Self { target: target.clone(), stream, buffer: Vec::new() })
     }
 
     pub fn call(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Answer> {
-        let request = self.target.request(method, path, JSON, body);
+        self.call_with(JSON, method, path, body)
+    }
+
+    /// Calls with a body of another media type than JSON.
+    pub fn call_with(&mut self, content_type: &str, method: &str, path: &str, body: &[u8]) -> Result<Answer> {
+        let request = self.target.request(method, path, content_type, body);
         self.stream.write_all(&request).with_context(|| format!("cannot send {method} {path}"))?;
         let head = self.read().with_context(|| format!("no answer to {method} {path}"))?;
         let body = self.buffer[head.body_start..head.end()].to_vec();

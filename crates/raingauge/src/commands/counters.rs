@@ -121,7 +121,7 @@ impl Counters {
 }
 
 /// The reason travels in a header, which takes no more than this.
-fn reason(text: &str) -> Result<String, String> {
+pub(super) fn reason(text: &str) -> Result<String, String> {
     let printable = text.chars().all(|character| character == ' ' || character.is_ascii_graphic());
     if printable { Ok(text.to_owned()) } else { Err("a reason is printable ASCII on one line".to_owned()) }
 }

@@ -43,7 +43,7 @@ impl Demo {
         let folder = Folder::new(self.data_dir.as_deref())?;
         let own = self.start(folder.path())?;
         // An interrupt from here on is heard; one that comes during the import is obeyed after it.
-        let signals = own.runtime.block_on(async { serve::Signals::listen() })?;
+        let mut signals = own.runtime.block_on(async { serve::Signals::listen() })?;
         let shown = load(&own, folder.path()).and_then(|client| self.show(&own, &client));
         if shown.is_ok() && !self.once {
             own.runtime.block_on(signals.received());

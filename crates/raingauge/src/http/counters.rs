@@ -13,10 +13,10 @@ use raingauge_core::ruleset::conflicts;
 use raingauge_ports::catalog::Versioned;
 use raingauge_writer::counters::{self, bucket_of_json};
 use raingauge_writer::ingest::{Receipt, Rejected};
-use raingauge_writer::preview;
+use raingauge_writer::worker::Backfill;
+use raingauge_writer::{preview, states};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 type Parameters = Query<HashMap<String, String>>;
 
@@ -108,8 +108,8 @@ async fn preview_draft(door: &Door, draft: Value) -> Result<Json<Value>, Problem
     let others: Vec<Counter> =
         door.services.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
     let conflicts = conflicts(&draft, &others);
-    let log = Arc::clone(&door.services.log);
-    let preview = tokio::task::spawn_blocking(move || preview::preview(&*log, &draft)).await;
+    let logs = door.services.logs.clone();
+    let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft)).await;
     let preview =
         preview.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string()))??;
     let mut answer = json!(preview);
@@ -125,11 +125,14 @@ pub async fn start_backfill(State(door): State<Door>, Path(id): Path<u32>) -> Re
 
 /// `GET /v1/counters/{id}/backfill`
 pub async fn backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
-    let Some(backfill) = door.services.writer.backfill(id) else {
+    let backfills = door.services.states.backfills(id);
+    let Some(backfill) = states::together(&backfills) else {
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
         return Err(Problem::new(StatusCode::NOT_FOUND, "backfill_unknown", detail));
     };
-    let end = door.services.published.applied(0).max(backfill.position);
+    let end_of =
+        |(partition, backfill): &(_, Backfill)| door.services.published.applied(*partition).max(backfill.position);
+    let end: u64 = backfills.iter().map(end_of).sum();
     let whole = (end - backfill.from).max(1);
     let mut answer = json!(backfill);
     if let Some(members) = answer.as_object_mut() {
@@ -162,13 +165,13 @@ pub async fn set_buckets(State(door): State<Door>, body: Bytes) -> Result<Json<R
     Ok(Json(receipt))
 }
 
-fn json_of(body: &[u8]) -> Result<Value, Problem> {
+pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
     serde_json::from_slice(body)
         .map_err(|error| Problem::bad_request("json_malformed", format!("the body is not JSON: {error}")))
 }
 
-/// A counter as it was read may be sent back with what reading added to it.
-fn without_version(mut counter: Value) -> Value {
+/// What was read may be sent back with what reading added to it.
+pub(super) fn without_version(mut counter: Value) -> Value {
     if let Some(members) = counter.as_object_mut() {
         for name in ["version", "changedBy", "reason", "changedAt"] {
             members.remove(name);
@@ -186,7 +189,7 @@ fn with_etag(found: Versioned) -> Response {
 }
 
 /// The version that `If-Match` names; `None` when there is none, or any will do.
-fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else { return Ok(None) };
     if value.trim() == "*" {
         return Ok(None);
@@ -194,10 +197,10 @@ fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     let version = value.trim().trim_matches('"').parse();
     version
         .map(Some)
-        .map_err(|_| Problem::bad_request("etag_malformed", "If-Match must be the ETag of the counter, such as \"3\""))
+        .map_err(|_| Problem::bad_request("etag_malformed", "If-Match must be the ETag that was read, such as \"3\""))
 }
 
 /// Why a change is made, from the header `x-reason`.
-fn reason(headers: &HeaderMap) -> &str {
+pub(super) fn reason(headers: &HeaderMap) -> &str {
     headers.get("x-reason").and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

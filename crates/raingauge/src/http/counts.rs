@@ -65,10 +65,7 @@ pub async fn batch(State(door): State<Door>, body: Bytes) -> Result<Response, Pr
         let shape = r#"{"requests": [{"key": "…", "fromTime": …, "toTime": …}]}"#;
         Problem::bad_request("json_malformed", format!("the body must be {shape}: {reason}"))
     })?;
-    if requests.len() > COUNTS_PER_REQUEST_MAX {
-        let detail = format!("a batch takes at most {COUNTS_PER_REQUEST_MAX} ranges: send them in parts");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_ranges", detail));
-    }
+    check_len(requests.len())?;
     let mut ranges = Vec::with_capacity(requests.len());
     let mut wrong = Vec::new();
     for (index, item) in requests.iter().enumerate() {
@@ -94,6 +91,15 @@ pub async fn batch(State(door): State<Door>, body: Bytes) -> Result<Response, Pr
     }
     json.extend_from_slice(b"]}");
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+/// Refuses a batch of too many ranges.
+pub fn check_len(ranges: usize) -> Result<(), Problem> {
+    if ranges <= COUNTS_PER_REQUEST_MAX {
+        return Ok(());
+    }
+    let detail = format!("a batch takes at most {COUNTS_PER_REQUEST_MAX} ranges: send them in parts");
+    Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_ranges", detail))
 }
 
 /// Appends one result to the answer.
@@ -162,10 +168,13 @@ pub async fn series(State(door): State<Door>, Query(parameters): Parameters) -> 
     let item = item_of(&parameters);
     let range = item.range(false)?;
     let name = parameters.get("granularity").map_or("hour", String::as_str);
-    let granularity = Granularity::from_name(name)
-        .ok_or_else(|| Problem::bad_request("granularity_unknown", "granularity must be quarter, hour or day"))?;
+    let granularity = Granularity::from_name(name).ok_or_else(granularity_unknown)?;
     let zone = parameters.get("timezone").map_or("UTC", String::as_str);
     Ok(Json(door.services.reader.series(&range, granularity, zone).await?))
+}
+
+pub fn granularity_unknown() -> Problem {
+    Problem::bad_request("granularity_unknown", "granularity must be quarter, hour or day")
 }
 
 /// `GET /v1/recount`

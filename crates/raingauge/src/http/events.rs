@@ -72,7 +72,7 @@ fn unpacked(headers: &HeaderMap, body: Bytes, bytes_max: usize) -> Result<Bytes,
 /// Reads the events of a body. Answers whether the body is one event, rather than many.
 fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, Problem> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = media_type(kind);
     if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") {
         intake.push(event_of_headers(headers, &kind, body))?;
         return Ok(true);
@@ -129,15 +129,6 @@ fn event_of_headers<'a>(headers: &'a HeaderMap, kind: &str, body: &'a [u8]) -> R
         let text = value.to_str().map_err(|_| malformed("attributes in headers must be percent-encoded ASCII"))?;
         percent_decoded(text).map(Some).ok_or_else(|| malformed("an attribute in a header is badly percent-encoded"))
     };
-    let is_json = kind.is_empty() || kind == "application/json" || kind.ends_with("+json");
-    let data = if is_json && !body.is_empty() {
-        let text = std::str::from_utf8(body).map_err(|_| malformed("the data is not UTF-8"))?;
-        serde_json::from_str::<serde::de::IgnoredAny>(text)
-            .map_err(|error| malformed(&format!("the data is not JSON: {error}")))?;
-        text
-    } else {
-        ""
-    };
     let attributes = Attributes {
         specversion: attribute("ce-specversion")?,
         id: attribute("ce-id")?,
@@ -146,7 +137,25 @@ fn event_of_headers<'a>(headers: &'a HeaderMap, kind: &str, body: &'a [u8]) -> R
         subject: attribute("ce-subject")?,
         time: attribute("ce-time")?,
     };
-    attributes.into_event(data)
+    attributes.into_event(json_data(kind, body)?)
+}
+
+/// A media type without its parameters, in small letters.
+pub fn media_type(header: &str) -> String {
+    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The data of an event whose attributes stand beside it: JSON text, or nothing when its media type is another.
+pub fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Rejection> {
+    let malformed = |detail: &str| Rejection::new("event_malformed", detail);
+    let is_json = media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
+    if !is_json || data.is_empty() {
+        return Ok("");
+    }
+    let text = std::str::from_utf8(data).map_err(|_| malformed("the data is not UTF-8"))?;
+    serde_json::from_str::<serde::de::IgnoredAny>(text)
+        .map_err(|error| malformed(&format!("the data is not JSON: {error}")))?;
+    Ok(text)
 }
 
 fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {

@@ -3,6 +3,7 @@
 use super::Door;
 use super::problem::Problem;
 use crate::auth::{Denied, Scope, Tokens, Who};
+use crate::settings::Role;
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
@@ -36,11 +37,13 @@ impl Room {
         let is_packed = request.headers().contains_key(header::CONTENT_ENCODING);
         let upper = request.body().size_hint().upper().filter(|upper| *upper == 0 || !is_packed);
         let bytes = upper.map_or(self.body_bytes_max, |upper| upper.min(self.body_bytes_max as u64) as usize);
-        if bytes == 0 {
-            return Ok(None);
-        }
-        let units = (bytes / ROOM_UNIT + 1) as u32;
-        Arc::clone(&self.units).try_acquire_many_owned(units).map(Some).map_err(|_| {
+        if bytes == 0 { Ok(None) } else { self.take_bytes(bytes).map(Some) }
+    }
+
+    /// Takes room for so many bytes, or for the largest body.
+    pub fn take_bytes(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Box<Problem>> {
+        let units = (bytes.min(self.body_bytes_max) / ROOM_UNIT + 1) as u32;
+        Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| {
             let detail =
                 "the bodies of other requests fill the memory that is set aside for them: try again in a moment";
             Box::new(Problem::new(StatusCode::TOO_MANY_REQUESTS, "bodies_in_flight", detail).retry_after(RETRY_AFTER))
@@ -55,6 +58,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub struct Guard {
     tokens: Arc<Tokens>,
     scope: Option<Scope>,
+    /// The role that the route needs, when this process does not have it.
+    lacks: Option<Role>,
     room: Room,
     timeout: Duration,
     path: &'static str,
@@ -63,11 +68,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    pub fn new(door: &Door, room: &Room, path: &'static str, scope: Option<Scope>) -> Self {
+    pub fn new(door: &Door, path: &'static str, scope: Option<Scope>) -> Self {
         Self {
             tokens: Arc::clone(&door.tokens),
             scope,
-            room: room.clone(),
+            lacks: role_of(path).filter(|role| !door.services.has(*role)),
+            room: door.room.clone(),
             timeout: door.request_timeout,
             path,
             seconds: metrics::histogram!("raingauge_http_request_seconds", "route" => path),
@@ -76,6 +82,9 @@ impl Guard {
     }
 
     fn check(&self, request: &Request) -> Result<Option<Who>, Box<Problem>> {
+        if let Some(role) = self.lacks {
+            return Err(Box::new(role_absent(role)));
+        }
         let Some(scope) = self.scope else { return Ok(None) };
         let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         self.tokens.check(header, scope).map(Some).map_err(|denied| Box::new(denied.into()))
@@ -89,6 +98,23 @@ impl Guard {
             let labels = [("route", self.path.to_owned()), ("status", status.as_u16().to_string())];
             metrics::counter!("raingauge_http_requests_total", &labels).increment(1);
         }
+    }
+}
+
+/// The answer of a process that lacks the role for what it is asked.
+pub fn role_absent(role: Role) -> Problem {
+    let detail = format!("this instance does not have the role {0}: ask one that runs with --role {0}", role.name());
+    Problem::new(StatusCode::NOT_FOUND, "role_absent", detail)
+}
+
+/// The role that answers a route; none when every process does.
+fn role_of(path: &str) -> Option<Role> {
+    let begins = |starts: &[&str]| starts.iter().any(|start| path.starts_with(start));
+    match path {
+        _ if begins(&["/v1/events", "/v1/buckets"]) => Some(Role::Writer),
+        _ if begins(&["/v1/counts", "/v1/series"]) => Some(Role::Reader),
+        _ if begins(&["/v1/"]) => Some(Role::Portal),
+        _ => None,
     }
 }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Problem {
-    status: StatusCode,
-    code: &'static str,
-    detail: String,
-    retry_after: Option<Duration>,
+    pub status: StatusCode,
+    pub code: &'static str,
+    pub detail: String,
+    pub retry_after: Option<Duration>,
     members: Map<String, Value>,
 }
 
@@ -81,7 +81,8 @@ impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         let status = match failure.code {
             "key_unknown" | "counter_unknown" => StatusCode::NOT_FOUND,
-            "unavailable" => StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable" | "overloaded" => StatusCode::SERVICE_UNAVAILABLE,
+            "deadline_exceeded" => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::new(status, failure.code, failure.detail)

@@ -77,18 +77,27 @@ impl Checker {
         let Kind::Address { default } = key.kind else { unreachable!("{} is an address", key.path()) };
         let default: SocketAddr = default.parse().expect("the default in the table is an address");
         let Some(Item { raw, origin }) = item else { return default };
-        let read = text_of(raw).and_then(|text| {
-            let numeric = match text.trim().strip_prefix("localhost:") {
-                Some(port) => format!("127.0.0.1:{port}"),
-                None => text.trim().to_owned(),
-            };
-            numeric.parse().map_err(|_| format!("{} is not an address with a port", quote(&text)))
-        });
-        read.unwrap_or_else(|message| {
+        text_of(raw).and_then(|text| address_of(&text)).unwrap_or_else(|message| {
             let advice =
                 format!("Give an IP address or localhost, a colon and a port, such as \"{default}\". {}", key.doc);
             self.problem(key.path(), origin, message, advice);
             default
+        })
+    }
+
+    pub fn optional_address(&mut self, section: &str, name: &str) -> Option<SocketAddr> {
+        let (key, item) = self.take(section, name);
+        let Kind::OptionalAddress = key.kind else { unreachable!("{} may be an address", key.path()) };
+        let Item { raw, origin } = item?;
+        let read = text_of(raw).and_then(|text| match text.trim().is_empty() {
+            true => Ok(None),
+            false => address_of(&text).map(Some),
+        });
+        read.unwrap_or_else(|message| {
+            let advice =
+                format!("Give an IP address or localhost, a colon and a port, or an empty text for none. {}", key.doc);
+            self.problem(key.path(), origin, message, advice);
+            None
         })
     }
 
@@ -104,6 +113,21 @@ impl Checker {
             let advice = format!("Give the path of a folder, such as \"{default}\". {}", key.doc);
             self.problem(key.path(), origin, message, advice);
             default.into()
+        })
+    }
+
+    pub fn text(&mut self, section: &str, name: &str) -> String {
+        let (key, item) = self.take(section, name);
+        let Kind::Text { default, is_secret } = key.kind else { unreachable!("{} is a text", key.path()) };
+        let Some(Item { raw, origin }) = item else { return default.to_owned() };
+        let read = text_of(raw).and_then(|text| match text.contains(['\0', '\u{FFFD}', '\n']) {
+            true if is_secret => Err("it has characters that it cannot have".to_owned()),
+            true => Err(format!("{} has characters that it cannot have", quote(&text))),
+            false => Ok(text.trim().to_owned()),
+        });
+        read.unwrap_or_else(|message| {
+            self.problem(key.path(), origin, message, format!("Give a text in quotes. {}", key.doc));
+            default.to_owned()
         })
     }
 
@@ -143,6 +167,15 @@ impl Checker {
         }
         Vec::new()
     }
+}
+
+/// `HOST:PORT`, where the host is an IP address or `localhost`.
+fn address_of(text: &str) -> Result<SocketAddr, String> {
+    let numeric = match text.trim().strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.trim().to_owned(),
+    };
+    numeric.parse().map_err(|_| format!("{} is not an address with a port", quote(text)))
 }
 
 /// Text, from whatever may give text.

@@ -64,7 +64,7 @@ impl Given {
     /// Takes a variable when its name starts as those of the configuration do; others belong to somebody else.
     pub fn read_variable(&mut self, name: String, value: String) {
         let Some(rest) = name.strip_prefix(PREFIX) else { return };
-        match keys::KEYS.iter().find(|key| key.variable() == name) {
+        match keys::all().find(|key| key.variable() == name) {
             Some(key) => {
                 self.items.insert(key.path(), Item { raw: Raw::Plain(value), origin: Origin::Variable(name) });
             }
@@ -83,7 +83,7 @@ impl Given {
 
     /// Takes the value of a command line option for a key, `section.name`.
     pub fn read_option(&mut self, path: &str, option: &str, value: String) {
-        assert!(keys::KEYS.iter().any(|key| key.path() == path), "{option} sets {path}, which is no key");
+        assert!(keys::all().any(|key| key.path() == path), "{option} sets {path}, which is no key");
         self.items.insert(path.to_owned(), Item { raw: Raw::Plain(value), origin: Origin::Option(option.to_owned()) });
     }
 
@@ -199,5 +199,5 @@ fn line_of(text: &str, offset: usize) -> usize {
 }
 
 fn variable_of(path: &str) -> Option<String> {
-    keys::KEYS.iter().find(|key| key.path() == path).map(Key::variable)
+    keys::all().find(|key| key.path() == path).map(Key::variable)
 }

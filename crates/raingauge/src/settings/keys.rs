@@ -1,6 +1,8 @@
 //! Every key of the configuration, in one table. The reading of values, `config/standalone.toml` and
 //! `docs/configuration.md` all follow it; tests compare them.
 
+pub mod cluster;
+
 /// One key: what it takes, what it is when nobody sets it, and what it is for.
 #[derive(Debug)]
 pub struct Key {
@@ -18,10 +20,14 @@ pub enum Kind {
     Whole { default: u64, min: u64, max: u64, unit: &'static str },
     /// `HOST:PORT`, where the host is an IP address or `localhost`.
     Address { default: &'static str },
+    /// The same, or nothing at all, which is the default.
+    OptionalAddress,
     /// A folder; relative ones start from the folder in which the process was started.
     Folder { default: &'static str },
     /// One of a few words.
     OneOf { default: &'static str, words: &'static [&'static str] },
+    /// Any text. What is secret is never repeated.
+    Text { default: &'static str, is_secret: bool },
     /// API tokens: a list of tables; empty by default.
     Tokens,
 }
@@ -67,6 +73,12 @@ pub const KEYS: &[Key] = &[
         name: "listen",
         kind: Kind::Address { default: "127.0.0.1:8080" },
         doc: "Address and port of the HTTP door; port 0 takes a free one, and an address that is not loopback needs a token.",
+    },
+    Key {
+        section: "server",
+        name: "grpc_listen",
+        kind: Kind::OptionalAddress,
+        doc: "Address and port of the gRPC door; empty for none, port 0 takes a free one, and an address that is not loopback needs a token.",
     },
     whole(
         "server",
@@ -149,6 +161,33 @@ pub const KEYS: &[Key] = &[
         "How far ahead of this clock the time of an event may be.",
     ),
     Key {
+        section: "maintenance",
+        name: "schedule",
+        kind: Kind::Text { default: "", is_secret: false },
+        doc: "When all nodes are compacted: cron expressions (minute, hour, day, month, weekday) with semicolons; empty for never.",
+    },
+    Key {
+        section: "maintenance",
+        name: "timezone",
+        kind: Kind::Text { default: "UTC", is_secret: false },
+        doc: "Time zone of the schedule, by its IANA name, such as Asia/Singapore.",
+    },
+    whole(
+        "maintenance",
+        "max_duration_minutes",
+        240,
+        (1, 10_080),
+        "minutes",
+        "How long after its beginning a compaction of all nodes may still be at work.",
+    ),
+    whole("maintenance", "pause_s", 30, (0, 86_400), "seconds", "Rest between two nodes."),
+    Key {
+        section: "maintenance",
+        name: "on_failure",
+        kind: Kind::OneOf { default: "continue", words: &["continue", "stop"] },
+        doc: "Whether the other nodes are compacted when one fails.",
+    },
+    Key {
         section: "auth",
         name: "tokens",
         kind: Kind::Tokens,
@@ -168,20 +207,25 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
+/// Every key: those of one machine, then those of the cluster engines.
+pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
+    KEYS.iter().chain(cluster::KEYS)
+}
+
 /// The key of that section and name.
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.section == section && key.name == name)
+    all().find(|key| key.section == section && key.name == name)
 }
 
 /// Whether any key lives in that section.
 pub fn has_section(section: &str) -> bool {
-    KEYS.iter().any(|key| key.section == section)
+    all().any(|key| key.section == section)
 }
 
 /// The section or key that somebody probably meant by a path that does not exist. The right name in the wrong section
 /// is the likeliest mistake, then a wrong letter or unit.
 pub fn nearest(section: &str, name: &str) -> Option<String> {
-    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+    if let Some(key) = all().find(|key| key.name == name) {
         return Some(key.path());
     }
     let asked = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
@@ -189,13 +233,13 @@ pub fn nearest(section: &str, name: &str) -> Option<String> {
         true => edits(&asked, key.name),
         false => edits(&asked, &key.path()),
     };
-    let best = KEYS.iter().min_by_key(|key| distance(key))?;
+    let best = all().min_by_key(|key| distance(key))?;
     is_near(distance(best), &asked).then(|| best.path())
 }
 
 /// The section that somebody probably meant.
 pub fn nearest_section(section: &str) -> Option<&'static str> {
-    let best = KEYS.iter().map(|key| key.section).min_by_key(|known| edits(section, known))?;
+    let best = all().map(|key| key.section).min_by_key(|known| edits(section, known))?;
     is_near(edits(section, best), section).then_some(best)
 }
 

@@ -1,6 +1,6 @@
 //! The whole way from text to settings, and the documents that must say the same as the table.
 
-use super::keys::{KEYS, Key, Kind};
+use super::keys::{self, KEYS, Key, Kind};
 use super::*;
 use crate::auth::{Scope, new_token};
 use std::collections::BTreeSet;
@@ -98,23 +98,44 @@ fn options_win_over_variables_and_variables_over_the_file() {
 #[test]
 fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
     let hash = new_token().1;
-    for key in KEYS {
+    for key in keys::all() {
         let value = match key.kind {
             Kind::Whole { default, .. } if key.name == "body_bytes_max" => (default - 1).to_string(),
             Kind::Whole { default, .. } => (default + 1).to_string(),
-            Kind::Address { .. } => "127.0.0.2:9".to_owned(),
+            Kind::Address { .. } | Kind::OptionalAddress => "127.0.0.2:9".to_owned(),
             Kind::Folder { .. } => "/elsewhere".to_owned(),
             Kind::OneOf { words, .. } => words[1].to_owned(),
+            Kind::Text { .. } if key.name == "roles" => "reader".to_owned(),
+            Kind::Text { .. } if key.name == "schedule" => "0 3 * * *; 0 14 * * *".to_owned(),
+            Kind::Text { .. } if key.name == "timezone" => "Asia/Singapore".to_owned(),
+            Kind::Text { .. } => "other".to_owned(),
             Kind::Tokens => format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]"),
         };
-        let settings = Settings::load(None, variables(&[(&key.variable(), &value)]), []);
+        // Those that go together are given together.
+        let mut given = vec![(key.variable(), value)];
+        let twins = [
+            ("user", "password"),
+            ("password", "user"),
+            ("certificate_file", "key_file"),
+            ("key_file", "certificate_file"),
+        ];
+        let twin = twins.iter().find(|(name, _)| *name == key.name).and_then(|(_, twin)| keys::find(key.section, twin));
+        given.extend(twin.map(|twin| (twin.variable(), "other".to_owned())));
+        if key.name == "roles" {
+            given.push(("RAINGAUGE__CLUSTER__ENGINES".to_owned(), "cluster".to_owned()));
+        }
+        if key.path() == "cluster.catalog" {
+            given.push(("RAINGAUGE__MYSQL__URL".to_owned(), "mysql://somewhere/catalog".to_owned()));
+        }
+        let given: Vec<(&str, &str)> = given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let settings = Settings::load(None, variables(&given), []);
         assert_ne!(settings.unwrap(), defaults(), "{}", key.path());
     }
 }
 
 #[test]
 fn the_ends_of_every_range_are_kept() {
-    for key in KEYS {
+    for key in keys::all() {
         let Kind::Whole { min, max, .. } = key.kind else { continue };
         let refused = |value: i128| {
             let result = Settings::load(None, variables(&[(&key.variable(), &value.to_string())]), []);
@@ -211,19 +232,37 @@ fn an_address_beyond_loopback_needs_a_token() {
         ("[::]:80", true),
         ("192.168.1.7:80", true),
     ] {
-        let listen = ("RAINGAUGE__SERVER__LISTEN", address);
-        let without = Settings::load(None, variables(&[listen]), []);
-        assert_eq!(without.is_err(), refused, "{address}");
-        if let Err(problems) = without {
-            let shown = problems[0].to_string();
-            assert!(shown.starts_with("server.listen (variable RAINGAUGE__SERVER__LISTEN): "), "{shown}");
-            assert!(shown.contains("no token is configured. Run `raingauge token`"), "{shown}");
+        for key in ["listen", "grpc_listen"] {
+            let variable = format!("RAINGAUGE__SERVER__{}", key.to_uppercase());
+            let listen = (variable.as_str(), address);
+            let without = Settings::load(None, variables(&[listen]), []);
+            assert_eq!(without.is_err(), refused, "{address}");
+            if let Err(problems) = without {
+                let shown = problems[0].to_string();
+                assert!(shown.starts_with(&format!("server.{key} (variable {variable}): ")), "{shown}");
+                assert!(shown.contains("no token is configured. Run `raingauge token`"), "{shown}");
+            }
+            assert!(Settings::load(None, variables(&[listen, ("RAINGAUGE__AUTH__TOKENS", &with_token)]), []).is_ok());
         }
-        assert!(Settings::load(None, variables(&[listen, ("RAINGAUGE__AUTH__TOKENS", &with_token)]), []).is_ok());
     }
     let option = ("server.listen", "--listen", "0.0.0.0:80".to_owned());
     let problems = Settings::load(None, variables(&[]), [option]).unwrap_err();
     assert!(problems[0].to_string().starts_with("server.listen (option --listen): 0.0.0.0:80 can be reached"));
+}
+
+#[test]
+fn the_grpc_door_may_be_left_out() {
+    let grpc = |value: &str| load(&format!("[server]\ngrpc_listen = {value}\n"), &[]);
+    assert_eq!(defaults().server.grpc_listen, None);
+    for none in ["\"\"", "\" \""] {
+        assert_eq!(grpc(none).unwrap().server.grpc_listen, None);
+    }
+    assert_eq!(grpc("\"localhost:0\"").unwrap().server.grpc_listen, Some("127.0.0.1:0".parse().unwrap()));
+    assert_starts(
+        &grpc("\"nowhere\"").unwrap_err(),
+        &["2 server.grpc_listen: \"nowhere\" is not an address with a port. Give an IP address or localhost"],
+    );
+    assert_starts(&grpc("9090").unwrap_err(), &["2 server.grpc_listen: this wants text in quotes and is a number"]);
 }
 
 #[test]
@@ -291,6 +330,8 @@ fn default_text(key: &Key) -> String {
     match key.kind {
         Kind::Whole { default, .. } => default.to_string(),
         Kind::Address { default } | Kind::Folder { default } | Kind::OneOf { default, .. } => format!("{default:?}"),
+        Kind::OptionalAddress => "\"\"".to_owned(),
+        Kind::Text { default, .. } => format!("{default:?}"),
         Kind::Tokens => "[]".to_owned(),
     }
 }
@@ -317,21 +358,37 @@ fn the_standalone_file_names_every_key_with_its_default_and_sentence() {
 }
 
 #[test]
+fn the_cluster_file_names_every_key_of_the_cluster_with_its_sentence() {
+    let path = workspace().join("config/cluster.toml");
+    let settings = Settings::load(Some(&path), variables(&[]), []).unwrap();
+    assert!(settings.cluster.is_cluster && settings.cluster.catalog_is_mysql);
+    let text = fs::read_to_string(&path).unwrap();
+    for key in keys::cluster::KEYS {
+        let section = text.split(&format!("\n[{}]\n", key.section)).nth(1).expect("every section is there");
+        let section = section.split("\n[").next().unwrap();
+        assert!(section.contains(&format!("# {}\n{} = ", key.doc, key.name)), "{}", key.path());
+    }
+}
+
+#[test]
 fn the_documentation_has_a_row_for_every_key() {
     let row = |key: &Key| {
         let takes = match key.kind {
             Kind::Whole { min, max, unit, .. } => format!("{unit}, {min} to {max}"),
             Kind::Address { .. } => "IP address or `localhost`, and port".to_owned(),
+            Kind::OptionalAddress => "IP address or `localhost`, and port; or nothing".to_owned(),
             Kind::Folder { .. } => "path of a folder".to_owned(),
             Kind::OneOf { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+            Kind::Text { is_secret: false, .. } => "text".to_owned(),
+            Kind::Text { is_secret: true, .. } => "text, secret".to_owned(),
             Kind::Tokens => "list of tables".to_owned(),
         };
         format!("| `{}` | `{}` | {takes} | {} |", key.path(), default_text(key), key.doc)
     };
     let page = fs::read_to_string(workspace().join("docs/configuration.md")).unwrap();
-    let is_row = |line: &&str| KEYS.iter().any(|key| line.starts_with(&format!("| `{}.", key.section)));
+    let is_row = |line: &&str| keys::all().any(|key| line.starts_with(&format!("| `{}.", key.section)));
     let found: Vec<_> = page.lines().filter(is_row).collect();
-    let expected: Vec<_> = KEYS.iter().map(row).collect();
+    let expected: Vec<_> = keys::all().map(row).collect();
     assert_eq!(found, expected, "docs/configuration.md should say:\n{}", expected.join("\n"));
     for scope in Scope::ALL {
         assert!(page.contains(&format!("| `{scope}` |")), "docs/configuration.md should explain the scope {scope}");
@@ -340,9 +397,9 @@ fn the_documentation_has_a_row_for_every_key() {
 
 #[test]
 fn the_table_repeats_no_key_and_keeps_defaults_in_range() {
-    let paths: BTreeSet<_> = KEYS.iter().map(Key::path).collect();
-    assert_eq!(paths.len(), KEYS.len());
-    for key in KEYS {
+    let paths: BTreeSet<_> = keys::all().map(Key::path).collect();
+    assert_eq!(paths.len(), keys::all().count());
+    for key in keys::all() {
         match key.kind {
             Kind::Whole { default, min, max, .. } => assert!((min..=max).contains(&default), "{}", key.path()),
             Kind::OneOf { default, words } => assert!(words.contains(&default), "{}", key.path()),

@@ -5,10 +5,10 @@ use crate::server::Home;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-const SCOPES: [&str; 4] = ["events:write", "counts:read", "counters:write", "admin"];
+pub const SCOPES: [&str; 4] = ["events:write", "counts:read", "counters:write", "admin"];
 
 /// Every route, and the scope that it asks for; no scope is open to all.
-const ROUTES: [(&str, &str, Option<&str>); 26] = [
+const ROUTES: [(&str, &str, Option<&str>); 29] = [
     ("POST", "/v1/events", Some("events:write")),
     ("POST", "/v1/buckets", Some("events:write")),
     ("POST", "/v1/counts", Some("counts:read")),
@@ -26,6 +26,9 @@ const ROUTES: [(&str, &str, Option<&str>); 26] = [
     ("POST", "/v1/counters/preview", Some("counters:write")),
     ("POST", "/v1/counters/35/backfill", Some("counters:write")),
     ("GET", "/v1/counters/34/backfill", Some("counts:read")),
+    ("GET", "/v1/maintenance", Some("admin")),
+    ("POST", "/v1/maintenance/compaction", Some("admin")),
+    ("DELETE", "/v1/maintenance/compaction", Some("admin")),
     ("GET", "/metrics", Some("counts:read")),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
@@ -38,12 +41,12 @@ const ROUTES: [(&str, &str, Option<&str>); 26] = [
 ];
 
 /// A token that is 67 characters long, as those that `raingauge token` makes.
-fn token(scope: &str) -> String {
+pub fn token(scope: &str) -> String {
     format!("rg_{}", hex::encode(Sha256::digest(scope)))
 }
 
 /// A home that knows one token for each scope.
-fn home_with_tokens() -> Home {
+pub fn home_with_tokens() -> Home {
     let tokens = SCOPES.map(|scope| {
         let hash = hex::encode(Sha256::digest(token(scope)));
         format!("{{ name = \"{scope} holder\", sha256 = \"{hash}\", scopes = [\"{scope}\"] }}")

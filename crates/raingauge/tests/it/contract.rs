@@ -1,7 +1,7 @@
 //! The public contract, call by call, as users and other tools rely on it: names, shapes, order, errors.
 
-mod backfill;
-mod buckets;
+pub mod backfill;
+pub mod buckets;
 mod counters;
 mod counts;
 mod events;

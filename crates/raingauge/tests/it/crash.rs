@@ -6,7 +6,7 @@
 //! `RAINGAUGE_CRASH_ROUNDS` and `RAINGAUGE_CRASH_SEED` choose how often and which; `scripts/crash` sets them.
 
 mod damage;
-mod load;
+pub mod load;
 
 use crate::client::Client;
 use crate::model::Model;

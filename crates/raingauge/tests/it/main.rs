@@ -4,10 +4,13 @@
 
 mod auth;
 mod client;
+mod cluster;
 mod command_line;
 mod contract;
 mod crash;
 mod fixture;
+mod grpc;
+mod maintenance;
 mod model;
 mod operations;
 mod server;

@@ -56,6 +56,11 @@ impl Home {
         home
     }
 
+    /// Another folder with the same settings.
+    pub fn like(&self) -> Self {
+        Self { environment: self.environment.clone(), ..Self::new() }
+    }
+
     pub fn set(&mut self, key: &str, value: &str) {
         let variable = format!("RAINGAUGE__{}", key.replace('.', "__").to_uppercase());
         self.environment.retain(|(known, _)| *known != variable);
@@ -69,6 +74,16 @@ impl Home {
     /// A place beside the data, for files of the test.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Where the processes of this home log.
+    pub fn errors_path(&self) -> PathBuf {
+        self.folder.path().join("errors.txt")
+    }
+
+    /// What the processes of this home have logged.
+    pub fn errors(&self) -> String {
+        std::fs::read_to_string(self.errors_path()).unwrap_or_default()
     }
 
     pub fn start(&self) -> Server {
@@ -87,7 +102,7 @@ impl Home {
     }
 
     pub fn try_start_with(&self, arguments: &[String]) -> Result<Server, Refused> {
-        let errors_path = self.folder.path().join("errors.txt");
+        let errors_path = self.errors_path();
         let errors = File::options().create(true).append(true).open(&errors_path).expect("a file for the logs");
         let errors_from = errors.metadata().map_or(0, |metadata| metadata.len()) as usize;
         let mut child =
@@ -162,11 +177,15 @@ impl Server {
     }
 
     /// Asks the process to end and waits until it has. Answers its status and how long it took.
-    pub fn terminate(mut self) -> (ExitStatus, Duration) {
+    pub fn terminate(self) -> (ExitStatus, Duration) {
         self.signal("TERM");
         let began = Instant::now();
-        let status = until("the process ends", || self.child.try_wait().expect("the process can be asked"));
-        (status, began.elapsed())
+        (self.ended(), began.elapsed())
+    }
+
+    /// Waits until the process, which was told to, has ended.
+    pub fn ended(mut self) -> ExitStatus {
+        until("the process ends", || self.child.try_wait().expect("the process can be asked"))
     }
 
     pub fn signal(&self, name: &str) {

@@ -11,28 +11,36 @@ pub fn demo(name: &str) -> String {
     path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display())).display().to_string()
 }
 
-fn truth() -> Value {
+pub fn truth() -> Value {
     let text = std::fs::read_to_string(demo("truth-extracts.json")).expect("the answers can be read");
     serde_json::from_str(&text).expect("the answers are JSON")
 }
 
-fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+pub fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().unwrap_or_else(|| panic!("there are {name}"))
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("{name} is a text in {value}"))
 }
 
-fn number(value: &Value, name: &str) -> i64 {
+pub fn number(value: &Value, name: &str) -> i64 {
     value[name].as_i64().unwrap_or_else(|| panic!("{name} is a number in {value}"))
+}
+
+/// Creates the counters of every extract.
+pub fn create_counters(home: &Home, truth: &Value, place: &[&str]) {
+    for import in list(truth, "imports") {
+        let file = demo(text(import, "counters"));
+        home.run(&[&["counters", "apply", "--json", "-f", &file], place].concat()).json();
+    }
 }
 
 /// Creates the counters of every extract and imports it; what the import reports is checked.
 fn import_all(home: &Home, truth: &Value, place: &[&str]) {
     let run = |command: &[&str]| -> Ran { home.run(&[command, place].concat()) };
+    create_counters(home, truth, place);
     for import in list(truth, "imports") {
-        run(&["counters", "apply", "--json", "-f", &demo(text(import, "counters"))]).json();
         let (file, mapping) = (demo(text(import, "file")), demo(text(import, "mapping")));
         let imported = run(&["import", &file, "--mapping", &mapping, "--json"]).json();
         for name in ["rows", "accepted", "duplicates"] {
@@ -42,7 +50,8 @@ fn import_all(home: &Home, truth: &Value, place: &[&str]) {
     }
 }
 
-fn ask_everything(client: &Client, truth: &Value) {
+/// Compares every answer.
+pub fn ask_everything(client: &Client, truth: &Value) {
     let questions = list(truth, "questions");
     assert!(questions.len() > 600);
     let mut wrong = Vec::new();

@@ -1,9 +1,11 @@
 use crate::support::{NOON_S, Services, counter, event};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
+use raingauge_ports::log::EventLog;
 use raingauge_writer::preview::preview;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[tokio::test]
 async fn a_preview_says_what_a_draft_would_have_counted() {
@@ -24,7 +26,8 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
         json!({"state": "draft", "template": "draft:{k}", "value": {"field": "data.v"},
         "filter": {"operator": "gte", "lhs": "data.v", "rhs": 3}}),
     );
-    let figures = preview(&*services.log, &Counter::from_json(&draft).unwrap()).unwrap();
+    let figures =
+        preview(&[Arc::clone(&services.log) as Arc<dyn EventLog>], &Counter::from_json(&draft).unwrap()).unwrap();
 
     let (mut keys, mut cells, mut days) = (BTreeMap::<i64, (u64, i128)>::new(), BTreeSet::new(), BTreeSet::new());
     for n in (0..500).filter(|n| n % 7 >= 3) {
@@ -48,7 +51,7 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
 
 #[test]
 fn a_preview_of_an_empty_log_is_empty() {
-    let log = raingauge_ports::memory::MemoryLog::default();
-    let figures = preview(&log, &Counter::from_json(&counter(1, json!({}))).unwrap()).unwrap();
+    let log: Arc<dyn EventLog> = Arc::<raingauge_ports::memory::MemoryLog>::default();
+    let figures = preview(&[log], &Counter::from_json(&counter(1, json!({}))).unwrap()).unwrap();
     assert_eq!((figures.events, figures.keys, figures.cells_per_day, figures.from_time), (0, 0, 0.0, None));
 }

@@ -8,6 +8,7 @@ use raingauge_ports::memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::published::Published;
 use raingauge_writer::ingest::Receipt;
 use raingauge_writer::recount::Recounter;
+use raingauge_writer::states::States;
 use raingauge_writer::{Counters, Ingest, Options, Writer};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -58,10 +59,11 @@ impl Services {
             ingest: Ingest::new(sink(), vec![read()], Arc::clone(&published), time(), ALLOWANCE_S, 1_000_000),
             counters: Counters::new(configurations, sink(), Arc::clone(&published), time()),
             recounter: Recounter {
-                log: read(),
+                logs: vec![read()],
                 buckets: Arc::clone(&store) as Arc<dyn BucketReader>,
                 published: Arc::clone(&published),
-                writer: Arc::clone(&writer),
+                states: Arc::clone(&writer) as Arc<dyn States>,
+                clock: time(),
                 future_allowance_s: ALLOWANCE_S,
             },
             clock,

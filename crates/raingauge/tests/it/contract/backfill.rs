@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 const NOON: &str = "2024-09-24T12:00:00Z";
 
-fn finish_backfill(client: &Client, id: u32) -> Value {
+/// Begins a backfill, and waits until it is over.
+pub fn finish_backfill(client: &Client, id: u32) -> Value {
     client.send("POST", &format!("/v1/counters/{id}/backfill"), &[], b"").expect(202);
     until("the backfill is done", || {
         let told = client.get(&format!("/v1/counters/{id}/backfill")).expect(200);

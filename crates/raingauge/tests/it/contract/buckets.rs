@@ -1,11 +1,11 @@
 //! `POST /v1/buckets`: history that was counted elsewhere.
 
-use crate::client::{at, drop_event, drops_counter};
+use crate::client::{Client, at, drop_event, drops_counter, forever};
 use crate::server::Home;
 use serde_json::{Value, json};
 
 /// The rows that the reference prints for its worked example.
-const ROWS: [(&str, &str, i64); 15] = [
+pub const ROWS: [(&str, &str, i64); 15] = [
     ("quarter", "2024-09-24T22:00:00Z", 3),
     ("quarter", "2024-09-24T22:15:00Z", 2),
     ("quarter", "2024-09-24T22:30:00Z", 4),
@@ -23,30 +23,38 @@ const ROWS: [(&str, &str, i64); 15] = [
     ("day", "2024-09-27T00:00:00Z", 78),
 ];
 
-fn rows(key: &str) -> Value {
+pub fn rows(key: &str) -> Value {
     let row = |(granularity, time, count): &(&str, &str, i64)| json!({"key": key, "granularity": granularity, "time": time, "count": count});
     ROWS.iter().map(row).collect()
+}
+
+/// The counter of the reference's worked example.
+pub fn rain_drops() -> Value {
+    json!({"id": 34, "name": "count_rain_drops", "template": "rain_drops:city:{city_id}", "eventType": "rain_drop",
+        "retentionDays": forever()})
+}
+
+/// Asks the question of the worked example.
+#[track_caller]
+pub fn ask_example(client: &Client, key: &str) {
+    let result = client.results(&[(key, 1_727_215_430, 1_727_400_000)]).remove(0);
+    assert_eq!(result, json!({"key": key, "fromTime": 1_727_215_200, "toTime": 1_727_399_700, "count": 487}));
 }
 
 #[test]
 fn the_worked_example_answers_487() {
     let home = Home::new();
     let server = home.start();
-    server.create(json!({"id": 34, "name": "count_rain_drops", "template": "rain_drops:city:{city_id}",
-        "eventType": "rain_drop", "retentionDays": {"quarter": null, "hour": null, "day": null}}));
+    server.create(rain_drops());
     let key = "rain_drops:city:111222";
     let sent = server.post("/v1/buckets", &rows(key)).expect(200);
     assert_eq!(sent, json!({"accepted": 15, "duplicates": 0, "rejected": []}));
-    let ask = |client: &crate::client::Client| {
-        let result = client.results(&[(key, 1_727_215_430, 1_727_400_000)]).remove(0);
-        assert_eq!(result, json!({"key": key, "fromTime": 1_727_215_200, "toTime": 1_727_399_700, "count": 487}));
-    };
-    ask(&server);
+    ask_example(&server, key);
     // The same rows again set the same counts, and so does a restart.
     server.post("/v1/buckets", &rows(key)).expect(200);
-    ask(&server);
+    ask_example(&server, key);
     server.kill();
-    ask(&home.start());
+    ask_example(&home.start(), key);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn metrics_are_named_and_move() {
         (r#"raingauge_errors_total{code="route_unknown"}"#, 1.0),
         ("raingauge_dedupe_ids", 1.0),
         (r#"raingauge_http_requests_total{route="/v1/counts",status="200"}"#, 1.0),
-        ("raingauge_log_lag_events", 0.0),
+        (r#"raingauge_log_lag_events{partition="0"}"#, 0.0),
     ] {
         assert_eq!(server.metric(series), expected, "{series}");
     }

@@ -40,7 +40,7 @@ fn edited(value: i64) -> Value {
 
 /// Something that happened.
 #[derive(Clone, Debug)]
-struct Ride {
+pub struct Ride {
     id: String,
     time_s: i64,
     city: u32,
@@ -49,7 +49,17 @@ struct Ride {
 }
 
 impl Ride {
-    fn event(&self) -> Value {
+    /// One of any place and time, most of them soon before the end.
+    pub fn random(id: String, random: &mut StdRng) -> Self {
+        let time_s = match random.random_bool(0.3) {
+            true => random.random_range(START_S..END_S),
+            false => END_S - random.random_range(1..7_200),
+        };
+        let (city, shop) = (random.random_range(0..CITIES), random.random_range(0..3));
+        Self { id, time_s, city, shop, cents: random.random_range(-5_000..20_000) }
+    }
+
+    pub fn event(&self) -> Value {
         // A decimal is written by hand, for it to be the exact one.
         let amount = format!(
             "{}{}.{:02}",
@@ -61,7 +71,7 @@ impl Ride {
         event("ride", &self.id, self.time_s, json!({"city": self.city, "shop": self.shop, "amount": amount}))
     }
 
-    fn count_in(&self, model: &mut Model) {
+    pub fn count_in(&self, model: &mut Model) {
         model.add(&format!("rides:{}", self.city), self.time_s, 1);
         model.add(&format!("amounts:{}", self.shop), self.time_s, self.cents);
         if self.cents >= 0 {
@@ -102,18 +112,7 @@ impl Producer {
 
     fn ride(&mut self) -> Ride {
         self.next_id += 1;
-        let random = &mut self.random;
-        let time_s = match random.random_bool(0.3) {
-            true => random.random_range(START_S..END_S),
-            false => END_S - random.random_range(1..7_200),
-        };
-        Ride {
-            id: format!("{}-{}", self.name, self.next_id),
-            time_s,
-            city: random.random_range(0..CITIES),
-            shop: random.random_range(0..3),
-            cents: random.random_range(-5_000..20_000),
-        }
+        Ride::random(format!("{}-{}", self.name, self.next_id), &mut self.random)
     }
 
     /// Sends new rides, and old ones among them. Answers whether the server is still there.
@@ -192,7 +191,7 @@ impl Producer {
 }
 
 /// The answer, or nothing when the connection failed.
-fn post_rides(client: &Client, path: &str, rides: &[Ride]) -> Option<Answer> {
+pub fn post_rides(client: &Client, path: &str, rides: &[Ride]) -> Option<Answer> {
     let lines: String = rides.iter().map(|ride| format!("{}\n", ride.event())).collect();
     client.try_send("POST", path, &[("content-type", "application/x-ndjson")], lines.as_bytes()).ok()
 }

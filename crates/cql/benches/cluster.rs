@@ -1,0 +1,27 @@
+//! What the store costs on a real cluster: `scripts/bench-cluster` runs it and says how to read the output.
+//!
+//! ```text
+//!   writing   tiles and tables, as a worker writes │ one upsert for each event │ counter columns
+//!   reading   tiles │ the plain plan: slices of the three tables, by length of the window
+//!   sharing   the same events in 1, 2 and 4 log partitions
+//! ```
+
+#[path = "cluster/load.rs"]
+mod load;
+#[path = "cluster/peers.rs"]
+mod peers;
+#[path = "cluster/reads.rs"]
+mod reads;
+#[path = "cluster/writes.rs"]
+mod writes;
+
+use load::Place;
+
+fn main() {
+    let Some(place) = Place::new() else {
+        println!("RAINGAUGE_TEST_CQL names no cluster: see scripts/bench-cluster");
+        return;
+    };
+    writes::run(&place);
+    reads::run(&place);
+}

@@ -1,0 +1,49 @@
+//! How far the partitions of a log are included in the store, for other processes than their writers.
+
+use crate::{Cql, error};
+use raingauge_ports::BoxFuture;
+use raingauge_ports::cluster::{Checkpoints, Error, Included};
+use raingauge_ports::log::{Offset, Partition};
+
+pub struct CqlCheckpoints {
+    cql: Cql,
+    log: String,
+}
+
+impl CqlCheckpoints {
+    /// Of the log with this name: its topic.
+    pub fn new(cql: Cql, log: impl Into<String>) -> Self {
+        Self { cql, log: log.into() }
+    }
+
+    async fn read(&self) -> Result<Vec<Included>, crate::Error> {
+        let statement = &self.cql.statements.checkpoints;
+        let found = self.cql.session.execute_unpaged(statement, (&self.log,)).await.map_err(error::request)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let rows = rows.rows::<(i32, i64, Option<i64>)>().map_err(error::request)?;
+        let included = |(partition, position, state_version): (i32, i64, Option<i64>)| Included {
+            partition: partition as Partition,
+            position: position as Offset,
+            state_version: state_version.unwrap_or(0),
+        };
+        rows.map(|row| row.map(included)).collect::<Result<_, _>>().map_err(error::request)
+    }
+
+    async fn read_state(&self, partition: Partition) -> Result<Vec<u8>, crate::Error> {
+        let statement = &self.cql.statements.checkpoint;
+        let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
+        let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+        let row = rows.maybe_first_row::<(i64, i64, Option<Vec<u8>>)>().map_err(error::request)?;
+        Ok(row.and_then(|(_, _, state)| state).unwrap_or_default())
+    }
+}
+
+impl Checkpoints for CqlCheckpoints {
+    fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, Error>> {
+        Box::pin(async { self.read().await.map_err(|error| Error(error.to_string())) })
+    }
+
+    fn state(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
+        Box::pin(async move { self.read_state(partition).await.map_err(|error| Error(error.to_string())) })
+    }
+}

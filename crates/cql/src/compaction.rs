@@ -1,0 +1,179 @@
+//! Major compaction of the nodes of the cluster: Cassandra by `nodetool`, Scylla by its REST interface.
+
+mod nodetool;
+mod rest;
+
+use crate::schema::{self, Server};
+use crate::{Cql, error};
+use nodetool::Nodetool;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::maintenance::{Compactor, Error, Node, Progress};
+use rest::Rest;
+use std::collections::HashMap;
+use tokio::sync::OnceCell;
+
+/// What stands for the address of the node in the command and in the address of the REST interface.
+const HOST: &str = "{host}";
+
+/// How nodes are told to compact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionOptions {
+    pub way: CompactionWay,
+    /// `nodetool` and what it needs to reach a node, word by word; `{host}` is the address of the node. What it is to do
+    /// is appended: `compact KEYSPACE TABLE`, `compactionstats`, `stop -id ID`.
+    pub command: Vec<String>,
+    /// The REST interface of a Scylla node; `{host}` is the address of the node.
+    pub url: String,
+    pub tables: CompactionTables,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionWay {
+    /// By what the server is.
+    Auto,
+    Nodetool,
+    Rest,
+}
+
+/// Which tables of the keyspace are compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionTables {
+    /// All of them on Scylla. On Cassandra those without time windows, whose major compaction would put all windows into
+    /// one file, which then cannot be dropped as a whole when its time is over.
+    Auto,
+    All,
+}
+
+impl Default for CompactionOptions {
+    fn default() -> Self {
+        Self {
+            way: CompactionWay::Auto,
+            command: ["nodetool", "-h", HOST, "-p", "7199"].map(str::to_owned).to_vec(),
+            url: format!("http://{HOST}:10000"),
+            tables: CompactionTables::Auto,
+        }
+    }
+}
+
+/// Compacts the keyspace on the nodes of the cluster.
+pub struct NodeCompactor {
+    cql: Cql,
+    options: CompactionOptions,
+    engine: OnceCell<Engine>,
+}
+
+/// How this cluster is told.
+enum Engine {
+    Nodetool(Nodetool),
+    Rest(Rest),
+}
+
+impl NodeCompactor {
+    pub fn new(cql: Cql, options: CompactionOptions) -> Self {
+        Self { cql, options, engine: OnceCell::new() }
+    }
+
+    async fn engine(&self) -> Result<&Engine, Error> {
+        self.engine.get_or_try_init(|| self.choose()).await
+    }
+
+    async fn choose(&self) -> Result<Engine, Error> {
+        let is_scylla = match self.options.way {
+            CompactionWay::Auto => schema::server(&self.cql.session).await? == Server::Scylla,
+            CompactionWay::Nodetool => false,
+            CompactionWay::Rest => true,
+        };
+        let keyspace = self.keyspace();
+        Ok(match is_scylla {
+            true => Engine::Rest(Rest::new(&self.options.url, keyspace)?),
+            false => Engine::Nodetool(Nodetool::new(&self.options.command, keyspace)?),
+        })
+    }
+
+    /// The keyspace by the name that the server knows it by.
+    fn keyspace(&self) -> String {
+        self.cql.options.keyspace.to_lowercase()
+    }
+
+    fn list_nodes(&self) -> Vec<Node> {
+        let known = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".to_owned());
+        let node = |node: &scylla::cluster::Node| Node {
+            rack: format!("{}/{}", known(&node.datacenter), known(&node.rack)),
+            name: node.address.ip().to_string(),
+        };
+        self.cql.session.get_cluster_state().get_nodes_info().iter().map(|found| node(found)).collect()
+    }
+
+    /// The tables that `nodetool` compacts, one after the other.
+    async fn tables(&self) -> Result<Vec<String>, crate::Error> {
+        let statement = "SELECT table_name, compaction FROM system_schema.tables WHERE keyspace_name = ?";
+        let found = self.cql.session.query_unpaged(statement, (self.keyspace(),)).await.map_err(error::request)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let mut tables = Vec::new();
+        for row in rows.rows::<(String, HashMap<String, String>)>().map_err(error::request)? {
+            let (table, compaction) = row.map_err(error::request)?;
+            let has_windows = compaction.get("class").is_some_and(|class| class.contains("TimeWindow"));
+            if self.options.tables == CompactionTables::All || !has_windows {
+                tables.push(table);
+            }
+        }
+        Ok(tables)
+    }
+
+    async fn compact_node(&self, node: &Node) -> Result<(), Error> {
+        match self.engine().await? {
+            Engine::Rest(rest) => rest.compact(&node.name).await,
+            Engine::Nodetool(nodetool) => {
+                for table in self.tables().await? {
+                    nodetool.compact(&node.name, &table).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Compactor for NodeCompactor {
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<Node>, Error>> {
+        Box::pin(async {
+            // A setting that cannot be used is told before the first node.
+            self.engine().await?;
+            Ok(self.list_nodes())
+        })
+    }
+
+    fn compact<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(self.compact_node(node))
+    }
+
+    fn can_stop(&self) -> bool {
+        true
+    }
+
+    fn stop<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            match self.engine().await? {
+                Engine::Rest(rest) => rest.stop(&node.name).await,
+                Engine::Nodetool(nodetool) => nodetool.stop(&node.name).await,
+            }
+        })
+    }
+
+    fn progress<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<Option<Progress>, Error>> {
+        Box::pin(async move {
+            match self.engine().await? {
+                Engine::Rest(rest) => rest.progress(&node.name).await,
+                Engine::Nodetool(nodetool) => nodetool.progress(&node.name).await,
+            }
+        })
+    }
+}
+
+/// What several compactions that run beside each other have done together. Only those are added up that count in the
+/// unit of the first.
+fn together(running: impl IntoIterator<Item = Progress>) -> Option<Progress> {
+    running.into_iter().reduce(|sum, one| match one.unit == sum.unit {
+        true => Progress { done: sum.done + one.done, total: sum.total + one.total, unit: sum.unit },
+        false => sum,
+    })
+}

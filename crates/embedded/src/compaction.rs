@@ -1,0 +1,58 @@
+//! Major compaction of the data folder, as maintenance sees it: one node that cannot be stopped.
+
+use crate::TileStore;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::maintenance::{Compactor, Error, Node, Progress};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// How much it gives way to those who answer and count.
+const NICENESS: i32 = 10;
+
+/// Compacts a store on a thread of its own, of low priority. A process that ends does not wait for it: fjall keeps the
+/// files from before until those that take their place are complete.
+pub struct StoreCompactor(Arc<TileStore>);
+
+impl StoreCompactor {
+    pub fn new(store: Arc<TileStore>) -> Self {
+        Self(store)
+    }
+
+    async fn run(&self) -> Result<(), Error> {
+        let (sender, done) = oneshot::channel();
+        let store = Arc::clone(&self.0);
+        let work = move || {
+            // Where priorities cannot be changed, they stay as they are.
+            let _ = rustix::process::nice(NICENESS);
+            // Nobody may be left to hear of it.
+            let _ = sender.send(store.compact());
+        };
+        let failed = |error: &dyn std::fmt::Display| Error(error.to_string());
+        std::thread::Builder::new().name("compaction".to_owned()).spawn(work).map_err(|error| failed(&error))?;
+        let compacted = done.await.map_err(|_| failed(&"the compaction broke off: look at the log"))?;
+        compacted.map_err(|error| failed(&error))
+    }
+}
+
+impl Compactor for StoreCompactor {
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<Node>, Error>> {
+        let local = Node { rack: "local".to_owned(), name: "local".to_owned() };
+        Box::pin(async { Ok(vec![local]) })
+    }
+
+    fn compact<'a>(&'a self, _: &'a Node) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(self.run())
+    }
+
+    fn can_stop(&self) -> bool {
+        false
+    }
+
+    fn stop<'a>(&'a self, _: &'a Node) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async { Err(Error("fjall cannot stop a compaction".to_owned())) })
+    }
+
+    fn progress<'a>(&'a self, _: &'a Node) -> BoxFuture<'a, Result<Option<Progress>, Error>> {
+        Box::pin(async { Ok(None) })
+    }
+}

@@ -1,0 +1,235 @@
+//! A place in a partition from which it is read on.
+
+use crate::context::Context;
+use crate::error::{self, Error};
+use crate::reader::{Made, NotAppendTime, Reader};
+use crate::topic::Shared;
+use crate::window;
+use raingauge_ports::log::{self, Block, Offset as PortOffset};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{Message, Offset, Timestamp, TopicPartitionList};
+use std::time::{Duration, Instant};
+
+/// How long more of what is known to be there is waited for, once there is something to answer.
+const MORE: Duration = Duration::from_millis(10);
+/// The client's word that there is nothing may be older than a message; only after this it is looked whether the offsets up to
+/// the end hold any.
+const STALE: Duration = Duration::from_millis(100);
+/// How long a broker waits for a message before it says that there is none: for whoever reads on, and for a question.
+const READ_ON: Duration = Duration::from_millis(200);
+const ASK: Duration = Duration::from_millis(5);
+
+/// Why reading stopped.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The offset is not there (any more).
+    OutOfRange,
+    /// The brokers do not answer, or the client is of no use any more: another cursor may do better.
+    Broken(String),
+    /// What the broker sent was not what was written.
+    Damaged(String),
+    /// Nothing helps.
+    Log(log::Error),
+}
+
+impl From<KafkaError> for Trouble {
+    fn from(error: KafkaError) -> Self {
+        use RDKafkaErrorCode as Code;
+        match error.rdkafka_error_code() {
+            Some(Code::OffsetOutOfRange | Code::AutoOffsetReset) => Self::OutOfRange,
+            Some(Code::BadMessage | Code::BadCompression | Code::InvalidMessage) => Self::Damaged(error.to_string()),
+            _ => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+impl From<NotAppendTime> for Trouble {
+    fn from(NotAppendTime { offset }: NotAppendTime) -> Self {
+        Self::Log(log::Error::Corrupt(format!(
+            "the message at offset {offset} of the topic has its producer's time: message.timestamp.type was not \
+             LogAppendTime when it was appended, and it must be for all messages"
+        )))
+    }
+}
+
+pub struct Cursor {
+    consumer: BaseConsumer<Context>,
+    partition: i32,
+    reader: Reader,
+    /// The last answer, for whoever took only a part of it.
+    answered: Vec<Block>,
+    used: Instant,
+}
+
+impl Cursor {
+    /// Goes to a place behind `start`, where the partition begins. What of the window lies before the place is read with
+    /// the first [`Cursor::fill`]; it begins with the first message that was appended at or after the start of a slice,
+    /// see [`window`].
+    pub fn open(shared: &Shared, partition: i32, from: i64, start: i64) -> Result<Self, Trouble> {
+        let begin = match last_before(shared, partition, from, start)? {
+            None => from,
+            Some(appended_ms) => {
+                let begin_ms = window::begin_ms(shared.options.dedupe_window_ms, appended_ms);
+                shared.ends().first_since(partition, begin_ms)?.unwrap_or(from).clamp(start, from)
+            }
+        };
+        if begin == start && start > 0 && begin < from {
+            tracing::warn!(
+                partition,
+                from,
+                start,
+                "the dedupe window reaches to the start of the log: repetitions of what was trimmed cannot be told"
+            );
+        }
+        metrics::counter!("raingauge_log_cursors_total").increment(1);
+        Ok(Self {
+            consumer: consumer_at(shared, partition, begin, READ_ON)?,
+            partition,
+            reader: Reader::new(&shared.options, begin, from),
+            answered: Vec::new(),
+            used: Instant::now(),
+        })
+    }
+
+    pub fn reader(&mut self) -> &mut Reader {
+        &mut self.reader
+    }
+
+    pub fn stands_at(&self, offset: i64) -> bool {
+        self.reader.answers_from() == offset
+    }
+
+    pub fn used(&self) -> Instant {
+        self.used
+    }
+
+    /// The part of the last answer that begins with an offset, when it lies in it.
+    pub fn answered_from(&self, from: PortOffset) -> Option<Vec<Block>> {
+        let place = self.answered.iter().position(|block| block.base <= from && from < block.end())?;
+        Some(self.answered[place..].to_vec())
+    }
+
+    /// Hands over what has been read.
+    pub fn answer(&mut self) -> Made {
+        let made = self.reader.answer();
+        self.answered.clone_from(&made.blocks);
+        made
+    }
+
+    /// Reads until there is about `bytes_max` to answer, or until there is anything and no more at hand, or until the time is
+    /// over. The partition is known to reach to `end`.
+    pub fn fill(&mut self, shared: &Shared, end: i64, bytes_max: usize, wait: Duration) -> Result<(), Trouble> {
+        self.used = Instant::now();
+        let deadline = self.used + wait;
+        let mut nothing_since: Option<Instant> = None;
+        while self.reader.bytes() < bytes_max.max(1) {
+            let ready = self.reader.bytes() > 0;
+            let patience = match (ready, self.reader.next() < end) {
+                (true, true) => MORE,
+                (true, false) => Duration::ZERO,
+                (false, _) => deadline.saturating_duration_since(Instant::now()).min(STALE),
+            };
+            match self.consumer.poll(patience) {
+                Some(Ok(message)) => {
+                    nothing_since = None;
+                    self.reader.take(&message)?;
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => nothing_since = nothing_since.or(Some(Instant::now())),
+                Some(Err(error)) => self.meet(error)?,
+                None if ready => break,
+                None => {}
+            }
+            if nothing_since.is_some_and(|since| since.elapsed() >= STALE) && self.reader.next() < end {
+                nothing_since = None;
+                self.pass_over(shared, end)?;
+            }
+            if !ready && Instant::now() >= deadline {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether the offsets from the next one to `end` hold any message. Those of a transaction's end do not.
+    fn pass_over(&mut self, shared: &Shared, end: i64) -> Result<(), Trouble> {
+        if probe(shared, self.partition, self.reader.next())? == Found::End {
+            self.reader.skip_to(end);
+        }
+        Ok(())
+    }
+
+    fn meet(&self, error: KafkaError) -> Result<(), Trouble> {
+        let fatal = matches!(error, KafkaError::MessageConsumptionFatal(_));
+        match Trouble::from(error) {
+            Trouble::Broken(reason) if !fatal => {
+                tracing::debug!(partition = self.partition, reason, "the client goes on trying to read");
+                Ok(())
+            }
+            trouble => Err(trouble),
+        }
+    }
+}
+
+/// What is found at an offset or behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    Message { offset: i64, appended_ms: i64 },
+    End,
+}
+
+/// Looks for the first message at an offset or behind it. A client of its own sees to it that what it says is no older than
+/// the question.
+pub fn probe(shared: &Shared, partition: i32, from: i64) -> Result<Found, Trouble> {
+    let consumer = consumer_at(shared, partition, from, ASK)?;
+    let deadline = Instant::now() + shared.options.request_timeout;
+    while Instant::now() < deadline {
+        match consumer.poll(STALE) {
+            Some(Ok(message)) => {
+                let Timestamp::LogAppendTime(appended_ms) = message.timestamp() else {
+                    return Err(NotAppendTime { offset: message.offset() }.into());
+                };
+                return Ok(Found::Message { offset: message.offset(), appended_ms });
+            }
+            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(Found::End),
+            Some(Err(error)) => match Trouble::from(error) {
+                Trouble::Broken(_) => {}
+                trouble => return Err(trouble),
+            },
+            None => {}
+        }
+    }
+    Err(Trouble::Broken("no broker answered in time".to_owned()))
+}
+
+/// When some message not far before an offset was appended; nothing when there is none. Reaches back further and further, because
+/// offsets need not hold a message.
+fn last_before(shared: &Shared, partition: i32, from: i64, start: i64) -> Result<Option<i64>, Trouble> {
+    let mut reach = 1;
+    let mut at = from;
+    while at > start {
+        at = from.saturating_sub(reach).max(start);
+        reach *= 8;
+        match probe(shared, partition, at)? {
+            Found::Message { offset, appended_ms } if offset < from => return Ok(Some(appended_ms)),
+            Found::Message { .. } | Found::End => {}
+        }
+    }
+    Ok(None)
+}
+
+fn consumer_at(shared: &Shared, partition: i32, offset: i64, wait: Duration) -> Result<BaseConsumer<Context>, Trouble> {
+    let context = Context { connection: shared.connection.clone() };
+    let consumer: BaseConsumer<Context> =
+        shared.options.cursor_config(wait).create_with_context(context).map_err(error::settings)?;
+    let mut place = TopicPartitionList::with_capacity(1);
+    place.add_partition_offset(&shared.options.topic, partition, Offset::Offset(offset))?;
+    consumer.assign(&place)?;
+    Ok(consumer)
+}

@@ -1,0 +1,43 @@
+//! The event log on Apache Kafka.
+//!
+//! ```text
+//!   KafkaSink ──binary CloudEvents──▶ topic ──┬─ partition 0 ─▶ KafkaLog ─▶ worker 0 ─┐
+//!   other producers ──CloudEvents──▶   of P   ├─ partition 1 ─▶ KafkaLog ─▶ worker 1  ├─ of the partitions that
+//!                                 partitions  └─ …                                    ┘  the Group gives this process
+//!                                      └── what cannot be counted ─▶ dead-letter topic
+//! ```
+//!
+//! The partition of an event is `identity % P`, so that an event meets its repetitions in one partition; other producers
+//! must see to that themselves, with any partitioner by `source` and `id`. Nothing is deduplicated on the way in: the
+//! *reader* tells repetitions, and what it answers for an offset is a function of what the partition holds, of the time
+//! at which the broker appended it and of the options, and of nothing else: whoever reads, from wherever, at any time,
+//! reads the same. Repetitions, messages that are refused and offsets without a message are read as
+//! [`raingauge_ports::record::Entry::Void`].
+//!
+//! Offsets of the ports are `epoch * 2^48 + offset in Kafka`. The epoch is raised by whoever recreates a topic.
+
+mod changes;
+mod context;
+mod cursor;
+mod dead_letters;
+mod ends;
+mod error;
+mod group;
+mod log;
+mod message;
+mod migrate;
+mod options;
+mod producer;
+mod reader;
+mod sink;
+mod topic;
+mod window;
+
+pub use changes::{KafkaFeed, Listening, listen};
+pub use error::Error;
+pub use group::{Assigned, Group};
+pub use log::KafkaLog;
+pub use migrate::{Migrated, Plan, migrate};
+pub use options::{EPOCH_STEP, Options, Sasl, SaslMechanism, Security, Tls};
+pub use sink::KafkaSink;
+pub use topic::KafkaTopic;

@@ -1,0 +1,280 @@
+//! One partition, read.
+
+use crate::cursor::{Cursor, Found, Trouble, probe};
+use crate::dead_letters;
+use crate::ends::Span;
+use crate::options::EPOCH_STEP;
+use crate::topic::Shared;
+use parking_lot::Mutex;
+use raingauge_ports::clock::{Clock, SystemClock};
+use raingauge_ports::log::{Block, Error, EventLog, Offset, Partition};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Most places of a partition that are read at once, each with a client and a dedupe window of its own.
+const CURSORS_MAX: usize = 4;
+/// How long reading waits for what must be there before it answers that there is nothing yet.
+const READ_WAIT: Duration = Duration::from_secs(1);
+/// A place that nobody reads any more is given up after this.
+const IDLE: Duration = Duration::from_secs(600);
+/// How often in a row messages may come damaged over the network before they are taken to lie there so.
+const DAMAGED_MAX: u32 = 3;
+
+/// One partition of the topic. Reading on where the last answer ended is cheap; beginning anywhere else reads
+/// the dedupe window before that place first, and answers nothing until it has.
+///
+/// While the brokers are out of reach, reading answers nothing, after a second, and the ends are what they were last.
+pub struct KafkaLog {
+    shared: Arc<Shared>,
+    partition: Partition,
+    base: Offset,
+    span: Arc<Span>,
+    /// Before this offset what cannot be counted has been sent to the dead-letter topic; -1 before the first read. Only
+    /// logs that are counted have it.
+    dead_lettered: Option<Arc<AtomicI64>>,
+    cursors: Mutex<Vec<Cursor>>,
+    damaged: AtomicU32,
+    /// The offset of the first message that is kept, and when it was appended.
+    first: Mutex<Option<(i64, i64)>>,
+}
+
+impl KafkaLog {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        partition: Partition,
+        span: Arc<Span>,
+        dead_lettered: Option<Arc<AtomicI64>>,
+    ) -> Self {
+        Self {
+            base: shared.options.base(),
+            shared,
+            partition,
+            span,
+            dead_lettered,
+            cursors: Mutex::default(),
+            damaged: AtomicU32::new(0),
+            first: Mutex::default(),
+        }
+    }
+
+    /// Kafka's offset. What an older epoch had is gone with its topic, and the new one is read from its beginning.
+    fn place_of(&self, from: Offset) -> Result<i64, Error> {
+        match from.saturating_sub(self.base) {
+            place if place < EPOCH_STEP => Ok(place as i64),
+            _ => Err(Error::Corrupt(format!(
+                "offset {from} belongs to a later epoch of the topic than {}: look at kafka.epoch",
+                self.shared.options.epoch
+            ))),
+        }
+    }
+
+    /// Looks whether the partition has a place: `false` when it is its end, and there is nothing to read.
+    fn look(&self, from: Offset, place: i64) -> Result<bool, Error> {
+        if place < self.span.start() {
+            return Err(Error::Trimmed { asked: from, start: self.start() });
+        }
+        if place > self.span.end() {
+            // Another process may know more; what it knows can be asked for.
+            let asked = self.shared.ends().refresh(&self.span);
+            if asked.is_ok() && place > self.span.end() {
+                return Err(Error::Corrupt(format!(
+                    "offset {from} lies behind the end of partition {}, {}: was the topic recreated? raise kafka.epoch",
+                    self.partition,
+                    self.end()
+                )));
+            }
+        }
+        Ok(place < self.span.end())
+    }
+
+    /// A cursor that stands at a place, or a new one.
+    fn cursor_at(&self, place: i64) -> Result<Cursor, Trouble> {
+        match self.standing_at(place) {
+            Some(cursor) => Ok(cursor),
+            None => Cursor::open(&self.shared, self.partition.into(), place, self.span.start()),
+        }
+    }
+
+    /// Whoever counts, and waits at the end, will read on there: what of the window lies before it is read meanwhile.
+    fn ready_cursor(&self, place: i64) -> Option<Cursor> {
+        let counts = self.dead_lettered.is_some() && place == self.span.end() && self.shared.connection.is_up();
+        if !counts {
+            return None;
+        }
+        Cursor::open(&self.shared, self.partition.into(), place, self.span.start()).ok()
+    }
+
+    fn standing_at(&self, place: i64) -> Option<Cursor> {
+        let mut cursors = self.cursors.lock();
+        let standing = cursors.iter().position(|cursor| cursor.stands_at(place))?;
+        Some(cursors.remove(standing))
+    }
+
+    fn keep(&self, cursor: Cursor) {
+        let mut cursors = self.cursors.lock();
+        cursors.push(cursor);
+        // The one that was read longest ago comes first; stopping a client takes a moment, and is done without the lock.
+        cursors.sort_by_key(Cursor::used);
+        let idle = cursors.iter().take_while(|cursor| cursor.used().elapsed() > IDLE).count();
+        let surplus = cursors.len().saturating_sub(CURSORS_MAX);
+        let given_up: Vec<Cursor> = cursors.drain(..idle.max(surplus)).collect();
+        drop(cursors);
+        drop(given_up);
+    }
+
+    /// Reads on with a cursor. What is answered has been dealt with: repetitions are counted and refused messages are sent.
+    fn advance(&self, cursor: &mut Cursor, bytes_max: usize) -> Result<Vec<Block>, Trouble> {
+        self.fill(cursor, self.span.end(), bytes_max, READ_WAIT)?;
+        if cursor.reader().bytes() == 0 {
+            return Ok(Vec::new());
+        }
+        self.shared.connection.restored();
+        let made = cursor.answer();
+        if let Some(sent_to) = &self.dead_lettered {
+            if !dead_letters::send(&self.shared, &made.poison) {
+                return Err(Trouble::Broken("the dead letters could not be sent".to_owned()));
+            }
+            let (before, next) = (sent_to.load(Ordering::Acquire), cursor.reader().next());
+            if sent_to.fetch_max(next, Ordering::AcqRel) == before && before < next {
+                metrics::counter!("raingauge_events_duplicate_total").increment(made.repetitions);
+            }
+            self.report(cursor);
+        }
+        Ok(made.blocks)
+    }
+
+    fn fill(&self, cursor: &mut Cursor, end: i64, bytes_max: usize, wait: Duration) -> Result<(), Trouble> {
+        if let Some(sent_to) = &self.dead_lettered {
+            let from = cursor.reader().answers_from();
+            // Whoever counted before this process has sent what lies before its first place.
+            let _ = sent_to.compare_exchange(-1, from, Ordering::AcqRel, Ordering::Acquire);
+            cursor.reader().keep_poison_from(sent_to.load(Ordering::Acquire));
+        }
+        cursor.fill(&self.shared, end, bytes_max, wait)?;
+        self.shared.ends().reaches(&self.span, cursor.reader().next());
+        Ok(())
+    }
+
+    fn report(&self, cursor: &mut Cursor) {
+        let partition = self.partition.to_string();
+        let forgotten = cursor.reader().window().take_forgotten();
+        metrics::gauge!("raingauge_dedupe_ids", "partition" => partition.clone())
+            .set(cursor.reader().window().len() as f64);
+        if forgotten > 0 {
+            metrics::counter!("raingauge_dedupe_forgotten_total", "partition" => partition).increment(forgotten);
+            tracing::warn!(
+                partition = self.partition,
+                forgotten,
+                ids_max = self.shared.options.dedupe_ids_max,
+                "forgetting identities before their window has passed: raise dedupe.ids_max everywhere, or shorten the window"
+            );
+        }
+    }
+
+    /// What a trouble means to whoever reads: nothing yet, or an error that stays.
+    fn explain(&self, from: Offset, place: i64, trouble: Trouble) -> Result<Vec<Block>, Error> {
+        match trouble {
+            Trouble::Log(error) => return Err(error),
+            Trouble::OutOfRange => {
+                if self.shared.ends().refresh(&self.span).is_ok() {
+                    self.look(from, place)?;
+                }
+            }
+            Trouble::Broken(reason) => {
+                tracing::debug!(partition = self.partition, reason, "reading begins anew");
+                self.shared.connection.lost(&reason);
+            }
+            Trouble::Damaged(reason) => {
+                tracing::warn!(
+                    partition = self.partition,
+                    from,
+                    reason,
+                    "damaged messages were received; reading them again"
+                );
+                if self.damaged.fetch_add(1, Ordering::Relaxed) + 1 >= DAMAGED_MAX {
+                    return Err(Error::Corrupt(reason));
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl EventLog for KafkaLog {
+    fn partition(&self) -> Partition {
+        self.partition
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
+        let place = self.place_of(from)?;
+        if !self.look(from, place)? {
+            return Ok(Vec::new());
+        }
+        if let Some(blocks) = self.cursors.lock().iter().find_map(|cursor| cursor.answered_from(from)) {
+            return Ok(blocks);
+        }
+        let read = self.cursor_at(place).and_then(|mut cursor| {
+            let blocks = self.advance(&mut cursor, bytes_max)?;
+            self.keep(cursor);
+            Ok(blocks)
+        });
+        match read {
+            Ok(blocks) => {
+                self.damaged.store(0, Ordering::Relaxed);
+                Ok(blocks)
+            }
+            Err(trouble) => self.explain(from, place, trouble),
+        }
+    }
+
+    fn start(&self) -> Offset {
+        self.base + self.span.start() as Offset
+    }
+
+    /// Asks the broker when the start has moved, and blocks the thread then. When the brokers are out of reach, it is now:
+    /// nothing is promised to be in the log.
+    fn start_ms(&self) -> i64 {
+        let start = self.span.start();
+        if start == 0 {
+            return 0;
+        }
+        let mut first = self.first.lock();
+        if let Some((_, appended_ms)) = first.filter(|(known, _)| *known == start) {
+            return appended_ms;
+        }
+        match probe(&self.shared, self.partition.into(), start) {
+            Ok(Found::Message { appended_ms, .. }) => {
+                *first = Some((start, appended_ms));
+                appended_ms
+            }
+            Ok(Found::End) | Err(_) => SystemClock.now_ms(),
+        }
+    }
+
+    fn end(&self) -> Offset {
+        self.base + self.span.end() as Offset
+    }
+
+    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
+        let Ok(place) = self.place_of(offset) else { return self.end() };
+        if self.span.end() > place {
+            return self.end();
+        }
+        // Whoever reads on is told by the messages themselves, before the broker is asked for the end.
+        match self.standing_at(place).or_else(|| self.ready_cursor(place)) {
+            None => self.shared.ends().wait(&self.span, place, timeout),
+            Some(mut cursor) => {
+                if self.fill(&mut cursor, place, 1, timeout).is_ok() {
+                    self.keep(cursor);
+                }
+            }
+        }
+        self.end()
+    }
+
+    /// The brokers trim.
+    fn trim(&self, _applied_to: Offset) -> Result<(), Error> {
+        Ok(())
+    }
+}

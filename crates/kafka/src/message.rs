@@ -1,0 +1,172 @@
+//! Events as messages, by the Kafka binding of CloudEvents 1.0.
+//!
+//! Written in its binary mode: the attributes are headers (`ce_id`, `ce_source`, …), the value is the data, and the key
+//! is the identity as 32 hexadecimal digits. Read in its binary and its structured mode. A control entry is a message
+//! with the header `raingauge-control`, and is kept apart from events by nothing else: who may write to the topic may
+//! write control entries.
+
+use raingauge_core::event::{Attributes, Event, Rejection};
+use raingauge_core::json::check_depth;
+use raingauge_core::time::format_rfc3339;
+use raingauge_ports::record::Identity;
+use rdkafka::Message;
+use rdkafka::message::{Header, Headers, OwnedHeaders};
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const CONTROL: &str = "raingauge-control";
+const CONTENT_TYPE: &str = "content-type";
+const SPECVERSION: &str = "ce_specversion";
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading<'a> {
+    Event(Event<'a>),
+    Control(&'a [u8]),
+    Refused(Rejection),
+}
+
+/// The headers of an event.
+pub fn headers_of(event: &Event<'_>) -> OwnedHeaders {
+    let time = rfc3339_ms(event.time_ms);
+    let mut headers = OwnedHeaders::new_with_capacity(7)
+        .insert(header(SPECVERSION, "1.0"))
+        .insert(header("ce_id", &event.id))
+        .insert(header("ce_source", &event.source))
+        .insert(header("ce_type", &event.kind))
+        .insert(header("ce_time", &time));
+    if let Some(subject) = &event.subject {
+        headers = headers.insert(header("ce_subject", subject));
+    }
+    if event.data.is_empty() { headers } else { headers.insert(header(CONTENT_TYPE, "application/json")) }
+}
+
+/// The headers of a control entry.
+pub fn control_headers() -> OwnedHeaders {
+    OwnedHeaders::new_with_capacity(1).insert(header(CONTROL, "1"))
+}
+
+/// The key of an event's message.
+pub fn key_of(identity: Identity) -> String {
+    format!("{identity:032x}")
+}
+
+fn header<'a>(key: &'a str, value: &'a str) -> Header<'a, &'a str> {
+    Header { key, value: Some(value) }
+}
+
+fn rfc3339_ms(time_ms: i64) -> String {
+    let whole = format_rfc3339(time_ms.div_euclid(1_000));
+    match time_ms.rem_euclid(1_000) {
+        0 => whole,
+        fraction_ms => format!("{}.{fraction_ms:03}Z", whole.trim_end_matches('Z')),
+    }
+}
+
+/// Reads a message that was appended at `appended_ms`. A function of its arguments.
+pub fn read<M: Message>(message: &M, appended_ms: i64, future_allowance_s: i64) -> Reading<'_> {
+    // rdkafka panics at the name of a header that is not UTF-8; such a message must not end the counting.
+    let Ok(headers) = catch_unwind(AssertUnwindSafe(|| Known::of(message))) else {
+        return Reading::Refused(Rejection::new("header_malformed", "the name of a header is not UTF-8"));
+    };
+    let body = message.payload().unwrap_or_default();
+    if headers.control {
+        return Reading::Control(body);
+    }
+    let event = headers.into_event(body).and_then(|event| {
+        event.check_not_future(appended_ms.div_euclid(1_000), future_allowance_s)?;
+        Ok(event)
+    });
+    event.map_or_else(Reading::Refused, Reading::Event)
+}
+
+/// The headers that are read, the first of each name.
+#[derive(Default)]
+struct Known<'a> {
+    control: bool,
+    content_type: Option<&'a [u8]>,
+    specversion: Option<&'a [u8]>,
+    id: Option<&'a [u8]>,
+    source: Option<&'a [u8]>,
+    kind: Option<&'a [u8]>,
+    subject: Option<&'a [u8]>,
+    time: Option<&'a [u8]>,
+}
+
+impl<'a> Known<'a> {
+    fn of<M: Message>(message: &'a M) -> Self {
+        let mut known = Self::default();
+        let Some(headers) = message.headers() else { return known };
+        for Header { key, value } in headers.iter() {
+            let place = match key {
+                SPECVERSION => &mut known.specversion,
+                "ce_id" => &mut known.id,
+                "ce_source" => &mut known.source,
+                "ce_type" => &mut known.kind,
+                "ce_subject" => &mut known.subject,
+                "ce_time" => &mut known.time,
+                CONTROL => {
+                    known.control = true;
+                    continue;
+                }
+                _ if key.eq_ignore_ascii_case(CONTENT_TYPE) => &mut known.content_type,
+                _ => continue,
+            };
+            *place = place.or(value);
+        }
+        known
+    }
+
+    fn into_event(self, body: &'a [u8]) -> Result<Event<'a>, Rejection> {
+        let media_type = self.content_type.map(String::from_utf8_lossy).unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if self.specversion.is_some() || self.id.is_some() {
+            return self.attributes()?.into_event(data_of(&media_type, body)?);
+        }
+        match media_type.as_str() {
+            "application/cloudevents+json" | "application/json" | "" => Event::from_json(body),
+            "application/cloudevents-batch+json" => Err(Rejection::new(
+                "batch_unsupported",
+                "a message holds one event: the Kafka binding of CloudEvents has no batches; send each by itself",
+            )),
+            other => Err(Rejection::new(
+                "media_type_unknown",
+                format!("content-type {other:?} is not application/cloudevents+json, and there are no ce_ headers"),
+            )),
+        }
+    }
+
+    fn attributes(&self) -> Result<Attributes<'a>, Rejection> {
+        Ok(Attributes {
+            specversion: text("ce_specversion", self.specversion)?,
+            id: text("ce_id", self.id)?,
+            source: text("ce_source", self.source)?,
+            kind: text("ce_type", self.kind)?,
+            subject: text("ce_subject", self.subject)?,
+            time: text("ce_time", self.time)?,
+        })
+    }
+}
+
+fn text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>, Rejection> {
+    let text = value.map(std::str::from_utf8).transpose();
+    let text = text.map_err(|_| Rejection::new("event_malformed", format!("the header {name} is not UTF-8")))?;
+    Ok(text.map(Cow::Borrowed))
+}
+
+/// The data of an event in binary mode; empty when it is not JSON.
+fn data_of<'a>(media_type: &str, body: &'a [u8]) -> Result<&'a str, Rejection> {
+    let is_json = media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
+    if !is_json || body.is_empty() {
+        return Ok("");
+    }
+    let malformed = |detail: String| Rejection::new("event_malformed", detail);
+    let text = std::str::from_utf8(body).map_err(|_| malformed("the data is not UTF-8".to_owned()))?;
+    check_depth(text).map_err(malformed)?;
+    serde_json::from_str::<serde::de::IgnoredAny>(text)
+        .map_err(|error| malformed(format!("the data is not JSON: {error}")))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

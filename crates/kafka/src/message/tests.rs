@@ -1,0 +1,107 @@
+use super::*;
+use proptest::prelude::*;
+use raingauge_core::limits::EVENT_LEN_MAX;
+use rdkafka::Timestamp;
+use rdkafka::message::OwnedMessage;
+
+const APPENDED_MS: i64 = 1_727_215_430_250;
+
+fn message(headers: Option<OwnedHeaders>, payload: Option<&[u8]>) -> OwnedMessage {
+    let appended = Timestamp::LogAppendTime(APPENDED_MS);
+    OwnedMessage::new(payload.map(<[u8]>::to_vec), None, "t".to_owned(), appended, 0, 0, headers)
+}
+
+fn with(pairs: &[(&str, &[u8])]) -> Option<OwnedHeaders> {
+    let headers = OwnedHeaders::new();
+    Some(pairs.iter().fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(*value) })))
+}
+
+fn code_of(message: &OwnedMessage) -> &'static str {
+    match read(message, APPENDED_MS, 60) {
+        Reading::Refused(rejection) => rejection.code,
+        other => panic!("{other:?} is taken"),
+    }
+}
+
+const BINARY: [(&str, &[u8]); 5] = [
+    ("ce_specversion", b"1.0"),
+    ("ce_id", b"7"),
+    ("ce_source", b"s"),
+    ("ce_type", b"rain"),
+    ("ce_time", b"2024-09-24T22:03:50.25Z"),
+];
+const STRUCTURED: &[u8] =
+    br#"{"specversion":"1.0","id":"7","source":"s","type":"rain","time":"2024-09-24T22:03:50.25Z","data":{"a":1}}"#;
+
+proptest! {
+    /// What is written is read again.
+    #[test]
+    fn events_lead_back(
+        id in ".{1,9}", source in ".{1,9}", subject in proptest::option::of(".{0,9}"), time_ms in 0..APPENDED_MS, number in any::<i64>(),
+        empty in any::<bool>(),
+    ) {
+        let data = if empty { String::new() } else { format!(r#"{{"n":{number}}}"#) };
+        let event = Event {
+            id: id.as_str().into(), source: source.as_str().into(), kind: "t".into(),
+            subject: subject.as_deref().map(Cow::Borrowed), time_ms, data: &data,
+        };
+        let message = message(Some(headers_of(&event)), Some(data.as_bytes()));
+        prop_assert_eq!(read(&message, APPENDED_MS, 60), Reading::Event(event));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(payload in proptest::collection::vec(any::<u8>(), 0..80), name in 0..9_usize, value in proptest::collection::vec(any::<u8>(), 0..20)) {
+        let names = ["ce_specversion", "ce_id", "ce_time", "ce_type", "ce_source", "ce_subject", "content-type", "x", CONTROL];
+        let _ = read(&message(with(&[(names[name], &value)]), Some(&payload)), APPENDED_MS, 60);
+    }
+}
+
+#[test]
+fn both_modes_of_other_producers_are_read() {
+    let structured =
+        message(with(&[("content-type", b"application/cloudevents+json; charset=UTF-8")]), Some(STRUCTURED));
+    let plain = message(None, Some(STRUCTURED));
+    let mut pairs = BINARY.to_vec();
+    pairs.extend([("Content-Type", &b"application/json"[..]), ("ce_extension", b"\xff"), ("ce_id", b"second")]);
+    let binary = message(with(&pairs), Some(br#"{"a":1}"#));
+    for message in [&structured, &plain, &binary] {
+        let Reading::Event(event) = read(message, APPENDED_MS, 60) else { panic!("it is an event") };
+        assert_eq!((&*event.id, &*event.source, &*event.kind), ("7", "s", "rain"));
+        assert_eq!((event.time_ms, event.data), (APPENDED_MS, r#"{"a":1}"#));
+    }
+    let mut pairs = BINARY.to_vec();
+    pairs.push(("content-type", b"image/png"));
+    let picture = message(with(&pairs), Some(b"\x89PNG"));
+    assert!(matches!(read(&picture, APPENDED_MS, 60), Reading::Event(event) if event.data.is_empty()));
+}
+
+#[test]
+fn control_entries_are_their_payload() {
+    let control = message(Some(control_headers()), Some(b"note"));
+    assert_eq!(read(&control, APPENDED_MS, 60), Reading::Control(b"note"));
+}
+
+#[test]
+fn each_fault_has_its_code() {
+    let replaced = |name: &str, value: &'static [u8]| {
+        let pairs = BINARY.map(|pair| if pair.0 == name { (pair.0, value) } else { pair });
+        message(with(&pairs), Some(b"{}"))
+    };
+    assert_eq!(code_of(&replaced("ce_specversion", b"0.3")), "specversion_unsupported");
+    assert_eq!(code_of(&replaced("ce_id", b"")), "attribute_missing");
+    assert_eq!(code_of(&replaced("ce_source", b"\xff\xfe")), "event_malformed");
+    assert_eq!(code_of(&replaced("ce_time", b"yesterday")), "time_invalid");
+    assert_eq!(code_of(&replaced("ce_time", b"2024-09-24T22:04:51Z")), "time_in_future");
+    assert_eq!(code_of(&message(with(&BINARY), Some(b"{"))), "event_malformed");
+    assert_eq!(code_of(&message(with(&BINARY), Some(&b"[".repeat(1_000)))), "event_malformed");
+    assert_eq!(
+        code_of(&message(with(&BINARY), Some(format!("\"{}\"", "7".repeat(EVENT_LEN_MAX)).as_bytes()))),
+        "event_too_large"
+    );
+    assert_eq!(code_of(&message(with(&BINARY[..4]), None)), "attribute_missing");
+    assert_eq!(code_of(&message(None, None)), "event_malformed");
+    assert_eq!(code_of(&message(None, Some(b"noise"))), "event_malformed");
+    assert_eq!(code_of(&message(with(&[("content-type", b"text/plain")]), Some(STRUCTURED))), "media_type_unknown");
+    let batch = message(with(&[("content-type", b"application/cloudevents-batch+json")]), Some(b"[]"));
+    assert_eq!(code_of(&batch), "batch_unsupported");
+}

@@ -1,0 +1,179 @@
+//! Making the topics, and looking whether topics that are there can be counted by.
+
+use crate::context::{Connection, Context};
+use crate::error::{self, Error};
+use crate::options::{MESSAGE_LEN_MAX, Options};
+use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::config::ClientConfig;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use std::time::Duration;
+
+/// How topics are made that are not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub partitions: u16,
+    pub replication: u16,
+    /// How long messages are kept: longer than the dedupe window by the longest time that counting may stand still.
+    pub retention_ms: i64,
+}
+
+/// What became of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    pub topic: String,
+    /// Whether it was made now.
+    pub created: bool,
+    /// What about it is worth a look, in sentences.
+    pub warnings: Vec<String>,
+}
+
+type Admin = AdminClient<Context>;
+
+/// Makes the topic and the dead-letter topic unless they are there, and looks whether the topic can be counted by: it must
+/// stamp messages with the time at which they are appended, must not be compacted, and must have as many partitions as
+/// planned. Changes nothing about a topic that is there.
+pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Error> {
+    if plan.retention_ms >= 0 && plan.retention_ms <= options.dedupe_window_ms {
+        return Err(Error::Settings(format!(
+            "messages would be kept for {} ms, but are needed for longer than the dedupe window, {} ms",
+            plan.retention_ms, options.dedupe_window_ms
+        )));
+    }
+    let admin = admin(options)?;
+    let (length, retention) = (MESSAGE_LEN_MAX.to_string(), plan.retention_ms.to_string());
+    let events =
+        NewTopic::new(&options.topic, plan.partitions.into(), TopicReplication::Fixed(plan.replication.into()))
+            .set("message.timestamp.type", "LogAppendTime")
+            .set("cleanup.policy", "delete")
+            .set("retention.ms", &retention)
+            .set("max.message.bytes", &length);
+    let created = create(&admin, options, &events).await?;
+    let warnings = if created { Vec::new() } else { verify(&admin, options, plan).await? };
+    let mut done = vec![Migrated { topic: options.topic.clone(), created, warnings }];
+    if options.dead_letter_topic != options.topic {
+        // Headers with the reason come on top of the original.
+        let length = (MESSAGE_LEN_MAX + (64 << 10)).to_string();
+        let letters = NewTopic::new(&options.dead_letter_topic, 1, TopicReplication::Fixed(plan.replication.into()))
+            .set("retention.ms", &retention)
+            .set("max.message.bytes", &length);
+        let created = create(&admin, options, &letters).await?;
+        done.push(Migrated { topic: options.dead_letter_topic.clone(), created, warnings: Vec::new() });
+    }
+    // Readers only want to hear what is new; an hour is for those who look into it.
+    let name = options.changes_topic();
+    let changes = NewTopic::new(&name, plan.partitions.into(), TopicReplication::Fixed(plan.replication.into()))
+        .set("cleanup.policy", "delete")
+        .set("retention.ms", "3600000")
+        .set("max.message.bytes", &length);
+    let created = create(&admin, options, &changes).await?;
+    done.push(Migrated { topic: name.clone(), created, warnings: Vec::new() });
+    Ok(done)
+}
+
+/// Looks whether the topic can be counted by. Who may not read its settings is told later, by the messages.
+pub async fn check(options: &Options) -> Result<(), Error> {
+    let Some(config) = describe(&admin(options)?, options).await? else {
+        return Ok(());
+    };
+    check_config(&config, options)
+}
+
+fn admin(options: &Options) -> Result<Admin, Error> {
+    let config: ClientConfig = options.admin_config();
+    let context = Context { connection: Connection::new(options.place()) };
+    config.create_with_context(context).map_err(error::settings)
+}
+
+fn admin_options(timeout: Duration) -> AdminOptions {
+    AdminOptions::new().request_timeout(Some(timeout)).operation_timeout(Some(timeout))
+}
+
+async fn create(admin: &Admin, options: &Options, topic: &NewTopic<'_>) -> Result<bool, Error> {
+    let asked = admin.create_topics([topic], &admin_options(options.request_timeout)).await;
+    match asked.map_err(|error| unreachable(options, &error))?.pop() {
+        Some(Ok(_)) => Ok(true),
+        Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => Ok(false),
+        Some(Err((topic, code))) => Err(Error::Refused {
+            topic,
+            reason: format!("it could not be made: {code}: make it by hand, or look at the replication"),
+        }),
+        None => Err(Error::Refused {
+            topic: topic.name.to_owned(),
+            reason: "the brokers did not say whether it was made".to_owned(),
+        }),
+    }
+}
+
+/// Looks at a topic that was there. Answers what is worth a look.
+async fn verify(admin: &Admin, options: &Options, plan: &Plan) -> Result<Vec<String>, Error> {
+    let metadata = {
+        let (options, connection) = (options.clone(), Connection::new(options.place()));
+        tokio::task::spawn_blocking(move || {
+            let wanted = Options { partitions: None, ..options.clone() };
+            let client = options.admin_config().create_with_context(Context { connection }).map_err(error::settings)?;
+            crate::ends::partitions_of(&client, &wanted, options.request_timeout)
+        })
+    };
+    let found = metadata.await.map_err(|_| Error::Settings("raingauge is stopping".to_owned()))??;
+    let topic = options.topic.clone();
+    if found != plan.partitions {
+        return Err(Error::PartitionsChanged { topic, found: found.into(), wanted: plan.partitions.into() });
+    }
+    let Some(config) = describe(admin, options).await? else {
+        return Ok(vec!["its settings may not be read: see to message.timestamp.type=LogAppendTime".to_owned()]);
+    };
+    check_config(&config, options)?;
+    Ok(warnings(&config, options, plan))
+}
+
+async fn describe(admin: &Admin, options: &Options) -> Result<Option<ConfigResource>, Error> {
+    let asked = [ResourceSpecifier::Topic(&options.topic)];
+    let answered = admin.describe_configs(&asked, &admin_options(options.request_timeout)).await;
+    match answered.map_err(|error| unreachable(options, &error))?.pop() {
+        Some(Ok(config)) => Ok(Some(config)),
+        Some(Err(RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed)) | None => {
+            Ok(None)
+        }
+        Some(Err(RDKafkaErrorCode::UnknownTopicOrPartition)) => Err(Error::NoTopic { topic: options.topic.clone() }),
+        Some(Err(code)) => Err(Error::Refused { topic: options.topic.clone(), reason: code.to_string() }),
+    }
+}
+
+fn setting<'a>(config: &'a ConfigResource, name: &str) -> &'a str {
+    config.get(name).and_then(|entry| entry.value.as_deref()).unwrap_or_default()
+}
+
+fn check_config(config: &ConfigResource, options: &Options) -> Result<(), Error> {
+    let topic = options.topic.clone();
+    if setting(config, "message.timestamp.type") != "LogAppendTime" {
+        return Err(Error::NotAppendTime { topic });
+    }
+    if setting(config, "cleanup.policy").contains("compact") {
+        return Err(Error::Compacted { topic });
+    }
+    Ok(())
+}
+
+fn warnings(config: &ConfigResource, options: &Options, plan: &Plan) -> Vec<String> {
+    let number = |name: &str| setting(config, name).parse::<i64>().ok();
+    let mut warnings = Vec::new();
+    if let Some(kept_ms) = number("retention.ms").filter(|kept_ms| *kept_ms >= 0) {
+        if kept_ms <= options.dedupe_window_ms {
+            warnings.push(format!("it keeps messages for {kept_ms} ms, which is not longer than the dedupe window"));
+        } else if kept_ms != plan.retention_ms {
+            warnings.push(format!("it keeps messages for {kept_ms} ms instead of {} ms", plan.retention_ms));
+        }
+    }
+    if let Some(bytes) = number("retention.bytes").filter(|bytes| *bytes >= 0) {
+        warnings
+            .push(format!("it keeps at most {bytes} bytes of a partition: messages may go before they are counted"));
+    }
+    if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < MESSAGE_LEN_MAX as i64) {
+        warnings.push(format!("it takes messages of at most {bytes} bytes: requests that set many buckets may fail"));
+    }
+    warnings
+}
+
+fn unreachable(options: &Options, error: &KafkaError) -> Error {
+    Error::Unreachable { brokers: options.place(), reason: error.to_string() }
+}

@@ -1,0 +1,179 @@
+//! From messages to blocks: what every reader of a partition makes of it, without a broker.
+
+use crate::dead_letters::Poison;
+use crate::message::{self, Reading};
+use crate::options::Options;
+use crate::window::{Verdict, Window};
+use raingauge_ports::log::{Block, Offset};
+use raingauge_ports::record;
+use rdkafka::{Message, Timestamp};
+
+/// A block is closed when it has this many bytes.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// Takes the messages of a partition in order and makes entries of them. Offsets are Kafka's, except in blocks.
+pub struct Reader {
+    window: Window,
+    future_allowance_s: i64,
+    /// The port's offset of Kafka's offset 0.
+    base: Offset,
+    /// The offset of the next message.
+    next: i64,
+    /// Where answers begin; what lies before is read for its identities only.
+    answers_from: i64,
+    /// When the last message was appended; 0 before the first one.
+    last_ms: i64,
+    blocks: Vec<Block>,
+    bytes: usize,
+    /// Refused messages of the blocks from this offset on are kept; of others it is only known that they are void.
+    poison_from: i64,
+    poison: Vec<Poison>,
+    repetitions: u64,
+    /// Where an entry is put together.
+    entry: Vec<u8>,
+}
+
+/// A message that tells no append time.
+#[derive(Debug)]
+pub struct NotAppendTime {
+    pub offset: i64,
+}
+
+/// What was made of some messages.
+#[derive(Default)]
+pub struct Made {
+    pub blocks: Vec<Block>,
+    /// The messages among them that were refused.
+    pub poison: Vec<Poison>,
+    /// Events among them that were repetitions.
+    pub repetitions: u64,
+}
+
+impl Reader {
+    /// Reads from `begin` on, and answers from `answers_from` on.
+    pub fn new(options: &Options, begin: i64, answers_from: i64) -> Self {
+        Self {
+            window: Window::new(options.dedupe_window_ms, options.dedupe_ids_max),
+            future_allowance_s: options.future_allowance_s,
+            base: options.base(),
+            next: begin,
+            answers_from,
+            last_ms: 0,
+            blocks: Vec::new(),
+            bytes: 0,
+            poison_from: i64::MAX,
+            poison: Vec::new(),
+            repetitions: 0,
+            entry: Vec::new(),
+        }
+    }
+
+    /// The offset behind everything that has been taken.
+    pub fn next(&self) -> i64 {
+        self.next
+    }
+
+    /// Where the next answer begins.
+    pub fn answers_from(&self) -> i64 {
+        self.answers_from
+    }
+
+    /// Bytes that wait to be answered.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn window(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    /// From which offset on refused messages are to be kept.
+    pub fn keep_poison_from(&mut self, offset: i64) {
+        self.poison_from = offset;
+    }
+
+    /// Hands over what has been made.
+    pub fn answer(&mut self) -> Made {
+        let made = Made {
+            blocks: std::mem::take(&mut self.blocks),
+            poison: std::mem::take(&mut self.poison),
+            repetitions: std::mem::take(&mut self.repetitions),
+        };
+        self.bytes = 0;
+        self.answers_from = self.answers_from.max(self.next);
+        made
+    }
+
+    /// Takes a message. One that lies before the next offset has been taken already.
+    pub fn take<M: Message>(&mut self, message: &M) -> Result<(), NotAppendTime> {
+        let offset = message.offset();
+        let Timestamp::LogAppendTime(appended_ms) = message.timestamp() else {
+            return Err(NotAppendTime { offset });
+        };
+        if offset < self.next {
+            return Ok(());
+        }
+        self.skip_to(offset);
+        self.next = offset + 1;
+        self.last_ms = appended_ms;
+        let answered = offset >= self.answers_from;
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.clear();
+        match message::read(message, appended_ms, self.future_allowance_s) {
+            Reading::Event(event) if answered => {
+                let identity = record::push_event(&event, &mut entry);
+                if self.window.see(appended_ms, identity) == Verdict::Repetition {
+                    entry.clear();
+                    record::push_void(&mut entry);
+                    self.repetitions += 1;
+                }
+            }
+            Reading::Event(event) => {
+                self.window.see(appended_ms, record::identity(&event.source, &event.id));
+            }
+            Reading::Control(payload) => {
+                self.window.pass(appended_ms);
+                record::push_control(payload, &mut entry);
+            }
+            Reading::Refused(rejection) => {
+                self.window.pass(appended_ms);
+                record::push_void(&mut entry);
+                if answered && offset >= self.poison_from {
+                    self.poison.push(Poison::of(message, rejection));
+                }
+            }
+        }
+        if answered {
+            self.push(offset, appended_ms, &entry);
+        }
+        self.entry = entry;
+        Ok(())
+    }
+
+    /// Offsets without a message, before `offset`: those of transactions, and of what they took back. They are void, and
+    /// as old as the message before them, so that they never move the time.
+    pub fn skip_to(&mut self, offset: i64) {
+        let mut void = Vec::new();
+        record::push_void(&mut void);
+        for missing in self.next.max(self.answers_from)..offset {
+            self.push(missing, self.last_ms, &void);
+        }
+        self.next = self.next.max(offset);
+    }
+
+    /// Appends the entry at an offset to its block: entries that were appended together lie in one.
+    fn push(&mut self, offset: i64, appended_ms: i64, entry: &[u8]) {
+        let base = self.base + offset as Offset;
+        let fits = |block: &Block| block.appended_ms == appended_ms && block.bytes.len() < BLOCK_BYTES;
+        if !self.blocks.last().is_some_and(fits) {
+            self.blocks.push(Block { base, appended_ms, len: 0, bytes: Vec::new() });
+        }
+        let block = self.blocks.last_mut().expect("one was pushed if there was none");
+        block.len += 1;
+        block.bytes.extend_from_slice(entry);
+        self.bytes += entry.len();
+    }
+}
+
+#[cfg(test)]
+mod tests;

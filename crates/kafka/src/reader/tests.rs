@@ -1,0 +1,132 @@
+use super::*;
+use proptest::prelude::*;
+use raingauge_core::event::Event;
+use raingauge_ports::record::Entry;
+use rdkafka::message::OwnedMessage;
+
+const WINDOW_MS: i64 = 240;
+
+fn options(epoch: u16) -> Options {
+    Options { dedupe_window_ms: WINDOW_MS, dedupe_ids_max: 20, future_allowance_s: 0, epoch, ..Options::default() }
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Event(u8),
+    Control,
+    Poison,
+    /// From later than when it is appended.
+    Future(u8),
+    /// No message has this offset.
+    Nothing,
+}
+
+fn partitions() -> impl Strategy<Value = Vec<(i64, Kind)>> {
+    let kind = prop_oneof![
+        8 => (0..30_u8).prop_map(Kind::Event),
+        1 => Just(Kind::Control),
+        1 => Just(Kind::Poison),
+        1 => (0..30_u8).prop_map(Kind::Future),
+        2 => Just(Kind::Nothing),
+    ];
+    let step = prop_oneof![6 => Just(0_i64), 4 => 1..40_i64, 1 => 200..400_i64, 1 => -60..0_i64];
+    proptest::collection::vec((step, kind), 1..120).prop_map(|steps| {
+        let mut now_ms = 1_000_000;
+        let at = |(step, kind)| {
+            now_ms += step;
+            (now_ms, kind)
+        };
+        steps.into_iter().map(at).collect()
+    })
+}
+
+/// The messages of a partition, by their offsets.
+fn messages(partition: &[(i64, Kind)]) -> Vec<OwnedMessage> {
+    let message = |(offset, (appended_ms, kind)): (usize, &(i64, Kind))| {
+        let event = |id: &u8, time_ms| Event { id: id.to_string().into(), ..Event::of_data("t", time_ms, "{}") };
+        let (headers, payload) = match kind {
+            Kind::Nothing => return None,
+            Kind::Event(id) => (Some(message::headers_of(&event(id, 1_000))), "{}"),
+            Kind::Future(id) => (Some(message::headers_of(&event(id, 9_000_000))), "{}"),
+            Kind::Control => (Some(message::control_headers()), "note"),
+            Kind::Poison => (None, "noise"),
+        };
+        let appended = Timestamp::LogAppendTime(*appended_ms);
+        let payload = Some(payload.as_bytes().to_vec());
+        Some(OwnedMessage::new(payload, None, "t".to_owned(), appended, 0, offset as i64, headers))
+    };
+    partition.iter().enumerate().filter_map(message).collect()
+}
+
+type Seen = Vec<(Offset, i64, String)>;
+
+/// Reads messages, now and then answering, and lists offsets, times and entries.
+fn read(reader: &mut Reader, messages: &[OwnedMessage], end: i64, chunk: usize) -> (Seen, Vec<i64>) {
+    let (mut seen, mut poison) = (Vec::new(), Vec::new());
+    let mut list = |made: Made| {
+        for block in &made.blocks {
+            for entry in block.entries(0) {
+                let (offset, entry) = entry.unwrap();
+                let text = match entry {
+                    Entry::Event(event) => event.id.into_owned(),
+                    Entry::Control(_) => "control".to_owned(),
+                    Entry::Void => "void".to_owned(),
+                };
+                seen.push((offset, block.appended_ms, text));
+            }
+        }
+        poison.extend(made.poison.iter().map(|poison| poison.message.offset()));
+    };
+    for some in messages.chunks(chunk) {
+        for message in some {
+            reader.take(message).unwrap();
+        }
+        list(reader.answer());
+    }
+    reader.skip_to(end);
+    list(reader.answer());
+    (seen, poison)
+}
+
+proptest! {
+    /// Wherever reading begins, and however it is cut, each offset holds the same.
+    #[test]
+    fn what_an_offset_holds_does_not_depend_on_where_reading_began(
+        partition in partitions(), cut in any::<prop::sample::Index>(), chunks in (1..9_usize, 1..9_usize),
+    ) {
+        let (messages, end, options) = (messages(&partition), partition.len() as i64, options(3));
+        let (whole, _) = read(&mut Reader::new(&options, 0, 0), &messages, end, chunks.0);
+        prop_assert_eq!(whole.len() as i64, end);
+        prop_assert!(whole.iter().zip(0..).all(|((offset, ..), place)| *offset == options.base() + place));
+
+        for place in 1..whole.len() {
+            let nothing = matches!(partition[place].1, Kind::Nothing);
+            prop_assert_eq!(whole[place].1, if nothing { whole[place - 1].1 } else { partition[place].0 });
+        }
+
+        let from = cut.index(partition.len()) as i64;
+        // As a cursor finds where to begin.
+        let reference = messages.iter().rev().find(|message| message.offset() < from);
+        let begin = match reference {
+            None => from,
+            Some(message) => {
+                let begin_ms = crate::window::begin_ms(WINDOW_MS, message.timestamp().to_millis().unwrap());
+                messages.iter().find(|message| message.timestamp().to_millis().unwrap() >= begin_ms).unwrap().offset()
+            }
+        };
+        let mut reader = Reader::new(&options, begin, from);
+        reader.keep_poison_from(from + 2);
+        let rest: Vec<_> = messages.iter().filter(|message| message.offset() >= begin).cloned().collect();
+        let (seen, poison) = read(&mut reader, &rest, end, chunks.1);
+        prop_assert_eq!(&seen[..], &whole[from as usize..]);
+        let refused = |(_, kind): &(i64, Kind)| matches!(kind, Kind::Poison | Kind::Future(_));
+        let expected: Vec<i64> = (from + 2..end).filter(|offset| refused(&partition[*offset as usize])).collect();
+        prop_assert_eq!(poison, expected);
+    }
+}
+
+#[test]
+fn a_producers_time_is_refused() {
+    let message = OwnedMessage::new(None, None, "t".to_owned(), Timestamp::CreateTime(1), 0, 7, None);
+    assert_eq!(Reader::new(&options(0), 0, 0).take(&message).unwrap_err().offset, 7);
+}

@@ -1,0 +1,140 @@
+//! Events on their way into the topic.
+
+use crate::error::Error;
+use crate::message;
+use crate::producer::{Outcome, Outgoing, Producer, RETRY_AFTER, Ticket};
+use crate::topic::KafkaTopic;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::log::{self, Appended, Batch, EventSink, Offset, Partition};
+use raingauge_ports::record::{self, Entry, Identity};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::oneshot;
+
+/// Sends events to the partitions of their identities and answers when the brokers have confirmed all of them.
+///
+/// Repetitions are not told here, not even within one batch: all events are `accepted`, and counted once by whoever reads
+/// them. An answer that is an error claims nothing: some of the batch may be in the topic all the same, and the
+/// caller sends all of it again.
+pub struct KafkaSink {
+    producer: Arc<Producer>,
+    topic: Arc<str>,
+    partitions: Partition,
+    base: Offset,
+    queue_bytes_max: usize,
+    /// Bytes of batches that are not confirmed yet.
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+impl KafkaSink {
+    pub fn new(topic: &KafkaTopic) -> Result<Self, Error> {
+        Ok(Self {
+            producer: topic.producer()?,
+            topic: topic.name(),
+            partitions: topic.partitions(),
+            base: topic.options().base(),
+            queue_bytes_max: topic.options().queue_bytes_max,
+            waiting_bytes: Arc::default(),
+        })
+    }
+
+    /// Hands the whole batch over.
+    fn send(&self, batch: &Batch) -> Result<oneshot::Receiver<Outcome>, log::Error> {
+        self.producer.renew_when_broken()?;
+        let (ticket, answer) = self.ticket_for(batch.bytes.len())?;
+        let mut rest = &batch.bytes[..];
+        for (_, identity) in &batch.entries {
+            let entry = record::split_entry(&mut rest).and_then(record::parse);
+            let Some(Entry::Event(event)) = entry else {
+                return Err(log::Error::Corrupt("a batch holds what is not an event".to_owned()));
+            };
+            let key = message::key_of(*identity);
+            let outgoing = Outgoing {
+                topic: &self.topic,
+                partition: Some(self.partition_of(*identity)),
+                key: Some(key.as_bytes()),
+                payload: Some(event.data.as_bytes()),
+                headers: message::headers_of(&event),
+            };
+            self.producer.send(outgoing, &ticket).map_err(|error| self.refused(&error))?;
+        }
+        Ok(answer)
+    }
+
+    /// A ticket for so many bytes, unless too many wait already. A batch that is larger than all that may wait goes alone.
+    fn ticket_for(&self, bytes: usize) -> Result<(Arc<Ticket>, oneshot::Receiver<Outcome>), log::Error> {
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel);
+        let waiting = Arc::clone(&self.waiting_bytes);
+        let (sender, receiver) = oneshot::channel();
+        let ticket = Ticket::new(move |outcome| {
+            waiting.fetch_sub(bytes, Ordering::AcqRel);
+            // Nobody waits any more when the request was given up.
+            drop(sender.send(outcome));
+        });
+        if before > 0 && before + bytes > self.queue_bytes_max {
+            return Err(log::Error::Busy { retry_after: RETRY_AFTER });
+        }
+        Ok((ticket, receiver))
+    }
+
+    fn partition_of(&self, identity: Identity) -> Partition {
+        (identity % Identity::from(self.partitions)) as Partition
+    }
+
+    fn refused(&self, error: &KafkaError) -> log::Error {
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::QueueFull) => log::Error::Busy { retry_after: RETRY_AFTER },
+            _ => log::Error::Closed(self.producer.sentence(error)),
+        }
+    }
+
+    /// Waits for the confirmations and answers the ends as the ports count.
+    async fn confirmed(&self, answer: oneshot::Receiver<Outcome>) -> Result<Vec<(Partition, Offset)>, log::Error> {
+        let outcome = answer.await.map_err(|_| log::Error::Closed("the producer was stopped".to_owned()))?;
+        let mut ends = Vec::new();
+        for (partition, end) in outcome.map_err(|error| self.refused(&error))? {
+            let end = if end == i64::MAX { self.end_of(partition).await? } else { end };
+            ends.push((partition as Partition, self.base + end as Offset));
+        }
+        Ok(ends)
+    }
+
+    /// Where the partition ends by now: at or behind a message that was confirmed without its offset.
+    async fn end_of(&self, partition: i32) -> Result<i64, log::Error> {
+        let producer = Arc::clone(&self.producer);
+        let asked = tokio::task::spawn_blocking(move || producer.end(partition)).await;
+        let end = asked.map_err(|_| log::Error::Closed("raingauge is stopping".to_owned()))?;
+        end.map_err(|error| self.refused(&error))
+    }
+}
+
+impl EventSink for KafkaSink {
+    fn partitions(&self) -> Partition {
+        self.partitions
+    }
+
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, log::Error>> {
+        let sent = self.send(&batch);
+        let accepted = batch.len();
+        Box::pin(async move { Ok(Appended { accepted, duplicates: 0, ends: self.confirmed(sent?).await? }) })
+    }
+
+    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, log::Error>> {
+        Box::pin(async move {
+            self.producer.renew_when_broken()?;
+            let (ticket, answer) = self.ticket_for(payload.len())?;
+            let outgoing = Outgoing {
+                topic: &self.topic,
+                partition: Some(partition),
+                key: None,
+                payload: Some(&payload),
+                headers: message::control_headers(),
+            };
+            self.producer.send(outgoing, &ticket).map_err(|error| self.refused(&error))?;
+            drop(ticket);
+            let ends = self.confirmed(answer).await?;
+            ends.first().map(|(_, end)| *end).ok_or_else(|| log::Error::Closed("nothing was confirmed".to_owned()))
+        })
+    }
+}

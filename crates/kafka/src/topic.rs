@@ -1,0 +1,106 @@
+//! The topic: what its logs, its sink and the group have in common.
+
+use crate::context::Connection;
+use crate::ends::{Ends, Watching};
+use crate::error::Error;
+use crate::log::KafkaLog;
+use crate::migrate;
+use crate::options::Options;
+use crate::producer::Producer;
+use parking_lot::Mutex;
+use raingauge_ports::log::Partition;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+/// A topic that was found to be one that can be counted by. Cheap to clone.
+#[derive(Clone)]
+pub struct KafkaTopic(Arc<Shared>);
+
+pub struct Shared {
+    pub options: Options,
+    pub connection: Arc<Connection>,
+    watching: Watching,
+    producer: Mutex<Option<Arc<Producer>>>,
+    /// Of each partition that this process counted, the offset before which dead letters have been sent.
+    dead_lettered: Mutex<HashMap<Partition, Arc<AtomicI64>>>,
+}
+
+impl Shared {
+    pub fn ends(&self) -> &Ends {
+        &self.watching.ends
+    }
+
+    /// The producer, made when it is needed first.
+    pub fn producer(&self) -> Result<Arc<Producer>, Error> {
+        let mut producer = self.producer.lock();
+        if let Some(producer) = &*producer {
+            return Ok(Arc::clone(producer));
+        }
+        let made = Arc::new(Producer::new(&self.options, Arc::clone(&self.connection))?);
+        Ok(Arc::clone(producer.insert(made)))
+    }
+}
+
+impl KafkaTopic {
+    /// Finds the topic and looks whether it can be counted by.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        let connection = Connection::new(options.place());
+        let (asked, opening) = (options.clone(), Arc::clone(&connection));
+        let watching = tokio::task::spawn_blocking(move || Ends::watch(&asked, opening))
+            .await
+            .map_err(|_| Error::Settings("the topic could not be opened: raingauge is stopping".to_owned()))??;
+        migrate::check(&options).await?;
+        Ok(Self(Arc::new(Shared {
+            options,
+            connection,
+            watching,
+            producer: Mutex::default(),
+            dead_lettered: Mutex::default(),
+        })))
+    }
+
+    pub fn partitions(&self) -> Partition {
+        self.0.ends().partitions()
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// One partition, to be counted: what cannot be counted goes to the dead-letter topic. Blocks the thread.
+    pub fn counting_log(&self, partition: Partition) -> Result<KafkaLog, Error> {
+        let dead_lettered =
+            Arc::clone(self.0.dead_lettered.lock().entry(partition).or_insert_with(|| AtomicI64::new(-1).into()));
+        self.open_log(partition, Some(dead_lettered))
+    }
+
+    /// One partition, to be looked at. Blocks the thread.
+    pub fn log(&self, partition: Partition) -> Result<KafkaLog, Error> {
+        self.open_log(partition, None)
+    }
+
+    fn open_log(&self, partition: Partition, dead_lettered: Option<Arc<AtomicI64>>) -> Result<KafkaLog, Error> {
+        if partition >= self.partitions() {
+            return Err(Error::NoPartition { topic: self.options().topic.clone(), partition });
+        }
+        let span = self
+            .0
+            .ends()
+            .span(partition)
+            .map_err(|error| Error::Unreachable { brokers: self.options().place(), reason: error.to_string() })?;
+        Ok(KafkaLog::new(Arc::clone(&self.0), partition, span, dead_lettered))
+    }
+
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.options().topic.as_str().into()
+    }
+
+    pub(crate) fn producer(&self) -> Result<Arc<Producer>, Error> {
+        self.0.producer()
+    }
+
+    pub(crate) fn connection(&self) -> Arc<Connection> {
+        Arc::clone(&self.0.connection)
+    }
+}

@@ -1,0 +1,242 @@
+//! The identities of recent messages, by which repetitions are told.
+//!
+//! Time here is the *log's*: of a message, the latest append time of all messages up to and including it, which never
+//! goes back, even where the clocks of two brokers differ. It is cut into slices, aligned to 1970. A message is a
+//! repetition when an earlier one with the same identity lies in a slice that is at most [`SLICES`] older than its own,
+//! whether that one was a repetition itself or not.
+//!
+//! Therefore the decision about a message is a function of the messages before it whose slice is at most [`SLICES`]
+//! older, and whoever begins to read with the *first message that was appended at or after the start of such a slice*
+//! decides as those do who read from the beginning:
+//!
+//! - the latest append time since then is the latest of all, because everything before was appended earlier;
+//! - of an identity only its latest slice matters;
+//! - when there are more than `ids_max` identities, whole slices are forgotten, the oldest first, so that what is
+//!   remembered of a slice does not depend on older ones. Only when the slice at hand has too many by itself, it is
+//!   forgotten as well, and begins anew.
+
+use hashbrown::HashTable;
+use raingauge_ports::record::Identity;
+use std::collections::VecDeque;
+
+/// Slices of a window, besides the one at hand.
+pub const SLICES: i64 = 24;
+
+/// An identity and the slice that it was last seen in, in 16 bytes. 96 bits of the identity are compared; the others
+/// choose the partition, and hardly differ within one.
+#[derive(Clone, Copy)]
+struct Seen {
+    high: u64,
+    low: u32,
+    /// The number of the slice, modulo 2^32: those that are remembered lie close to each other.
+    slice: u32,
+}
+
+impl Seen {
+    fn new(identity: Identity, slice: i64) -> Self {
+        Self { high: (identity >> 64) as u64, low: (identity >> 32) as u32, slice: slice as u32 }
+    }
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    New,
+    Repetition,
+}
+
+pub struct Window {
+    width_ms: i64,
+    ids_max: usize,
+    /// The latest append time so far.
+    newest_ms: i64,
+    seen: HashTable<Seen>,
+    /// How many identities were last seen in each slice, the oldest slice first.
+    slices: VecDeque<(i64, usize)>,
+    forgotten: u64,
+}
+
+impl Window {
+    pub fn new(window_ms: i64, ids_max: usize) -> Self {
+        Self {
+            width_ms: width_ms(window_ms),
+            ids_max: ids_max.max(1),
+            newest_ms: i64::MIN,
+            seen: HashTable::new(),
+            slices: VecDeque::new(),
+            forgotten: 0,
+        }
+    }
+
+    /// Takes note of a message that identifies nothing: it moves the time.
+    pub fn pass(&mut self, appended_ms: i64) {
+        self.newest_ms = self.newest_ms.max(appended_ms);
+        let slice = self.newest_ms.div_euclid(self.width_ms);
+        if self.slices.back().is_none_or(|(newest, _)| *newest < slice) {
+            self.slices.push_back((slice, 0));
+            self.forget_before(slice - SLICES);
+        }
+    }
+
+    /// Takes note of a message and tells whether it is a repetition.
+    pub fn see(&mut self, appended_ms: i64, identity: Identity) -> Verdict {
+        self.pass(appended_ms);
+        let slice = self.newest_ms.div_euclid(self.width_ms);
+        let new = Seen::new(identity, slice);
+        let same = |seen: &Seen| seen.high == new.high && seen.low == new.low;
+        let verdict = match self.seen.find_mut(new.high, same) {
+            Some(seen) => {
+                let before = std::mem::replace(&mut seen.slice, new.slice);
+                let known = self.slices.iter_mut().find(|(slice, _)| *slice as u32 == before);
+                known.expect("what is remembered lies in a slice of the window").1 -= 1;
+                Verdict::Repetition
+            }
+            None => {
+                self.seen.insert_unique(new.high, new, |seen| seen.high);
+                Verdict::New
+            }
+        };
+        self.slices.back_mut().expect("the slice at hand").1 += 1;
+        self.make_room(slice);
+        verdict
+    }
+
+    fn make_room(&mut self, slice: i64) {
+        while self.seen.len() > self.ids_max {
+            let (oldest, count) = self.slices[0];
+            self.forgotten += count as u64;
+            self.forget_before(oldest + 1);
+            if oldest == slice {
+                self.slices.push_back((slice, 0));
+            }
+        }
+    }
+
+    /// Forgets slices older than this one.
+    fn forget_before(&mut self, oldest: i64) {
+        let mut any = false;
+        while let Some((_, count)) = self.slices.pop_front_if(|(slice, _)| *slice < oldest) {
+            any |= count > 0;
+        }
+        if !any {
+            return;
+        }
+        if self.slices.iter().all(|(_, count)| *count == 0) {
+            self.seen.clear();
+        } else {
+            // What goes now was remembered beside what stays, so that their slices are near each other.
+            self.seen.retain(|seen| seen.slice.wrapping_sub(oldest as u32) as i32 >= 0);
+        }
+        if self.seen.capacity() > 4 * self.seen.len() {
+            self.seen.shrink_to(2 * self.seen.len(), |seen| seen.high);
+        }
+    }
+
+    /// Identities that are remembered.
+    pub fn len(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Identities that were forgotten before their time since this was last asked, because there were too many.
+    pub fn take_forgotten(&mut self) -> u64 {
+        std::mem::take(&mut self.forgotten)
+    }
+}
+
+fn width_ms(window_ms: i64) -> i64 {
+    (window_ms.max(0) as u64).div_ceil(SLICES as u64).max(1) as i64
+}
+
+/// Whoever reads on behind a message that was appended at `appended_ms` begins with the first message that was appended at
+/// this time or later.
+pub fn begin_ms(window_ms: i64, appended_ms: i64) -> i64 {
+    let width_ms = width_ms(window_ms);
+    (appended_ms.div_euclid(width_ms) - SLICES) * width_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, HashMap};
+
+    const WINDOW_MS: i64 = 240;
+
+    /// Message times mostly grow, and now and then go back.
+    fn logs() -> impl Strategy<Value = Vec<(i64, Identity)>> {
+        let step = prop_oneof![6 => 0..4_i64, 3 => Just(10), 2 => 0..60_i64, 1 => 200..400_i64, 2 => -80..0_i64];
+        proptest::collection::vec((step, 0..40_u128), 1..120).prop_map(|steps| {
+            let mut now_ms = 10_000;
+            let spread = |id: u128| id.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834);
+            let at = |(step, id)| {
+                now_ms += step;
+                (now_ms, spread(id))
+            };
+            steps.into_iter().map(at).collect()
+        })
+    }
+
+    fn verdicts(window: &mut Window, log: &[(i64, Identity)]) -> Vec<Verdict> {
+        log.iter().map(|(appended_ms, identity)| window.see(*appended_ms, *identity)).collect()
+    }
+
+    /// The definition, word for word.
+    fn by_definition(log: &[(i64, Identity)]) -> Vec<Verdict> {
+        let (mut newest_ms, mut last) = (i64::MIN, HashMap::new());
+        let judge = |(appended_ms, identity): &(i64, Identity)| {
+            newest_ms = newest_ms.max(*appended_ms);
+            let slice = newest_ms.div_euclid(10);
+            match last.insert(*identity, slice) {
+                Some(before) if before >= slice - SLICES => Verdict::Repetition,
+                _ => Verdict::New,
+            }
+        };
+        log.iter().map(judge).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn repetitions_are_told_as_defined(log in logs()) {
+            prop_assert_eq!(verdicts(&mut Window::new(WINDOW_MS, 1_000), &log), by_definition(&log));
+        }
+
+        /// Wherever reading begins, what is told is the same; and so it is when identities are forgotten early.
+        #[test]
+        fn a_rebuilt_window_decides_as_one_that_read_everything(
+            log in logs(), back in 0..20_usize, ids_max in prop_oneof![1..40_usize, Just(1_000)],
+        ) {
+            let whole = verdicts(&mut Window::new(WINDOW_MS, ids_max), &log);
+            for cut in 0..log.len() {
+                // Any message before the cut will do to find the start by; the last one has the least to spare.
+                for reference in [cut.saturating_sub(1), cut.saturating_sub(back)] {
+                    let begin_ms = begin_ms(WINDOW_MS, log[reference].0);
+                    let begin = log.iter().position(|(appended_ms, _)| *appended_ms >= begin_ms).unwrap();
+                    prop_assert!(begin <= reference);
+                    let mut rebuilt = Window::new(WINDOW_MS, ids_max);
+                    verdicts(&mut rebuilt, &log[begin..cut]);
+                    prop_assert_eq!(verdicts(&mut rebuilt, &log[cut..]), whole[cut..].to_vec(), "from {}", cut);
+                }
+            }
+        }
+
+        #[test]
+        fn no_more_is_remembered_than_allowed(log in logs(), ids_max in 1..40_usize) {
+            let mut window = Window::new(WINDOW_MS, ids_max);
+            for (appended_ms, identity) in &log {
+                window.see(*appended_ms, *identity);
+                prop_assert!(window.len() <= ids_max);
+                let counted: BTreeMap<i64, usize> = window.slices.iter().copied().collect();
+                prop_assert_eq!(counted.values().sum::<usize>(), window.len());
+                prop_assert!(window.slices.len() <= SLICES as usize + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_early_is_counted() {
+        let mut window = Window::new(WINDOW_MS, 2);
+        assert_eq!(verdicts(&mut window, &[(5, 1 << 64), (15, 2 << 64), (25, 3 << 64)]), [Verdict::New; 3]);
+        assert_eq!((window.take_forgotten(), window.take_forgotten()), (1, 0));
+        assert_eq!(verdicts(&mut window, &[(25, 1 << 64), (25, 3 << 64)]), [Verdict::New, Verdict::Repetition]);
+    }
+}

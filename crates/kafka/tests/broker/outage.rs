@@ -1,0 +1,140 @@
+//! A broker of its own, killed and started again while events go in and out.
+
+use crate::support::{One, SOON, options_at};
+use raingauge_core::event::Event;
+use raingauge_kafka::{KafkaLog, Options};
+use raingauge_ports::contract::log::texts;
+use raingauge_ports::log::{Batch, Error, EventLog, EventSink};
+use raingauge_ports::record::Entry;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A broker in a folder of its own, by `scripts/services`.
+struct Broker {
+    folder: tempfile::TempDir,
+    address: String,
+}
+
+impl Broker {
+    /// Nothing when there are no brokers to be had.
+    fn start() -> Option<Self> {
+        if std::env::var_os("RAINGAUGE_TEST_KAFKA").is_none() {
+            println!("skipped: RAINGAUGE_TEST_KAFKA names no broker, so that none is started either");
+            return None;
+        }
+        let mut broker = Self { folder: tempfile::tempdir().unwrap(), address: String::new() };
+        broker.services("start", &["--kafka"]);
+        let environment = std::fs::read_to_string(broker.folder.path().join("env")).unwrap();
+        let address = environment.lines().find_map(|line| line.strip_prefix("RAINGAUGE_TEST_KAFKA="));
+        broker.address = address.expect("the broker's address").trim_matches(['\'', '"']).to_owned();
+        Some(broker)
+    }
+
+    fn services(&self, verb: &str, arguments: &[&str]) {
+        let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
+        let mut command = Command::new(services);
+        let done = command.arg(verb).arg(self.folder.path()).args(arguments).stdout(Stdio::null()).status();
+        assert!(done.is_ok_and(|status| status.success()), "scripts/services {verb} succeeds");
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.services("stop", &[]);
+    }
+}
+
+fn batch(round: usize) -> Batch {
+    let mut batch = Batch::default();
+    for index in 0..20 {
+        batch.push(&Event { id: format!("{round}-{index}").into(), ..Event::of_data("t", 1_000, "{}") });
+    }
+    batch
+}
+
+/// Reads on and on, as a worker does, until it has read up to an offset that it is told.
+fn follow(log: &KafkaLog, until: &AtomicUsize) -> Result<Vec<String>, Error> {
+    let (mut ids, mut next) = (Vec::new(), 0);
+    while next < until.load(Ordering::Acquire) as u64 {
+        for block in log.read(next, 1 << 16)? {
+            for entry in block.entries(next) {
+                if let Entry::Event(event) = entry?.1 {
+                    ids.push(event.id.into_owned());
+                }
+            }
+            next = block.end();
+        }
+        log.wait_beyond(next, Duration::from_millis(50));
+    }
+    Ok(ids)
+}
+
+/// What was confirmed is there, once, although the broker was killed and batches were sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
+    let Some(broker) = tokio::task::block_in_place(Broker::start) else { return };
+    let options = Options {
+        delivery_timeout: Duration::from_secs(2),
+        request_timeout: Duration::from_secs(2),
+        ..options_at(&broker.address, "outage")
+    };
+    let one = Arc::new(One::new(&Options { request_timeout: SOON, ..options.clone() }).await);
+    let (until, confirmed, stop) =
+        (Arc::new(AtomicUsize::new(usize::MAX)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let reading = {
+        let (one, until) = (Arc::clone(&one), Arc::clone(&until));
+        std::thread::spawn(move || follow(&one.log, &until))
+    };
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let sending = {
+        let (one, confirmed, stop, failures) =
+            (Arc::clone(&one), Arc::clone(&confirmed), Arc::clone(&stop), Arc::clone(&failures));
+        tokio::spawn(async move {
+            let (mut round, mut end) = (0, 0);
+            while !stop.load(Ordering::Acquire) {
+                match one.sink.append(batch(round)).await {
+                    Ok(appended) => {
+                        (round, end) = (round + 1, appended.ends[0].1);
+                        confirmed.store(round, Ordering::Release);
+                    }
+                    // Whoever is told that it failed sends all of it again.
+                    Err(error) => failures.lock().unwrap().push(error.to_string()),
+                }
+            }
+            (round, end)
+        })
+    };
+    let wait = |what: &str, condition: &dyn Fn() -> bool| {
+        tokio::task::block_in_place(|| crate::support::until(what, condition))
+    };
+    for _ in 0..2 {
+        let before = confirmed.load(Ordering::Acquire);
+        wait("some batches are confirmed", &|| confirmed.load(Ordering::Acquire) > before + 100);
+        broker.services("kill", &["kafka"]);
+        let failed = failures.lock().unwrap().len();
+        wait("whoever sends is told", &|| failures.lock().unwrap().len() > failed);
+        let began = Instant::now();
+        assert!(tokio::task::block_in_place(|| one.log.read(0, 1)).is_ok(), "whoever reads is not");
+        assert!(began.elapsed() < SOON, "reading answers in bounded time");
+        broker.services("restart", &["kafka"]);
+        let back = confirmed.load(Ordering::Acquire);
+        wait("the broker is back", &|| confirmed.load(Ordering::Acquire) > back + 100);
+    }
+    stop.store(true, Ordering::Release);
+    let (rounds, end) = sending.await.unwrap();
+    until.store(end as usize, Ordering::Release);
+    let read = tokio::task::block_in_place(|| reading.join().unwrap()).expect("reading never fails");
+
+    let expected: Vec<String> =
+        (0..rounds).flat_map(|round| (0..20).map(move |index| format!("{round}-{index}"))).collect();
+    assert_eq!(read, expected, "once each, in order");
+    assert_eq!(tokio::task::block_in_place(|| texts(&one.topic.log(0).unwrap(), 0)), expected);
+    let failures = failures.lock().unwrap();
+    assert!(
+        failures.iter().all(|failure| failure.contains(&broker.address) && failure.contains("send them again")),
+        "{failures:?}"
+    );
+}

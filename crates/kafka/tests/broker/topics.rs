@@ -1,0 +1,81 @@
+use crate::support::{made, options, plan};
+use raingauge_kafka::{Error, KafkaTopic, Options, Plan, migrate};
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use std::time::Duration;
+
+async fn create(options: &Options, partitions: i32, settings: &[(&str, &str)]) {
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
+    let topic = NewTopic::new(&options.topic, partitions, TopicReplication::Fixed(1));
+    let topic = settings.iter().fold(topic, |topic, (name, value)| topic.set(name, value));
+    let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(30)));
+    admin.create_topics([&topic], &options).await.unwrap().pop().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn topics_are_made_once() {
+    let Some(options) = options("make") else { return };
+    assert!(matches!(KafkaTopic::open(options.clone()).await, Err(Error::NoTopic { .. })));
+    let first = made(&options, 3).await;
+    assert!(first.iter().all(|done| done.created), "{first:?}");
+    let names: Vec<&String> = first.iter().map(|done| &done.topic).collect();
+    assert!([&options.topic, &options.dead_letter_topic].iter().all(|name| names.contains(name)), "{names:?}");
+    let again = made(&options, 3).await;
+    assert!(again.iter().all(|done| !done.created && done.warnings.is_empty()), "{again:?}");
+    assert_eq!(KafkaTopic::open(options).await.unwrap().partitions(), 3);
+}
+
+#[tokio::test]
+async fn a_topic_with_other_partitions_is_refused() {
+    let Some(options) = options("partitions") else { return };
+    made(&options, 3).await;
+    assert!(matches!(migrate(&options, &plan(4)).await, Err(Error::PartitionsChanged { found: 3, wanted: 4, .. })));
+    let wanted = Options { partitions: Some(2), ..options };
+    assert!(matches!(KafkaTopic::open(wanted).await, Err(Error::PartitionsChanged { found: 3, wanted: 2, .. })));
+}
+
+#[tokio::test]
+async fn a_topic_that_cannot_be_counted_by_is_refused() {
+    let Some(first) = options("times") else { return };
+    create(&first, 1, &[]).await;
+    assert!(matches!(migrate(&first, &plan(1)).await, Err(Error::NotAppendTime { .. })));
+    assert!(matches!(KafkaTopic::open(first).await, Err(Error::NotAppendTime { .. })));
+    let compacted = options("compacted").unwrap();
+    create(&compacted, 1, &[("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "compact")]).await;
+    assert!(matches!(migrate(&compacted, &plan(1)).await, Err(Error::Compacted { .. })));
+    let short = options("short").unwrap();
+    create(
+        &short,
+        1,
+        &[("message.timestamp.type", "LogAppendTime"), ("retention.ms", "3600000"), ("retention.bytes", "1000")],
+    )
+    .await;
+    let done = migrate(&short, &plan(1)).await.unwrap();
+    assert_eq!(done[0].warnings.len(), 3, "retention by time and by size, and the length of messages: {done:?}");
+    let brief = Plan { retention_ms: 1_000, ..plan(1) };
+    assert!(matches!(migrate(&short, &brief).await, Err(Error::Settings(_))));
+}
+
+#[tokio::test]
+async fn a_wrong_address_is_told() {
+    // Nothing listens on the port of a listener that is gone.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let options = Options {
+        brokers: vec![format!("127.0.0.1:{port}")],
+        request_timeout: Duration::from_secs(2),
+        ..Options::default()
+    };
+    let error = KafkaTopic::open(options.clone()).await.err().expect("nobody is there").to_string();
+    assert!(error.contains(&port.to_string()) && error.contains("kafka.brokers"), "{error}");
+    let error = migrate(&options, &plan(1)).await.unwrap_err().to_string();
+    assert!(error.contains(&port.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn a_property_that_is_unknown_is_told() {
+    let options = Options { properties: [("no.such.thing".to_owned(), "1".to_owned())].into(), ..Options::default() };
+    let error = KafkaTopic::open(options).await.err().expect("it is refused").to_string();
+    assert!(error.contains("no.such.thing"), "{error}");
+}

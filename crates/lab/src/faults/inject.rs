@@ -1,0 +1,170 @@
+//! The cluster under test, and how each fault is done to it and undone.
+
+use super::deck::{Fault, Kind};
+use super::roles::{Role, Setup};
+use super::servers::Servers;
+use anyhow::Result;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use std::time::Duration;
+
+const BROKER: &str = "kafka";
+const REDIS: &str = "redis";
+const CATALOG: &str = "mariadb";
+
+/// All processes of a run.
+pub struct Cluster {
+    pub servers: Servers,
+    pub setup: Setup,
+    /// Two writers, two readers, the portal: what clients know.
+    pub roles: Vec<Role>,
+    /// A writer that comes and goes.
+    extra: Role,
+}
+
+pub const WRITERS: [usize; 2] = [0, 1];
+pub const READERS: [usize; 2] = [2, 3];
+pub const PORTAL: usize = 4;
+
+impl Cluster {
+    pub fn new(servers: Servers, setup: Setup) -> Result<Self> {
+        let roles = vec![
+            // One keeps its partitions over a quick restart, the other does not.
+            Role::new("writer-1", "writer", &[("CLUSTER__INSTANCE", "writer-1")])?,
+            Role::new("writer-2", "writer", &[])?,
+            Role::new("reader-1", "reader", &[("CLUSTER__INSTANCE", "reader-1")])?,
+            Role::new("reader-2", "reader", &[("CLUSTER__INSTANCE", "reader-2")])?,
+            Role::new("portal-1", "portal", &[("CLUSTER__INSTANCE", "portal-1")])?,
+        ];
+        Ok(Self { servers, setup, roles, extra: Role::new("writer-3", "writer", &[])? })
+    }
+
+    /// Starts every role that is not running, and waits until all are ready.
+    pub fn start(&mut self) -> Result<()> {
+        for role in &mut self.roles {
+            role.start(&self.setup)?;
+        }
+        self.wait_ready()
+    }
+
+    pub fn wait_ready(&mut self) -> Result<()> {
+        self.roles.iter_mut().try_for_each(|role| role.wait_ready(&self.setup))
+    }
+
+    /// Fails when a process has ended that nobody ended.
+    pub fn check(&mut self) -> Result<()> {
+        self.roles.iter_mut().try_for_each(|role| role.check(&self.setup))
+    }
+
+    /// Whom a fault hits.
+    pub fn target(&self, fault: &Fault) -> String {
+        match fault.kind {
+            Kind::WriterKilled | Kind::WriterPaused | Kind::WriterStopped => self.roles[writer(fault)].name.clone(),
+            Kind::ReaderKilled | Kind::ReaderPaused => self.roles[reader(fault)].name.clone(),
+            Kind::PortalKilled => self.roles[PORTAL].name.clone(),
+            Kind::NodeKilled | Kind::NodePaused => self.node(fault),
+            Kind::BrokerKilled | Kind::BrokerPaused => BROKER.to_owned(),
+            Kind::RedisKilled | Kind::RedisPaused => REDIS.to_owned(),
+            Kind::CatalogStopped | Kind::CatalogKilled | Kind::CatalogPaused => CATALOG.to_owned(),
+            Kind::Rebalance => self.extra.name.clone(),
+            Kind::WritesTimeOut => self.quorum(fault).join(" and "),
+            Kind::RolesRestarted => "all roles".to_owned(),
+            Kind::AllRestarted => "all roles and servers".to_owned(),
+        }
+    }
+
+    fn node(&self, fault: &Fault) -> String {
+        Servers::node(fault.which % self.servers.nodes())
+    }
+
+    /// So many nodes that the others are no quorum.
+    fn quorum(&self, fault: &Fault) -> Vec<String> {
+        let nodes = self.servers.nodes();
+        (0..nodes.div_ceil(2)).map(|number| Servers::node((fault.which + number) % nodes)).collect()
+    }
+
+    /// Does it.
+    pub fn begin(&mut self, fault: &Fault) -> Result<()> {
+        match fault.kind {
+            Kind::WriterKilled => self.roles[writer(fault)].kill(),
+            Kind::WriterPaused => self.roles[writer(fault)].pause(),
+            Kind::WriterStopped => self.roles[writer(fault)].stop(),
+            Kind::ReaderKilled => self.roles[reader(fault)].kill(),
+            Kind::ReaderPaused => self.roles[reader(fault)].pause(),
+            Kind::PortalKilled => self.roles[PORTAL].kill(),
+            Kind::NodeKilled => self.servers.kill(&self.node(fault)),
+            Kind::NodePaused => self.servers.pause(&self.node(fault)),
+            Kind::BrokerKilled => self.servers.kill(BROKER),
+            Kind::BrokerPaused => self.servers.pause(BROKER),
+            Kind::RedisKilled => self.servers.kill(REDIS),
+            Kind::RedisPaused => self.servers.pause(REDIS),
+            Kind::CatalogStopped => self.servers.stop(CATALOG),
+            Kind::CatalogKilled => self.servers.kill(CATALOG),
+            Kind::CatalogPaused => self.servers.pause(CATALOG),
+            Kind::Rebalance => {
+                self.extra.start(&self.setup)?;
+                self.extra.wait_ready(&self.setup)
+            }
+            Kind::WritesTimeOut => self.quorum(fault).iter().try_for_each(|node| self.servers.pause(node)),
+            Kind::RolesRestarted | Kind::AllRestarted => self.roles.iter_mut().try_for_each(Role::kill),
+        }
+    }
+
+    /// Undoes it. Afterwards the process is there again, though not necessarily ready.
+    pub fn end(&mut self, fault: &Fault, random: &mut StdRng) -> Result<()> {
+        match fault.kind {
+            Kind::WriterKilled | Kind::WriterStopped => self.roles[writer(fault)].start(&self.setup),
+            Kind::WriterPaused => self.roles[writer(fault)].resume(),
+            Kind::ReaderKilled => self.roles[reader(fault)].start(&self.setup),
+            Kind::ReaderPaused => self.roles[reader(fault)].resume(),
+            Kind::PortalKilled => self.roles[PORTAL].start(&self.setup),
+            Kind::NodeKilled => self.servers.restart(&self.node(fault)),
+            Kind::NodePaused => self.servers.resume(&self.node(fault)),
+            Kind::BrokerKilled => self.servers.restart(BROKER),
+            Kind::BrokerPaused => self.servers.resume(BROKER),
+            Kind::RedisKilled => self.servers.restart(REDIS),
+            Kind::RedisPaused => self.servers.resume(REDIS),
+            Kind::CatalogStopped | Kind::CatalogKilled => self.servers.restart(CATALOG),
+            Kind::CatalogPaused => self.servers.resume(CATALOG),
+            Kind::Rebalance => self.extra.stop(),
+            Kind::WritesTimeOut => self.quorum(fault).iter().try_for_each(|node| self.servers.resume(node)),
+            Kind::RolesRestarted => self.start_shuffled(random),
+            Kind::AllRestarted => self.restart_all(random),
+        }
+    }
+
+    fn start_shuffled(&mut self, random: &mut StdRng) -> Result<()> {
+        let mut order: Vec<usize> = (0..self.roles.len()).collect();
+        order.shuffle(random);
+        order.into_iter().try_for_each(|role| self.roles[role].start(&self.setup))
+    }
+
+    /// The roles are started while the servers are away, and wait for them. Every server is killed and comes back, one
+    /// after another.
+    fn restart_all(&mut self, random: &mut StdRng) -> Result<()> {
+        let mut names: Vec<String> = self.servers.states()?.into_iter().map(|(name, _)| name).collect();
+        names.shuffle(random);
+        let (last, first) = names.split_at(names.len() / 2);
+        for name in first {
+            self.servers.kill(name)?;
+        }
+        self.start_shuffled(random)?;
+        std::thread::sleep(Duration::from_millis(500));
+        first.iter().try_for_each(|name| self.servers.restart(name))?;
+        self.servers.wait_for_nodes()?;
+        for name in last {
+            self.servers.kill(name)?;
+            self.servers.restart(name)?;
+            self.servers.wait_for_nodes()?;
+        }
+        Ok(())
+    }
+}
+
+fn writer(fault: &Fault) -> usize {
+    WRITERS[fault.which % WRITERS.len()]
+}
+
+fn reader(fault: &Fault) -> usize {
+    READERS[fault.which % READERS.len()]
+}

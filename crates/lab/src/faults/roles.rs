@@ -1,0 +1,204 @@
+//! The processes of raingauge: each with a role, a port and a log of its own, killed, paused and started again.
+
+use super::servers::Servers;
+use crate::http::Target;
+use crate::http::client::Client;
+use anyhow::{Context, Result, bail, ensure};
+use rand::Rng;
+use std::fs::{File, OpenOptions};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const READY_MAX: Duration = Duration::from_secs(180);
+const STOP_MAX: Duration = Duration::from_secs(60);
+const MIGRATE_MAX_S: u64 = 180;
+const POLL: Duration = Duration::from_millis(100);
+/// Below the ports that Linux gives to outgoing connections, so that the port of a process that is down stays free.
+const PORTS: std::ops::Range<u16> = 10_000..30_000;
+
+/// How all processes are set up.
+pub struct Setup {
+    pub binary: PathBuf,
+    pub folder: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Setup {
+    pub fn new(binary: &Path, folder: &Path, servers: &Servers, run: &str, partitions: u16) -> Result<Self> {
+        let replication = servers.nodes().min(3);
+        let settings = [
+            ("CLUSTER__ENGINES", "cluster".to_owned()),
+            ("CLUSTER__CATALOG", "mysql".to_owned()),
+            ("CQL__CONTACT_POINTS", servers.needed("CQL")?.to_owned()),
+            ("CQL__KEYSPACE", format!("raingauge_{run}")),
+            (
+                "CQL__REPLICATION",
+                format!("{{'class': 'NetworkTopologyStrategy', 'replication_factor': {replication}}}"),
+            ),
+            // So short that the loss of a node makes requests time out.
+            ("CQL__REQUEST_TIMEOUT_MS", "1000".to_owned()),
+            ("KAFKA__BROKERS", servers.needed("KAFKA")?.to_owned()),
+            ("KAFKA__TOPIC", format!("{run}-events")),
+            ("KAFKA__DEAD_LETTER_TOPIC", format!("{run}-dead-letters")),
+            ("KAFKA__GROUP", run.to_owned()),
+            ("KAFKA__PARTITIONS", partitions.to_string()),
+            ("KAFKA__REPLICATION", "1".to_owned()),
+            ("KAFKA__SESSION_TIMEOUT_MS", "6000".to_owned()),
+            ("KAFKA__DELIVERY_TIMEOUT_MS", "5000".to_owned()),
+            ("MYSQL__URL", servers.needed("MYSQL")?.to_owned()),
+            ("SERVER__REQUEST_TIMEOUT_S", "15".to_owned()),
+        ];
+        let variables = settings.map(|(key, value)| (format!("RAINGAUGE__{key}"), value)).to_vec();
+        Ok(Self { binary: binary.to_owned(), folder: folder.to_owned(), variables })
+    }
+
+    pub fn migrate(&self) -> Result<()> {
+        let output = Command::new("timeout")
+            .arg(MIGRATE_MAX_S.to_string())
+            .arg(&self.binary)
+            .arg("migrate")
+            .envs(self.variables.iter().cloned())
+            .output()
+            .context("raingauge migrate")?;
+        ensure!(
+            output.status.success(),
+            "raingauge migrate failed ({}): {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(())
+    }
+}
+
+/// One process of raingauge, running or not.
+pub struct Role {
+    pub name: String,
+    role: &'static str,
+    pub address: SocketAddr,
+    variables: Vec<(String, String)>,
+    child: Option<Child>,
+}
+
+impl Role {
+    /// A process that is not started yet. `more` are settings of its own.
+    pub fn new(name: &str, role: &'static str, more: &[(&str, &str)]) -> Result<Self> {
+        let variables = more.iter().map(|(key, value)| (format!("RAINGAUGE__{key}"), (*value).to_owned())).collect();
+        Ok(Self { name: name.to_owned(), role, address: free_address()?, variables, child: None })
+    }
+
+    pub fn target(&self) -> Target {
+        Target { address: self.address, token: None }
+    }
+
+    pub fn log(&self, setup: &Setup) -> PathBuf {
+        setup.folder.join(format!("{}.log", self.name))
+    }
+
+    /// Starts the process. It ends with the thread that calls this, whatever ends that: nothing is left behind.
+    pub fn start(&mut self, setup: &Setup) -> Result<()> {
+        let log = OpenOptions::new().create(true).append(true).open(self.log(setup))?;
+        let out = File::create(setup.folder.join(format!("{}.out", self.name)))?;
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(&setup.binary)
+            .args(["serve", "--role", self.role, "--listen", &self.address.to_string(), "--data-dir"])
+            .arg(setup.folder.join(&self.name))
+            .envs(setup.variables.iter().cloned())
+            .envs(self.variables.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {} by setpriv", setup.binary.display()))?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    pub fn wait_ready(&mut self, setup: &Setup) -> Result<()> {
+        let deadline = Instant::now() + READY_MAX;
+        let mut said = String::new();
+        while Instant::now() < deadline {
+            self.check(setup)?;
+            match self.ready() {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => said = format!("{error:#}"),
+            }
+            std::thread::sleep(POLL);
+        }
+        bail!("waited {READY_MAX:?} until {} was ready ({said}), see {}", self.name, self.log(setup).display())
+    }
+
+    fn ready(&self) -> Result<bool> {
+        let mut client = Client::connect_within(&self.target(), Duration::from_secs(2))?;
+        Ok(client.call("GET", "/readyz", b"")?.status == 200)
+    }
+
+    /// Fails when a process that should run has ended by itself.
+    pub fn check(&mut self, setup: &Setup) -> Result<()> {
+        if let Some(child) = &mut self.child
+            && let Some(status) = child.try_wait()?
+        {
+            bail!("{} ended by itself with {status}, see {}", self.name, self.log(setup).display());
+        }
+        Ok(())
+    }
+
+    pub fn kill(&mut self) -> Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    pub fn pause(&self) -> Result<()> {
+        self.signal("STOP")
+    }
+
+    pub fn resume(&self) -> Result<()> {
+        self.signal("CONT")
+    }
+
+    /// Asks the process to end in order, and waits for that.
+    pub fn stop(&mut self) -> Result<()> {
+        self.signal("TERM")?;
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let deadline = Instant::now() + STOP_MAX;
+        while Instant::now() < deadline {
+            if let Some(status) = child.try_wait()? {
+                ensure!(status.success(), "{} was asked to stop and ended with {status}", self.name);
+                return Ok(());
+            }
+            std::thread::sleep(POLL);
+        }
+        self.child = Some(child);
+        bail!("{} did not stop within {STOP_MAX:?} of SIGTERM", self.name)
+    }
+
+    fn signal(&self, signal: &str) -> Result<()> {
+        let Some(child) = &self.child else { return Ok(()) };
+        let status = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status()?;
+        ensure!(status.success(), "{} cannot be sent SIG{signal}", self.name);
+        Ok(())
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        // A run that failed leaves no process behind.
+        let _ = self.kill();
+    }
+}
+
+fn free_address() -> Result<SocketAddr> {
+    for _ in 0..1_000 {
+        let address = SocketAddr::from(([127, 0, 0, 1], rand::rng().random_range(PORTS)));
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("no free port was found")
+}

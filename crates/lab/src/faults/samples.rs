@@ -1,0 +1,112 @@
+//! What was asked of the cluster while it was broken, and what came of it.
+
+use serde::Serialize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// A batch of counts, of a reader.
+    Counts,
+    /// A batch of events, of a writer.
+    Events,
+    /// A change of a counter, of the portal.
+    Changes,
+}
+
+/// One request: asked of one process and, when that failed, of the other one of its role.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    door: Door,
+    began_ms: u64,
+    ended_ms: u64,
+    attempts_failed: u32,
+    is_done: bool,
+}
+
+/// Everything that was asked, by all clients.
+pub struct Samples {
+    start: Instant,
+    samples: Mutex<Vec<Sample>>,
+    /// When each process answered last, in milliseconds since the start.
+    answered_ms: Vec<AtomicU64>,
+}
+
+impl Samples {
+    pub fn new(processes: usize) -> Self {
+        Self {
+            start: Instant::now(),
+            samples: Mutex::default(),
+            answered_ms: (0..processes).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        self.start.elapsed().as_millis() as u64
+    }
+
+    pub fn add(&self, door: Door, began_ms: u64, attempts_failed: u32, is_done: bool) {
+        let sample = Sample { door, began_ms, ended_ms: self.now_ms(), attempts_failed, is_done };
+        self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);
+    }
+
+    /// A process answered a request that began then.
+    pub fn note_answer(&self, process: usize, began_ms: u64) {
+        self.answered_ms[process].fetch_max(began_ms, Ordering::Relaxed);
+    }
+
+    /// Whether a process has answered a request that began after this moment.
+    pub fn answered_since(&self, process: usize, since_ms: u64) -> bool {
+        self.answered_ms[process].load(Ordering::Relaxed) > since_ms
+    }
+
+    /// What clients of a door saw in `[from, to)`.
+    pub fn seen(&self, door: Door, from_ms: u64, to_ms: u64) -> Seen {
+        let samples = self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut seen = Seen::default();
+        let mut successes = vec![from_ms, to_ms];
+        for sample in samples.iter().filter(|sample| sample.door == door) {
+            if (from_ms..to_ms).contains(&sample.began_ms) {
+                seen.requests += 1;
+                seen.attempts_failed += u64::from(sample.attempts_failed);
+                seen.requests_failed += u64::from(!sample.is_done);
+                if sample.is_done {
+                    seen.slowest_ms = seen.slowest_ms.max(sample.ended_ms - sample.began_ms);
+                }
+            }
+            if sample.is_done && (from_ms..to_ms).contains(&sample.ended_ms) {
+                successes.push(sample.ended_ms);
+            }
+        }
+        successes.sort_unstable();
+        seen.gap_ms = successes.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        seen
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Seen {
+    pub requests: u64,
+    /// Attempts at one process that failed; the request went on to another.
+    pub attempts_failed: u64,
+    /// Requests that failed at every process of the role.
+    pub requests_failed: u64,
+    /// The longest time without any success.
+    pub gap_ms: u64,
+    pub slowest_ms: u64,
+}
+
+impl Seen {
+    pub fn add(&mut self, other: Seen) {
+        self.requests += other.requests;
+        self.attempts_failed += other.attempts_failed;
+        self.requests_failed += other.requests_failed;
+        self.gap_ms = self.gap_ms.max(other.gap_ms);
+        self.slowest_ms = self.slowest_ms.max(other.slowest_ms);
+    }
+}
+
+/// A pause between looks at a condition.
+pub const POLL: Duration = Duration::from_millis(50);

@@ -1,0 +1,357 @@
+//! The clients: producers of events, askers for counts, and somebody who edits counters.
+
+use super::model::{Model, Names, Ride, Span, only_grows, random_key};
+use super::samples::{Door, Samples};
+use crate::http::client::Client;
+use crate::http::{JSON, NDJSON, Target};
+use anyhow::{Context, Result, bail};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const BATCH_EVENTS: usize = 20;
+/// Events are sent twice on purpose with this probability, besides whole batches.
+const DUPLICATE_PROBABILITY: f64 = 0.05;
+const BATCH_AGAIN_PROBABILITY: f64 = 0.02;
+/// Of the lines sent lately, from which those that are sent again are chosen.
+const RECENT_LINES: usize = 4_000;
+/// Batches without an acknowledgement, above which a producer makes no new events.
+const BACKLOG_MAX: usize = 200;
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(6);
+const COUNTS_TIMEOUT: Duration = Duration::from_secs(4);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(12);
+const CHANGE_INTERVAL: Duration = Duration::from_secs(3);
+const REST: Duration = Duration::from_millis(100);
+const RANGES: usize = 4;
+
+/// The processes that clients know, by their index in the samples.
+pub struct Places {
+    pub writers: Vec<(usize, Target)>,
+    pub readers: Vec<(usize, Target)>,
+    pub portal: (usize, Target),
+}
+
+pub struct Traffic {
+    pub names: Names,
+    pub places: Places,
+    pub samples: Samples,
+    pub model: Mutex<Model>,
+    pub span: Span,
+    /// Whether new events are made.
+    pub producing: AtomicBool,
+    pub ending: AtomicBool,
+    /// Batches that wait to be acknowledged.
+    pub backlog: AtomicUsize,
+    pub sent: Sent,
+    /// The largest count seen of keys that only grow, over the whole span.
+    grown: Mutex<HashMap<String, i64>>,
+    /// Counts that no order of events explains.
+    pub impossible: Mutex<Vec<String>>,
+    /// The last failure at each process, in words, for whoever waits in vain.
+    failures: Mutex<BTreeMap<usize, String>>,
+    events_per_s: f64,
+    counts_per_s: f64,
+}
+
+#[derive(Default)]
+pub struct Sent {
+    pub events: AtomicU64,
+    pub late: AtomicU64,
+    pub repeated: AtomicU64,
+    pub acknowledged_batches: AtomicU64,
+    pub changes: AtomicU64,
+}
+
+struct Batch {
+    body: Vec<u8>,
+    events: u64,
+}
+
+/// Kept connections, one to each process.
+#[derive(Default)]
+struct Connections {
+    open: HashMap<usize, Client>,
+}
+
+impl Connections {
+    /// The answer's body, when it is one. A connection on which anything went wrong is not used again.
+    fn call(
+        &mut self,
+        process: usize,
+        target: &Target,
+        timeout: Duration,
+        (kind, method, path): (&str, &str, &str),
+        body: &[u8],
+    ) -> Result<Vec<u8>> {
+        let mut client = match self.open.remove(&process) {
+            Some(client) => client,
+            None => Client::connect_within(target, timeout)?,
+        };
+        let answer = client.call_with(kind, method, path, body)?;
+        if !matches!(answer.status, 200..=202) {
+            bail!("{method} {path} answered {}: {}", answer.status, answer.text());
+        }
+        self.open.insert(process, client);
+        Ok(answer.body)
+    }
+}
+
+impl Traffic {
+    pub fn new(names: Names, places: Places, span: Span, events_per_s: f64, counts_per_s: f64) -> Self {
+        let processes = places.writers.len() + places.readers.len() + 1;
+        Self {
+            names,
+            places,
+            samples: Samples::new(processes),
+            model: Mutex::default(),
+            span,
+            producing: AtomicBool::new(true),
+            ending: AtomicBool::new(false),
+            backlog: AtomicUsize::new(0),
+            sent: Sent::default(),
+            grown: Mutex::default(),
+            impossible: Mutex::default(),
+            failures: Mutex::default(),
+            events_per_s,
+            counts_per_s,
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
+    }
+
+    fn note_failure(&self, process: usize, error: &anyhow::Error) {
+        let line = format!("{} s: {error:#}", self.samples.now_ms() / 1_000);
+        self.failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(process, line);
+    }
+
+    pub fn last_failures(&self) -> String {
+        let failures = self.failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        failures.iter().map(|(process, line)| format!("[{process}] {line}")).collect::<Vec<_>>().join("; ")
+    }
+
+    pub fn model(&self) -> std::sync::MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Makes events and sends each batch until it is acknowledged, by whichever writer takes it.
+    pub fn produce(&self, number: u64, producers: usize, seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut producer = Producer { number, made: 0, recent: VecDeque::new(), connections: Connections::default() };
+        let mut backlog: VecDeque<Batch> = VecDeque::new();
+        let interval = Duration::from_secs_f64((producers * BATCH_EVENTS) as f64 / self.events_per_s);
+        let mut next = Instant::now();
+        while !self.is_ending() {
+            if Instant::now() >= next && backlog.len() < BACKLOG_MAX {
+                // Announced before it is decided, so that who ends production and waits for the backlog misses none.
+                self.backlog.fetch_add(1, Ordering::SeqCst);
+                if self.producing.load(Ordering::SeqCst) {
+                    backlog.push_back(producer.make(self, &mut random));
+                } else {
+                    self.backlog.fetch_sub(1, Ordering::SeqCst);
+                }
+                // A producer that was held up does not make up for lost time all at once.
+                next = (next + interval).max(Instant::now() - interval * 4);
+            }
+            let Some(batch) = backlog.pop_front() else {
+                std::thread::sleep(
+                    next.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), REST),
+                );
+                continue;
+            };
+            if producer.send(self, &batch, &mut random) {
+                if random.random_bool(BATCH_AGAIN_PROBABILITY) {
+                    self.sent.repeated.fetch_add(batch.events, Ordering::Relaxed);
+                    backlog.push_back(batch);
+                } else {
+                    self.backlog.fetch_sub(1, Ordering::SeqCst);
+                }
+            } else {
+                backlog.push_back(batch);
+                std::thread::sleep(REST);
+            }
+        }
+    }
+
+    /// Asks for counts, first of one reader, then of the other.
+    pub fn ask(&self, number: u64, askers: usize, seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed ^ (number + 101).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut connections = Connections::default();
+        let interval = Duration::from_secs_f64(askers as f64 / self.counts_per_s);
+        while !self.is_ending() {
+            let began = Instant::now();
+            self.ask_once(&mut connections, &mut random);
+            std::thread::sleep(interval.saturating_sub(began.elapsed()));
+        }
+    }
+
+    fn ask_once(&self, connections: &mut Connections, random: &mut StdRng) {
+        let key = random_key(&self.names, random);
+        let floor = self.grown.lock().map(|grown| grown.get(&key).copied()).unwrap_or_default();
+        let mut requests = vec![json!({ "key": key, "fromTime": self.span.from_s, "toTime": self.span.to_s })];
+        for _ in 1..RANGES {
+            let (from_s, to_s) = self.span.random_range(random);
+            requests.push(json!({ "key": random_key(&self.names, random), "fromTime": from_s, "toTime": to_s }));
+        }
+        let body = json!({ "requests": requests }).to_string().into_bytes();
+        let began_ms = self.samples.now_ms();
+        let mut failed = 0;
+        for (process, target) in shuffled(&self.places.readers, random) {
+            let call = connections.call(*process, target, COUNTS_TIMEOUT, (JSON, "POST", "/v1/counts"), &body);
+            match call.and_then(|body| counts_of(&body, RANGES)) {
+                Ok(counts) => {
+                    self.samples.note_answer(*process, began_ms);
+                    self.samples.add(Door::Counts, began_ms, failed, true);
+                    return self.check_bounds(&key, counts[0], floor);
+                }
+                Err(error) => {
+                    self.note_failure(*process, &error);
+                    failed += 1;
+                }
+            }
+        }
+        self.samples.add(Door::Counts, began_ms, failed, false);
+        std::thread::sleep(REST);
+    }
+
+    /// Under way already, a count is at most what was sent, and not less than somebody saw before it was asked.
+    fn check_bounds(&self, key: &str, count: i64, floor: Option<i64>) {
+        if !only_grows(&self.names, key) {
+            return;
+        }
+        let most = self.model().count(key, self.span.from_s, self.span.to_s);
+        let least = floor.unwrap_or(0);
+        if !(least..=most).contains(&count) {
+            let at_s = self.samples.now_ms() / 1_000;
+            let line = format!("{at_s} s: {key} answered {count}, which is not in {least}..={most}");
+            eprintln!("faults: IMPOSSIBLE {line}");
+            self.impossible.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+        }
+        if let Ok(mut grown) = self.grown.lock() {
+            let seen = grown.entry(key.to_owned()).or_insert(count);
+            *seen = (*seen).max(count);
+        }
+    }
+
+    /// Edits the description of one counter after another: new versions, told to every partition, that count the same.
+    pub fn edit(&self, counters: &[Value], seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed ^ 0x0ed1);
+        let mut connections = Connections::default();
+        let (process, target) = &self.places.portal;
+        while !self.is_ending() {
+            let Some(counter) = counters.choose(&mut random) else { return };
+            let mut changed = counter.clone();
+            changed["description"] = json!(format!("edited at {} ms", self.samples.now_ms()));
+            let path = format!("/v1/counters/{}", counter["id"]);
+            let began_ms = self.samples.now_ms();
+            let call = connections.call(
+                *process,
+                target,
+                CHANGE_TIMEOUT,
+                (JSON, "PUT", &path),
+                changed.to_string().as_bytes(),
+            );
+            match &call {
+                Ok(_) => {
+                    self.samples.note_answer(*process, began_ms);
+                    self.sent.changes.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => self.note_failure(*process, error),
+            }
+            self.samples.add(Door::Changes, began_ms, u32::from(call.is_err()), call.is_ok());
+            let next = Instant::now() + CHANGE_INTERVAL;
+            while Instant::now() < next && !self.is_ending() {
+                std::thread::sleep(REST);
+            }
+        }
+    }
+}
+
+struct Producer {
+    number: u64,
+    made: u64,
+    recent: VecDeque<String>,
+    connections: Connections,
+}
+
+impl Producer {
+    /// New events, which the model knows from here on, and some that were sent before.
+    fn make(&mut self, traffic: &Traffic, random: &mut StdRng) -> Batch {
+        let now_s = crate::now_s();
+        let mut batch = Batch { body: Vec::new(), events: 0 };
+        for _ in 0..BATCH_EVENTS {
+            if !self.recent.is_empty() && random.random_bool(DUPLICATE_PROBABILITY) {
+                let line = &self.recent[random.random_range(0..self.recent.len())];
+                batch.body.extend_from_slice(line.as_bytes());
+                batch.events += 1;
+                traffic.sent.repeated.fetch_add(1, Ordering::Relaxed);
+            }
+            let ride = Ride::random(format!("{}-{}", self.number, self.made), now_s, random);
+            self.made += 1;
+            traffic.model().add(&traffic.names, &ride);
+            traffic.sent.events.fetch_add(1, Ordering::Relaxed);
+            traffic.sent.late.fetch_add(u64::from(ride.is_late), Ordering::Relaxed);
+            let line = ride.line(&traffic.names);
+            batch.body.extend_from_slice(line.as_bytes());
+            batch.events += 1;
+            self.recent.push_back(line);
+        }
+        let surplus = self.recent.len().saturating_sub(RECENT_LINES);
+        self.recent.drain(..surplus);
+        batch
+    }
+
+    /// Whether a writer acknowledged every event of the batch.
+    fn send(&mut self, traffic: &Traffic, batch: &Batch, random: &mut StdRng) -> bool {
+        let began_ms = traffic.samples.now_ms();
+        let mut failed = 0;
+        for (process, target) in shuffled(&traffic.places.writers, random) {
+            let asked = (NDJSON, "POST", "/v1/events");
+            let call = self.connections.call(*process, target, EVENTS_TIMEOUT, asked, &batch.body);
+            match call.and_then(|body| check_receipt(&body, batch.events)) {
+                Ok(()) => {
+                    traffic.samples.note_answer(*process, began_ms);
+                    traffic.samples.add(Door::Events, began_ms, failed, true);
+                    traffic.sent.acknowledged_batches.fetch_add(1, Ordering::Relaxed);
+                    return true;
+                }
+                Err(error) => {
+                    traffic.note_failure(*process, &error);
+                    failed += 1;
+                }
+            }
+        }
+        traffic.samples.add(Door::Events, began_ms, failed, false);
+        false
+    }
+}
+
+fn shuffled<'a>(places: &'a [(usize, Target)], random: &mut StdRng) -> impl Iterator<Item = &'a (usize, Target)> {
+    let first = random.random_range(0..places.len());
+    places.iter().cycle().skip(first).take(places.len())
+}
+
+/// Every event has to be taken or known already; one that is refused was not what this program meant to send.
+fn check_receipt(body: &[u8], events: u64) -> Result<()> {
+    let receipt: Value = serde_json::from_slice(body).context("the receipt is no JSON")?;
+    let number = |name: &str| receipt[name].as_u64().unwrap_or(0);
+    if number("accepted") + number("duplicates") != events {
+        bail!("of {events} events: {receipt}");
+    }
+    Ok(())
+}
+
+pub fn counts_of(body: &[u8], expected: usize) -> Result<Vec<i64>> {
+    let answer: Value = serde_json::from_slice(body).context("the answer is no JSON")?;
+    let results = answer["results"].as_array().context("an answer without results")?;
+    if results.len() != expected {
+        bail!("{} results for {expected} ranges", results.len());
+    }
+    results.iter().map(|result| result["count"].as_i64().with_context(|| format!("no count: {result}"))).collect()
+}

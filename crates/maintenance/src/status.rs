@@ -1,0 +1,132 @@
+//! What is told of maintenance. Times are seconds since 1970.
+
+use raingauge_ports::maintenance::{Node, Progress};
+use serde::Serialize;
+
+/// Everything at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    pub timezone: String,
+    pub schedules: Vec<Upcoming>,
+    pub running: Option<Run>,
+    /// The runs that have ended, the newest first.
+    pub last: Vec<Run>,
+}
+
+/// An expression, and when it is due next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Upcoming {
+    pub expression: String,
+    pub next: i64,
+}
+
+/// One run over the nodes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    pub trigger: Trigger,
+    pub started_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Outcome>,
+    /// Why it ended so, where there is more to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// In the order in which they are compacted; empty until the engine has named them.
+    pub nodes: Vec<Compaction>,
+}
+
+/// What began a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Trigger {
+    /// A cron expression.
+    Schedule(String),
+    /// A person or a program, by its name.
+    Request(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every node was compacted.
+    Finished,
+    /// At least one node was not.
+    Failed,
+    /// Somebody stopped it.
+    Stopped,
+    /// Its time was over.
+    WindowOver,
+    /// The right to do maintenance was lost to another process, or could not be renewed.
+    LeaseLost,
+    /// Another process does maintenance.
+    Elsewhere,
+}
+
+impl Outcome {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::WindowOver => "window_over",
+            Self::LeaseLost => "lease_lost",
+            Self::Elsewhere => "elsewhere",
+        }
+    }
+}
+
+/// One node in a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compaction {
+    pub node: String,
+    pub rack: String,
+    pub state: NodeState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "progress")]
+    pub progress: Option<Progress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    Waiting,
+    Running,
+    Compacted,
+    Failed,
+    Stopped,
+}
+
+impl Run {
+    pub(crate) fn new(trigger: Trigger, started_at: i64) -> Self {
+        Self { trigger, started_at, ended_at: None, result: None, detail: None, nodes: Vec::new() }
+    }
+}
+
+impl Compaction {
+    pub(crate) fn waiting(node: &Node) -> Self {
+        let (node, rack) = (node.name.clone(), node.rack.clone());
+        Self { node, rack, state: NodeState::Waiting, started_at: None, seconds: None, progress: None, error: None }
+    }
+}
+
+fn progress<S: serde::Serializer>(progress: &Option<Progress>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        done: u64,
+        total: u64,
+        unit: &'a str,
+    }
+    let shown =
+        progress.as_ref().map(|progress| Shown { done: progress.done, total: progress.total, unit: &progress.unit });
+    shown.serialize(serializer)
+}

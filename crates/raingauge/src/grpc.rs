@@ -1,0 +1,88 @@
+//! The gRPC door: every method in one place, each with the scope it needs. Codes, limits and answers are those of the
+//! HTTP door.
+
+mod counts;
+mod events;
+mod guard;
+mod health;
+mod status;
+
+use crate::auth::Scope;
+use crate::http::Door;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post_service;
+use futures_util::StreamExt;
+use guard::Guard;
+use proto::raingauge::v1::counts_server::CountsServer;
+use proto::raingauge::v1::events_server::EventsServer;
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tonic::codegen::Service;
+
+/// What the build made of `proto/`.
+mod proto {
+    #![allow(dead_code, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/server/mod.rs"));
+}
+
+/// The contract of this door, for those who ask for it by reflection.
+const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// All methods. Health and reflection are for whoever asks.
+pub async fn router(door: &Door) -> Result<Router, tonic_reflection::server::Error> {
+    let counts = CountsServer::new(counts::Service { services: Arc::clone(&door.services) })
+        .max_decoding_message_size(counts::MESSAGE_LEN_MAX.min(door.body_bytes_max));
+    let events = EventsServer::new(events::Service { services: Arc::clone(&door.services) })
+        .max_decoding_message_size(door.body_bytes_max);
+    let methods = Methods { door, router: Router::new() }
+        .add("/raingauge.v1.Counts/Batch", Scope::CountsRead, counts.clone())
+        .add("/raingauge.v1.Counts/Series", Scope::CountsRead, counts)
+        .add("/raingauge.v1.Events/Publish", Scope::EventsWrite, events);
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()?;
+    let reflection = Router::new()
+        .route_service("/grpc.reflection.v1.ServerReflection/{method}", reflection)
+        .layer(from_fn_with_state(door.draining.clone(), until_drained));
+    let health = health::service(door).await;
+    let router = methods.router.route_service("/grpc.health.v1.Health/{method}", health).merge(reflection);
+    Ok(router.fallback(async || status::method_unknown().into_http::<Body>()))
+}
+
+struct Methods<'a> {
+    door: &'a Door,
+    router: Router,
+}
+
+impl Methods<'_> {
+    fn add<S>(self, path: &'static str, scope: Scope, service: S) -> Self
+    where
+        S: Service<Request, Response: IntoResponse, Error = Infallible, Future: Future + Send>,
+        S: Clone + Send + Sync + 'static,
+    {
+        let guard = Arc::new(Guard::new(self.door, path, scope));
+        let method = post_service(service).layer(from_fn_with_state(guard, guard::pass));
+        Self { router: self.router.route(path, method), ..self }
+    }
+}
+
+/// Ends what the caller asks when the server is about to stop: reflection goes on for as long as it is asked, and would
+/// hold the server up.
+async fn until_drained(
+    axum::extract::State(mut draining): axum::extract::State<watch::Receiver<bool>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let drained = async move {
+        let _ = draining.wait_for(|draining| *draining).await;
+    };
+    let limited = |body: Body| Body::from_stream(body.into_data_stream().take_until(Box::pin(drained)));
+    next.run(request.map(limited)).await
+}

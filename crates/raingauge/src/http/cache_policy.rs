@@ -1,0 +1,45 @@
+//! The cache policy: which counters are answered through which cache.
+
+use super::Door;
+use super::counters::{expected_version, json_of, reason, without_version};
+use super::problem::Problem;
+use crate::auth::Who;
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use raingauge_core::cache_policy::Policy;
+use raingauge_ports::catalog::{Change, VersionedPolicy};
+use serde_json::json;
+
+/// `GET /v1/cache-policy`
+pub async fn read(State(door): State<Door>) -> Result<Response, Problem> {
+    Ok(with_etag(door.services.counters.catalog().cache_policy().await?))
+}
+
+/// `PUT /v1/cache-policy`
+pub async fn replace(
+    State(door): State<Door>,
+    Extension(who): Extension<Who>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let policy = Policy::from_json(&without_version(json_of(&body)?)).map_err(|problems| {
+        let said: Vec<String> =
+            problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy_invalid", said.join("; "))
+            .with("problems", json!(problems))
+    })?;
+    let expected = expected_version(&headers)?;
+    let change =
+        Change { by: who.name.to_string(), reason: reason(&headers).to_owned(), at_s: door.services.clock.now_s() };
+    let set = door.services.counters.catalog().set_cache_policy(policy, expected, change).await?;
+    // The others follow the catalog; this process need not wait for itself.
+    door.services.policies.set(&set.policy);
+    Ok(with_etag(set))
+}
+
+fn with_etag(found: VersionedPolicy) -> Response {
+    ([(header::ETAG, format!("\"{}\"", found.version))], Json(found)).into_response()
+}

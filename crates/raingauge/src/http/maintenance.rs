@@ -1,0 +1,49 @@
+//! Compaction: what is planned, what runs, what was done; begun and stopped by hand.
+
+use super::Door;
+use super::problem::Problem;
+use crate::auth::Who;
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use raingauge_maintenance::{Error, Maintenance, Status};
+
+/// `GET /v1/maintenance`
+pub async fn status(State(door): State<Door>) -> Result<Json<Status>, Problem> {
+    Ok(Json(of(&door)?.status()))
+}
+
+/// `POST /v1/maintenance/compaction`
+pub async fn compact(
+    State(door): State<Door>,
+    Extension(who): Extension<Who>,
+) -> Result<(StatusCode, Json<Status>), Problem> {
+    let maintenance = of(&door)?;
+    maintenance.compact(&who.name)?;
+    Ok((StatusCode::ACCEPTED, Json(maintenance.status())))
+}
+
+/// `DELETE /v1/maintenance/compaction`
+pub async fn stop(State(door): State<Door>) -> Result<(StatusCode, Json<Status>), Problem> {
+    let maintenance = of(&door)?;
+    maintenance.stop()?;
+    Ok((StatusCode::ACCEPTED, Json(maintenance.status())))
+}
+
+fn of(door: &Door) -> Result<&Maintenance, Problem> {
+    door.services.maintenance.as_deref().ok_or_else(|| {
+        let detail = "this instance compacts nothing: ask one that runs with --role portal";
+        Problem::new(StatusCode::NOT_FOUND, "maintenance_absent", detail)
+    })
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            Error::Running => Self::new(StatusCode::CONFLICT, "compaction_running", detail),
+            Error::Idle => Self::new(StatusCode::CONFLICT, "compaction_idle", detail),
+            _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The reader with its cache, and the policy that it follows.
+
+use super::FOLLOW_INTERVAL;
+use crate::settings::{Redis, ResultCache, Settings};
+use anyhow::Context;
+use raingauge_ports::buckets::BucketReader;
+use raingauge_ports::cache;
+use raingauge_ports::catalog::Catalog;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::memory::MemoryCache;
+use raingauge_ports::published::Published;
+use raingauge_reader::{CachePolicies, Options, Reader};
+use raingauge_redis::{Identity, RedisCache, Tls};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The reader as the settings want it, under the policy that the catalog has, or the default one while that is away.
+pub async fn reader(
+    settings: &Settings,
+    catalog: &dyn Catalog,
+    buckets: Arc<dyn BucketReader>,
+    live: Option<Arc<dyn BucketReader>>,
+    published: &Arc<Published>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<(Arc<Reader>, Arc<CachePolicies>)> {
+    let policies = Arc::new(CachePolicies::new(settings.cluster.instance.clone()));
+    follow_once(catalog, &policies).await;
+    let options = Options {
+        deadline: settings.caching.deadline,
+        reads_in_flight_max: settings.caching.reads_in_flight_max,
+        reads_waiting_max: settings.caching.reads_waiting_max,
+        ..Options::default()
+    };
+    let reader = Reader::new(buckets, Arc::clone(published), Arc::clone(clock))
+        .with_options(options)
+        .with_policies(Arc::clone(&policies));
+    let cache: Option<Arc<dyn cache::ResultCache>> = match &settings.caching.result {
+        ResultCache::None => None,
+        ResultCache::Memory { entries_max } => Some(Arc::new(MemoryCache::new(Arc::clone(clock), *entries_max))),
+        ResultCache::Redis(redis) => Some(Arc::new(RedisCache::open(&redis_options(redis)?)?)),
+    };
+    let reader = match cache {
+        Some(cache) => reader.with_cache(cache),
+        None => reader,
+    };
+    let reader = match live {
+        Some(live) => reader.with_live(live),
+        None => reader,
+    };
+    Ok((Arc::new(reader), policies))
+}
+
+/// Takes over each change of the policy, for as long as it is polled.
+pub async fn follow(catalog: &dyn Catalog, policies: &CachePolicies) {
+    let mut interval = tokio::time::interval(FOLLOW_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        follow_once(catalog, policies).await;
+    }
+}
+
+async fn follow_once(catalog: &dyn Catalog, policies: &CachePolicies) {
+    match catalog.cache_policy().await {
+        Ok(found) => policies.set(&found.policy),
+        // Whoever follows the counters says aloud that the catalog is away.
+        Err(error) => tracing::debug!(%error, "the cache policy could not be read and stays as it is"),
+    }
+}
+
+fn redis_options(redis: &Redis) -> anyhow::Result<raingauge_redis::Options> {
+    let read = |path: &Path| std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
+    let authority = redis.ca_file.as_deref().map(read).transpose()?;
+    let identity = match (&redis.certificate_file, &redis.key_file) {
+        (Some(certificate), Some(key)) => Some(Identity { certificate: read(certificate)?, key: read(key)? }),
+        _ => None,
+    };
+    let has_tls = authority.is_some() || identity.is_some();
+    Ok(raingauge_redis::Options {
+        urls: redis.urls.clone(),
+        cluster: redis.is_cluster,
+        tls: has_tls.then_some(Tls { authority, identity }),
+        timeout: redis.timeout,
+    })
+}

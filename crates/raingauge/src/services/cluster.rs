@@ -1,0 +1,366 @@
+//! The services over CQL, Kafka and MySQL, as several processes.
+//!
+//! ```text
+//!   every role:  Follower ── catalog, checkpoints ──▶ Published
+//!   writer:      Group ──▶ Fleet ──▶ a Worker for each partition: KafkaLog, CqlWriter
+//! ```
+
+use super::waiting::until_there;
+use super::{Engines, Services, caching};
+use crate::settings::{Role, Settings};
+use anyhow::Context;
+use parking_lot::Mutex;
+use raingauge_cql::schema::Layout;
+use raingauge_cql::{Cql, CqlCheckpoints, CqlReader, CqlWriter, ReadPlan};
+use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Listening, Plan};
+use raingauge_ports::buckets::{BucketReader, BucketWriter};
+use raingauge_ports::catalog::{self, Catalog};
+use raingauge_ports::clock::{Clock, SystemClock};
+use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
+use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
+use raingauge_ports::published::Published;
+use raingauge_ports::tiles::{TileFeed, TileSource};
+use raingauge_reader::{LiveOptions, LiveTiles};
+use raingauge_sql::{MySqlCatalog, MySqlOptions, SqliteCatalog};
+use raingauge_writer::counters::{Covered, TakesEffect};
+use raingauge_writer::fleet::Means;
+use raingauge_writer::recount::Recounter;
+use raingauge_writer::states::States;
+use raingauge_writer::{Counters, Fleet, Follower, Ingest, worker};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What has to be kept going and ended.
+pub struct Running {
+    follower: Arc<Follower>,
+    stop: watch::Sender<bool>,
+    fleet: Mutex<Option<JoinHandle<()>>>,
+    /// The stream of tiles is followed for as long as this is kept.
+    listening: Mutex<Option<Listening>>,
+    runtime: Handle,
+}
+
+impl Running {
+    pub async fn follow(&self) {
+        self.follower.run().await;
+    }
+
+    /// Ends the fleet. Blocks the thread.
+    pub fn stop(&self) {
+        let _ = self.stop.send(true);
+        self.listening.lock().take();
+        if let Some(fleet) = self.fleet.lock().take() {
+            let _ = self.runtime.block_on(fleet);
+        }
+    }
+}
+
+/// Waits for the engines and starts what the roles of this process need.
+pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = open_catalog(settings).await?;
+    let cql = open_cql(settings).await?;
+    let topic = open_topic(settings).await?;
+    let published = Arc::new(Published::default());
+    let checkpoints: Arc<dyn Checkpoints> = Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
+    let (never, partitions) = (|_: &catalog::Error| false, topic.partitions());
+    let follower = until_there("the catalog", never, async || {
+        Follower::start(Arc::clone(&catalog), Arc::clone(&checkpoints), Arc::clone(&published), partitions).await
+    })
+    .await?;
+    let sink: Arc<dyn EventSink> = Arc::new(KafkaSink::new(&topic)?);
+    let logs = open_logs(&topic).await?;
+    let stored = Arc::new(CqlReader::new(cql.clone()));
+    let buckets: Arc<dyn BucketReader> = Arc::clone(&stored) as Arc<dyn BucketReader>;
+    let (live, listening) = match settings.cluster.has(Role::Reader) && settings.cluster.publishes_tiles {
+        true => follow_tiles(settings, &topic, stored, &clock)?,
+        false => (None, None),
+    };
+    let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
+    let states = Arc::clone(&follower) as Arc<dyn States>;
+    let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock)).of_cluster(
+        Arc::clone(&follower) as Arc<dyn TakesEffect>,
+        Covered { logs: logs.clone(), states: Arc::clone(&states), future_allowance_s },
+    );
+    let recounter = Recounter {
+        logs: logs.clone(),
+        buckets: Arc::clone(&buckets),
+        published: Arc::clone(&published),
+        states: Arc::clone(&states),
+        clock: Arc::clone(&clock),
+        future_allowance_s,
+    };
+    let ingest = Ingest::new(
+        Arc::clone(&sink),
+        Vec::new(),
+        Arc::clone(&published),
+        Arc::clone(&clock),
+        future_allowance_s,
+        settings.log.lag_events_max,
+    );
+    let (stop, stopping) = watch::channel(false);
+    let fleet = match settings.cluster.has(Role::Writer) {
+        true => Some(start_fleet(settings, &topic, cql, sink, &follower, Arc::clone(&clock), stopping)?),
+        false => None,
+    };
+    let (reader, policies) = caching::reader(settings, counters.catalog(), buckets, live, &published, &clock).await?;
+    Ok(Services {
+        roles: settings.cluster.roles.clone(),
+        ingest: Arc::new(ingest),
+        counters: Arc::new(counters),
+        reader,
+        policies,
+        recounter: Arc::new(recounter),
+        states,
+        logs,
+        published,
+        clock,
+        maintenance: None,
+        engines: Engines::Cluster(Running {
+            follower,
+            stop,
+            fleet: Mutex::new(fleet),
+            listening: Mutex::new(listening),
+            runtime: Handle::current(),
+        }),
+    })
+}
+
+async fn open_catalog(settings: &Settings) -> anyhow::Result<Arc<dyn Catalog>> {
+    if settings.cluster.catalog_is_mysql {
+        return Ok(Arc::new(MySqlCatalog::lazy(&mysql_options(settings))?));
+    }
+    let folder = &settings.storage.data_dir;
+    std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    Ok(Arc::new(SqliteCatalog::open(&folder.join("catalog.sqlite")).await?))
+}
+
+async fn open_cql(settings: &Settings) -> anyhow::Result<Cql> {
+    use raingauge_cql::Error::{Keyspace, Refused, SchemaTooNew, Tls};
+    let options = cql_options(settings);
+    let is_final = |error: &_| matches!(error, Keyspace(_) | Refused { .. } | SchemaTooNew { .. } | Tls(_));
+    let what = format!("the bucket store, {}", options.place());
+    Ok(until_there(&what, is_final, async || Cql::connect(options.clone()).await).await?)
+}
+
+async fn open_topic(settings: &Settings) -> anyhow::Result<KafkaTopic> {
+    use raingauge_kafka::Error::{NoTopic, Unreachable};
+    let options = kafka_options(settings);
+    let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
+    let what = format!("the event log, topic {} of {}", options.topic, options.place());
+    Ok(until_there(&what, is_final, async || KafkaTopic::open(options.clone()).await).await?)
+}
+
+/// Every partition, to be looked at.
+async fn open_logs(topic: &KafkaTopic) -> anyhow::Result<Vec<Arc<dyn EventLog>>> {
+    let topic = topic.clone();
+    let open = move || {
+        let open = |partition| Ok(Arc::new(topic.log(partition)?) as Arc<dyn EventLog>);
+        (0..topic.partitions()).map(open).collect::<Result<Vec<_>, raingauge_kafka::Error>>()
+    };
+    Ok(tokio::task::spawn_blocking(open).await??)
+}
+
+/// The tiles of active keys in memory, and what keeps them current.
+type LiveParts = (Option<Arc<dyn BucketReader>>, Option<Listening>);
+
+fn follow_tiles(
+    settings: &Settings,
+    topic: &KafkaTopic,
+    stored: Arc<CqlReader>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<LiveParts> {
+    let options = LiveOptions {
+        cache_bytes: settings.storage.tile_cache_bytes as usize,
+        partitions: topic.partitions(),
+        // Rows that another system wrote, or somebody by hand, are read from the store.
+        has_plain_rows: true,
+    };
+    let (inner, source) = (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
+    let live = Arc::new(LiveTiles::new(inner, source, Arc::clone(clock), options));
+    let told = Arc::clone(&live);
+    let listening = raingauge_kafka::listen(topic, move |change| told.apply(change))?;
+    Ok((Some(live), Some(listening)))
+}
+
+fn start_fleet(
+    settings: &Settings,
+    topic: &KafkaTopic,
+    cql: Cql,
+    sink: Arc<dyn EventSink>,
+    follower: &Follower,
+    clock: Arc<dyn Clock>,
+    stopping: watch::Receiver<bool>,
+) -> anyhow::Result<JoinHandle<()>> {
+    let options = worker::Options {
+        commit_interval: settings.cluster.commit_interval,
+        future_allowance_s: settings.events.future_allowance.as_secs() as i64,
+        catches_up: false,
+        // What is in the log is counted by whoever counts the partition next.
+        drain_timeout: Duration::ZERO,
+        ..worker::Options::default()
+    };
+    let feed = match settings.cluster.publishes_tiles {
+        true => Some(Arc::new(KafkaFeed::new(topic)?) as Arc<dyn TileFeed>),
+        false => None,
+    };
+    let (runtime, engines_feed) = (Handle::current(), feed.clone());
+    let means = Means {
+        membership: Arc::new(Member::join(topic)?),
+        partitions: Arc::new(PartitionEngines { topic: topic.clone(), cql, feed: engines_feed, runtime }),
+        sink,
+        counters: follower.newest(),
+        feed,
+        clock,
+        options,
+    };
+    Ok(tokio::spawn(Fleet::new(means).run(stopping)))
+}
+
+/// Membership of the consumer group.
+struct Member {
+    group: Mutex<Option<Group>>,
+    assigned: watch::Receiver<Vec<Partition>>,
+}
+
+impl Member {
+    fn join(topic: &KafkaTopic) -> anyhow::Result<Self> {
+        let group = Group::join(topic)?;
+        let mut told = group.assigned();
+        let (assigned, receiver) = watch::channel(Vec::new());
+        tokio::spawn(async move {
+            loop {
+                let now = told.borrow_and_update().clone();
+                if let Some(reason) = now.failure {
+                    tracing::error!(%reason, "this process counts nothing until it is restarted");
+                }
+                assigned.send_replace(now.partitions.into_iter().collect());
+                if told.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { group: Mutex::new(Some(group)), assigned: receiver })
+    }
+}
+
+impl Membership for Member {
+    fn assigned(&self) -> watch::Receiver<Vec<Partition>> {
+        self.assigned.clone()
+    }
+
+    fn committed(&self, partition: Partition, position: Offset) {
+        if let Some(group) = &*self.group.lock() {
+            group.commit(partition, position);
+        }
+    }
+
+    fn leave(&self) {
+        self.group.lock().take();
+    }
+}
+
+struct PartitionEngines {
+    topic: KafkaTopic,
+    cql: Cql,
+    feed: Option<Arc<dyn TileFeed>>,
+    runtime: Handle,
+}
+
+impl Partitions for PartitionEngines {
+    fn log(&self, partition: Partition) -> Result<Arc<dyn EventLog>, Error> {
+        let log = self.topic.counting_log(partition).map_err(|error| Error(error.to_string()))?;
+        Ok(Arc::new(log))
+    }
+
+    fn store(&self, partition: Partition) -> Arc<dyn BucketWriter> {
+        let topic = self.topic.options().topic.clone();
+        let writer = CqlWriter::new(self.cql.clone(), topic, partition, self.runtime.clone());
+        Arc::new(match &self.feed {
+            Some(feed) => writer.with_feed(Arc::clone(feed)),
+            None => writer,
+        })
+    }
+}
+
+/// Makes the schema, the topics and the catalog, and answers what was done, in sentences.
+pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
+    let mut done = Vec::new();
+    if settings.cluster.is_cluster {
+        let cql = cql_options(settings);
+        let layout = Layout {
+            replication: settings.cluster.cql.replication.clone(),
+            window_days: settings.cluster.cql.window_days,
+        };
+        let migrated = raingauge_cql::schema::migrate(&cql, &layout).await?;
+        let (server, from, to) = (migrated.server, migrated.from, migrated.to);
+        done.push(format!("{} ({server:?}): schema version {from} is now {to}", cql.place()));
+        let kafka = &settings.cluster.kafka;
+        let retention_ms = settings.log.retention.as_millis() as i64;
+        let plan = Plan { partitions: kafka.partitions, replication: kafka.replication, retention_ms };
+        for topic in raingauge_kafka::migrate(&kafka_options(settings), &plan).await? {
+            let what = if topic.created { "was made" } else { "was there" };
+            done.push(format!("topic {} {what}", topic.topic));
+            done.extend(topic.warnings);
+        }
+    }
+    if settings.cluster.catalog_is_mysql {
+        let migrated = MySqlCatalog::migrate(&mysql_options(settings)).await?;
+        done.push(format!("the catalog in MySQL: schema version {} is now {}", migrated.from, migrated.to));
+    }
+    Ok(done)
+}
+
+fn cql_options(settings: &Settings) -> raingauge_cql::Options {
+    let cql = settings.cluster.cql.clone();
+    let certificate = cql.certificate_file.zip(cql.key_file);
+    raingauge_cql::Options {
+        contact_points: cql.contact_points,
+        keyspace: cql.keyspace,
+        user: cql.user,
+        password: cql.password,
+        tls: cql.ca_file.map(|ca| raingauge_cql::Tls { ca, certificate }),
+        datacenter: cql.datacenter,
+        read_consistency: raingauge_cql::consistency(cql.read_consistency),
+        write_consistency: raingauge_cql::consistency(cql.write_consistency),
+        request_timeout: cql.request_timeout,
+        speculative_after: cql.speculative_after,
+        in_flight_max: cql.in_flight_max,
+        read_plan: if cql.reads_tables { ReadPlan::Tables } else { ReadPlan::Tiles },
+        write_tables: cql.writes_tables,
+        writer_cache_bytes: cql.writer_cache_bytes,
+    }
+}
+
+fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
+    let kafka = settings.cluster.kafka.clone();
+    let sasl = kafka.user.zip(kafka.password).map(|(user, password)| raingauge_kafka::Sasl {
+        mechanism: raingauge_kafka::SaslMechanism::ScramSha512,
+        user,
+        password,
+    });
+    raingauge_kafka::Options {
+        brokers: kafka.brokers,
+        topic: kafka.topic,
+        dead_letter_topic: kafka.dead_letter_topic,
+        group: kafka.group,
+        instance_id: Some(settings.cluster.instance.clone()).filter(|name| !name.is_empty()),
+        epoch: kafka.epoch,
+        partitions: Some(kafka.partitions),
+        dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
+        dedupe_ids_max: settings.dedupe.ids_max as usize,
+        future_allowance_s: settings.events.future_allowance.as_secs() as i64,
+        session_timeout: kafka.session_timeout,
+        delivery_timeout: kafka.delivery_timeout,
+        queue_bytes_max: settings.log.queue_bytes_max as usize,
+        security: raingauge_kafka::Security { sasl, ..raingauge_kafka::Security::default() },
+        ..raingauge_kafka::Options::default()
+    }
+}
+
+fn mysql_options(settings: &Settings) -> MySqlOptions {
+    MySqlOptions::new(settings.cluster.mysql.url.clone())
+}

@@ -1,0 +1,99 @@
+//! The services over the embedded engines, in one data folder.
+
+use super::{Engines, Services, caching};
+use crate::settings::Settings;
+use anyhow::Context;
+use raingauge_embedded::{LogOptions, SegmentLog, StoreCompactor, TileOptions, TileStore};
+use raingauge_maintenance::Maintenance;
+use raingauge_ports::buckets::{BucketReader, BucketWriter};
+use raingauge_ports::catalog::Catalog;
+use raingauge_ports::clock::{Clock, SystemClock};
+use raingauge_ports::log::{EventLog, EventSink};
+use raingauge_ports::maintenance::Alone;
+use raingauge_ports::published::Published;
+use raingauge_sql::SqliteCatalog;
+use raingauge_writer::recount::Recounter;
+use raingauge_writer::states::States;
+use raingauge_writer::{Counters, Ingest, Writer, worker};
+use std::sync::Arc;
+
+/// Opens the data folder and brings its store up to its log.
+pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
+    let folder = &settings.storage.data_dir;
+    std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    // The store first: it is what tells that another program has the folder.
+    let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
+    let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::open(&folder.join("catalog.sqlite")).await?);
+    let log = Arc::new(SegmentLog::open(&folder.join("log"), log_options(settings), Arc::clone(&clock))?);
+    let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) = (Arc::clone(&log) as _, vec![log]);
+    let published = Arc::new(Published::default());
+    let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
+    let options = worker::Options {
+        future_allowance_s,
+        drain_timeout: settings.server.drain_timeout,
+        ..worker::Options::default()
+    };
+    let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
+    let writer = Writer::start(Arc::clone(&logs[0]), cells, Arc::clone(&published), Arc::clone(&clock), options)?;
+    let writer = Arc::new(writer);
+    let maintenance = Maintenance::start(
+        Arc::new(StoreCompactor::new(Arc::clone(&store))),
+        Arc::new(Alone),
+        Arc::clone(&clock),
+        settings.maintenance.options.clone(),
+    );
+    let buckets = store as Arc<dyn BucketReader>;
+    let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock));
+    counters.follow().await?;
+    let ingest = Ingest::new(
+        sink,
+        logs.clone(),
+        Arc::clone(&published),
+        Arc::clone(&clock),
+        future_allowance_s,
+        settings.log.lag_events_max,
+    );
+    let states = Arc::clone(&writer) as Arc<dyn States>;
+    let recounter = Recounter {
+        logs: logs.clone(),
+        buckets: Arc::clone(&buckets),
+        published: Arc::clone(&published),
+        states: Arc::clone(&states),
+        clock: Arc::clone(&clock),
+        future_allowance_s,
+    };
+    let (reader, policies) = caching::reader(settings, counters.catalog(), buckets, None, &published, &clock).await?;
+    Ok(Services {
+        roles: settings.cluster.roles.clone(),
+        ingest: Arc::new(ingest),
+        counters: Arc::new(counters),
+        reader,
+        policies,
+        recounter: Arc::new(recounter),
+        states,
+        logs,
+        published,
+        clock,
+        maintenance: Some(Arc::new(maintenance)),
+        engines: Engines::Embedded(writer),
+    })
+}
+
+fn tile_options(settings: &Settings) -> TileOptions {
+    TileOptions {
+        cache_bytes: settings.storage.tile_cache_bytes as usize,
+        block_cache_bytes: settings.storage.block_cache_bytes,
+    }
+}
+
+fn log_options(settings: &Settings) -> LogOptions {
+    LogOptions {
+        segment_bytes: settings.log.segment_bytes,
+        retention_ms: settings.log.retention.as_millis() as i64,
+        retention_bytes: settings.log.retention_bytes,
+        queue_bytes_max: settings.log.queue_bytes_max as usize,
+        dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
+        dedupe_ids_max: settings.dedupe.ids_max as usize,
+    }
+}

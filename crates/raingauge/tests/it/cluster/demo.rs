@@ -1,0 +1,23 @@
+//! The truth, as `truth.rs` has it, asked of the engines of a cluster.
+
+use super::place::Place;
+use super::roles::settle;
+use crate::truth::{ask_everything, create_counters, demo, list, number, text, truth};
+
+#[test]
+fn every_question_about_the_extracts_is_answered_as_another_tool_does() {
+    let Some(place) = Place::new(2) else { return };
+    let (server, truth) = (place.start("writer,portal"), truth());
+    let reader = place.start("reader");
+    let url = format!("http://{}", server.address);
+    create_counters(&place.home, &truth, &["--server", &url]);
+    settle(&server, &server, &reader, place.partitions);
+    for import in list(&truth, "imports") {
+        let (file, mapping) = (demo(text(import, "file")), demo(text(import, "mapping")));
+        let imported = place.home.run(&["import", &file, "--mapping", &mapping, "--json", "--server", &url]).json();
+        assert_eq!((&imported["rows"], &imported["rejected"]), (&import["rows"], &0.into()), "{mapping}: {imported}");
+        // Duplicates are told where the log is read, not where it is written.
+        assert_eq!(number(&imported, "accepted") + number(&imported, "duplicates"), number(import, "rows"));
+    }
+    ask_everything(&reader, &truth);
+}

@@ -1,0 +1,177 @@
+//! A keyspace, topics, a group and a database that one test has for itself.
+
+use crate::server::{Home, Server};
+use raingauge_cql::Cql;
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+use tokio::runtime::Runtime;
+
+/// A writer that is silent for so long loses its partitions; the least that a broker takes.
+const SESSION_TIMEOUT_MS: &str = "6000";
+
+/// Where the servers are that the tests share.
+#[derive(Clone)]
+pub struct Addresses {
+    pub cql: String,
+    pub kafka: String,
+    /// As `mysql://user:password@host:port/database`.
+    pub mysql: String,
+}
+
+impl Addresses {
+    /// Nothing, and a line that says so, where there are no servers.
+    pub fn given() -> Option<Self> {
+        let given = |name: &str| {
+            let address = std::env::var(name).ok().filter(|address| !address.is_empty());
+            if address.is_none() {
+                println!("skipped: {name} names no server; `make test` starts the servers");
+            }
+            address
+        };
+        let cql = given("RAINGAUGE_TEST_CQL")?;
+        let kafka = given("RAINGAUGE_TEST_KAFKA")?;
+        Some(Self { cql, kafka, mysql: given("RAINGAUGE_TEST_MYSQL")? })
+    }
+}
+
+pub struct Place {
+    pub addresses: Addresses,
+    /// What all processes here are started with.
+    pub home: Home,
+    pub topic: String,
+    pub partitions: u16,
+    keyspace: String,
+    database: String,
+    runtime: Runtime,
+    began: Instant,
+}
+
+impl Place {
+    /// With a schema, topics and a catalog.
+    pub fn new(partitions: u16) -> Option<Self> {
+        let place = Self::bare(partitions)?;
+        place.migrate();
+        Some(place)
+    }
+
+    /// With an empty database, and nothing else.
+    pub fn bare(partitions: u16) -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let addresses = Addresses::given()?;
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        // A process of an earlier day may have had the same number, and its topics are still there.
+        let name = format!("{}_{number}_{:08x}", std::process::id(), rand::random::<u32>());
+        let mut place = Self {
+            home: Home::new(),
+            topic: format!("it-{name}"),
+            keyspace: format!("it_{name}"),
+            database: format!("raingauge_it_{name}"),
+            runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap(),
+            began: Instant::now(),
+            addresses,
+            partitions,
+        };
+        let url = place.database_at(&place.addresses.mysql);
+        for (key, value) in place.settings() {
+            place.home.set(key, &value);
+        }
+        place.home.set("mysql.url", &url);
+        Some(place)
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let text = |text: &str| text.to_owned();
+        vec![
+            ("cluster.engines", text("cluster")),
+            ("cluster.catalog", text("mysql")),
+            ("cluster.commit_interval_ms", text("100")),
+            ("cql.contact_points", self.addresses.cql.clone()),
+            ("cql.keyspace", self.keyspace.clone()),
+            ("cql.replication", text("{'class': 'SimpleStrategy', 'replication_factor': 1}")),
+            // The machine of the tests may be slow for a while, and nothing here is about slowness.
+            ("cql.request_timeout_ms", text("20000")),
+            ("cql.speculative_after_ms", text("0")),
+            ("kafka.brokers", self.addresses.kafka.clone()),
+            ("kafka.topic", self.topic.clone()),
+            ("kafka.dead_letter_topic", self.dead_letter_topic()),
+            ("kafka.group", format!("{}-group", self.topic)),
+            ("kafka.partitions", self.partitions.to_string()),
+            ("kafka.session_timeout_ms", text(SESSION_TIMEOUT_MS)),
+            ("kafka.delivery_timeout_ms", text("30000")),
+        ]
+    }
+
+    pub fn dead_letter_topic(&self) -> String {
+        format!("{}-dead", self.topic)
+    }
+
+    /// Makes a database with this place's name on a server, and answers its address.
+    pub fn database_at(&self, server: &str) -> String {
+        self.run_sql(server, &format!("CREATE DATABASE {}", self.database));
+        self.database_url(server)
+    }
+
+    /// The address of this place's database on a server.
+    pub fn database_url(&self, server: &str) -> String {
+        let (address, _) = server.rsplit_once('/').expect("an address ends in a database");
+        format!("{address}/{}", self.database)
+    }
+
+    fn run_sql(&self, server: &str, statement: &str) {
+        self.runtime.block_on(async {
+            let options: MySqlConnectOptions = server.parse().expect("an address of MySQL");
+            let mut connection: MySqlConnection = options.connect().await.expect("MySQL answers");
+            let statement = AssertSqlSafe(statement.to_owned());
+            sqlx::raw_sql(statement).execute(&mut connection).await.expect("the statement runs");
+        });
+    }
+
+    pub fn migrate(&self) {
+        let migrated = self.home.run(&["migrate"]);
+        assert!(migrated.status.success(), "{migrated:?}");
+    }
+
+    /// A home of its own for processes that differ in some settings.
+    pub fn home_with(&self, settings: &[(&str, &str)]) -> Home {
+        let mut home = self.home.like();
+        settings.iter().for_each(|(key, value)| home.set(key, value));
+        home
+    }
+
+    pub fn start(&self, roles: &str) -> Server {
+        start(&self.home, roles)
+    }
+
+    /// Runs a statement in the keyspace, past raingauge.
+    pub fn run_cql(&self, statement: &str) {
+        let options = raingauge_cql::Options {
+            contact_points: self.addresses.cql.split(',').map(str::to_owned).collect(),
+            keyspace: self.keyspace.clone(),
+            request_timeout: std::time::Duration::from_secs(20),
+            ..raingauge_cql::Options::default()
+        };
+        self.runtime.block_on(async {
+            let session = Cql::connect(options).await.expect("connected").session_for_tests();
+            session.query_unpaged(statement, ()).await.expect("the statement runs");
+        });
+    }
+}
+
+/// Starts a process with some roles, and waits until it is ready.
+pub fn start(home: &Home, roles: &str) -> Server {
+    let arguments = ["serve", "--role", roles, "--listen", "127.0.0.1:0"].map(str::to_owned);
+    home.try_start_with(&arguments).unwrap_or_else(|refused| panic!("no {roles} could be started: {refused:?}"))
+}
+
+impl Drop for Place {
+    /// Those of a test that failed stay, to be looked at.
+    fn drop(&mut self) {
+        println!("{} was there for {:?}", self.topic, self.began.elapsed());
+        if !std::thread::panicking() {
+            self.run_sql(&self.addresses.mysql, &format!("DROP DATABASE {}", self.database));
+            self.run_cql(&format!("DROP KEYSPACE {}", self.keyspace));
+        }
+    }
+}

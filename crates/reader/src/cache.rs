@@ -1,0 +1,144 @@
+//! The result cache: sums under the key and the range, kept for some minutes; and which counters use it.
+
+mod policy;
+pub(crate) mod windows;
+
+pub use policy::CachePolicies;
+
+use crate::breaker::{self, Engine};
+use raingauge_core::cache_policy::Strategy;
+use raingauge_ports::cache::ResultCache;
+use raingauge_ports::clock::Clock;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use windows::Window;
+
+/// How long a sum is kept: the published five minutes.
+pub const RESULT_TTL: Duration = Duration::from_secs(300);
+
+/// Under `phased`, a key moves on to the next quarter hour within so many seconds after it began. As long as a sum is
+/// kept, and a third of a quarter hour: so a key that is always asked for is read at its phase, and 300 and 600 s behind
+/// it, and over all keys storage is read evenly at any time.
+pub const PHASE_BOUND_S: i64 = 300;
+
+/// Rounds of sums that are on their way into the cache. When there are more, sums are not kept.
+const PUTS_IN_FLIGHT_MAX: usize = 256;
+
+/// The published form: `id:34:rain_drops:city:111222:1727215200:1727399700`.
+pub fn key(counter: u32, key: &str, (from_s, to_s): Window) -> String {
+    format!("id:{counter}:{key}:{from_s}:{to_s}")
+}
+
+/// What became of the lookups of one strategy.
+struct Outcomes {
+    hits: metrics::Counter,
+    misses: metrics::Counter,
+    errors: metrics::Counter,
+    skipped: metrics::Counter,
+}
+
+impl Outcomes {
+    fn new(strategy: Strategy) -> Self {
+        let strategy = strategy.name();
+        Self {
+            hits: metrics::counter!("raingauge_cache_hits_total", "strategy" => strategy),
+            misses: metrics::counter!("raingauge_cache_misses_total", "strategy" => strategy),
+            errors: metrics::counter!("raingauge_cache_errors_total", "strategy" => strategy),
+            skipped: metrics::counter!("raingauge_cache_skipped_total", "strategy" => strategy),
+        }
+    }
+}
+
+/// One range to be looked up.
+pub(crate) struct Lookup {
+    pub strategy: Strategy,
+    /// The names that its answer may have, the best one first.
+    pub keys: Vec<String>,
+}
+
+/// The cache, with a breaker before it. Whatever happens to it, nothing but time is lost.
+pub(crate) struct Results {
+    cache: Arc<dyn ResultCache>,
+    engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
+    result: Outcomes,
+    phased: Outcomes,
+    puts: Arc<Semaphore>,
+    puts_dropped: metrics::Counter,
+}
+
+impl Results {
+    pub fn new(cache: Arc<dyn ResultCache>, clock: Arc<dyn Clock>, options: breaker::Options) -> Self {
+        Self {
+            cache,
+            engine: Engine::new("result_cache", options),
+            clock,
+            result: Outcomes::new(Strategy::Result),
+            phased: Outcomes::new(Strategy::Phased),
+            puts: Arc::new(Semaphore::new(PUTS_IN_FLIGHT_MAX)),
+            puts_dropped: metrics::counter!("raingauge_cache_puts_dropped_total"),
+        }
+    }
+
+    fn outcomes(&self, strategy: Strategy) -> &Outcomes {
+        if strategy == Strategy::Phased { &self.phased } else { &self.result }
+    }
+
+    /// Of each lookup, which of its names has a sum, and the sum. Waits at most `timeout`.
+    pub async fn get(&self, lookups: &[Lookup], timeout: Duration) -> Vec<Option<(usize, i64)>> {
+        let Ok(pass) = self.engine.admit(self.clock.now_ms()) else {
+            lookups.iter().for_each(|lookup| self.outcomes(lookup.strategy).skipped.increment(1));
+            return vec![None; lookups.len()];
+        };
+        let keys: Vec<String> = lookups.iter().flat_map(|lookup| lookup.keys.iter().cloned()).collect();
+        let asked = keys.len();
+        let found = tokio::time::timeout(timeout, self.cache.get(keys)).await;
+        let values = match found {
+            Ok(Ok(values)) if values.len() == asked => values,
+            found => {
+                if let Ok(Err(error)) = found {
+                    tracing::debug!(%error, "the result cache was passed over");
+                }
+                self.engine.record(self.clock.now_ms(), pass, 0, 1);
+                lookups.iter().for_each(|lookup| self.outcomes(lookup.strategy).errors.increment(1));
+                return vec![None; lookups.len()];
+            }
+        };
+        self.engine.record(self.clock.now_ms(), pass, 1, 0);
+        let mut values = values.into_iter();
+        let pick = |lookup: &Lookup| {
+            let mut own = values.by_ref().take(lookup.keys.len()).enumerate();
+            let best = own.find_map(|(index, value)| Some((index, value?)));
+            own.for_each(drop);
+            let outcomes = self.outcomes(lookup.strategy);
+            if best.is_some() { &outcomes.hits } else { &outcomes.misses }.increment(1);
+            best
+        };
+        lookups.iter().map(pick).collect()
+    }
+
+    /// Keeps sums, in the background: nobody who asked for a count waits for it.
+    pub fn put(&self, sums: Vec<(String, i64)>) {
+        let Ok(permit) = Arc::clone(&self.puts).try_acquire_owned() else {
+            self.puts_dropped.increment(sums.len() as u64);
+            return;
+        };
+        let Ok(pass) = self.engine.admit(self.clock.now_ms()) else { return };
+        let (cache, engine, clock) = (Arc::clone(&self.cache), Arc::clone(&self.engine), Arc::clone(&self.clock));
+        tokio::spawn(async move {
+            let kept = cache.put(sums, RESULT_TTL).await;
+            engine.record(clock.now_ms(), pass, u64::from(kept.is_ok()), u64::from(kept.is_err()));
+            drop(permit);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_name_is_the_published_one() {
+        let name = super::key(34, "rain_drops:city:111222", (1_727_215_200, 1_727_399_700));
+        assert_eq!(name, "id:34:rain_drops:city:111222:1727215200:1727399700");
+    }
+}

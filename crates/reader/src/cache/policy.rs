@@ -1,0 +1,40 @@
+//! The cache policy as one instance follows it.
+
+use arc_swap::{ArcSwap, Guard};
+use raingauge_core::cache_policy::{Choice, Policy, Strategy};
+use std::sync::Arc;
+
+/// What this instance does for each counter. Whoever follows the catalog sets it; every request reads it once.
+pub struct CachePolicies {
+    instance: String,
+    choice: ArcSwap<Choice>,
+}
+
+impl CachePolicies {
+    /// The policy of a deployment that has none yet, for the instance with this name.
+    pub fn new(instance: impl Into<String>) -> Self {
+        Self { instance: instance.into(), choice: ArcSwap::default() }
+    }
+
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Takes over another policy. Requests that have begun end under the one before.
+    pub fn set(&self, policy: &Policy) {
+        let choice = policy.choice_of(&self.instance);
+        if **self.choice.load() != *choice {
+            tracing::info!(instance = self.instance, strategy = choice.strategy.name(), "the cache policy changed");
+            self.choice.store(Arc::new(choice.clone()));
+        }
+    }
+
+    /// What holds now.
+    pub fn choice(&self) -> Guard<Arc<Choice>> {
+        self.choice.load()
+    }
+
+    pub fn strategy_of(&self, counter: u32) -> Strategy {
+        self.choice.load().strategy_of(counter)
+    }
+}

@@ -1,0 +1,200 @@
+//! One part of the tiles in memory: records by key, the least recently used go first.
+
+use lru::LruCache;
+use raingauge_core::bucket::DAY_S;
+use raingauge_core::plan::{Plan, Run};
+use raingauge_core::tile::id::{self, TileId};
+use raingauge_core::tile::{Overflow, Tile};
+use raingauge_ports::buckets::Generation;
+use raingauge_ports::log::Offset;
+use raingauge_ports::tiles::{Part, WriterId, is_of};
+
+/// Tiles of one key in memory, at most. A range that needs more is read from storage.
+pub const TILES_PER_KEY_MAX: usize = 32;
+
+/// Tells one placeholder from another one that was put down for the same tile later.
+pub type Token = u64;
+
+pub struct Shard {
+    records: LruCache<Box<str>, Record>,
+    bytes: usize,
+    bytes_max: usize,
+    token: Token,
+}
+
+/// The tiles of a key, in the order in which they were asked for.
+#[derive(Default)]
+struct Record {
+    entries: Vec<Entry>,
+}
+
+/// One tile, in the parts of its writers.
+struct Entry {
+    id: TileId,
+    token: Token,
+    /// Until the source has been read, this is a placeholder, with what was changed meanwhile.
+    is_loaded: bool,
+    parts: Vec<(WriterId, Offset, Tile)>,
+}
+
+impl Entry {
+    /// Keeps the newer one of what is there and what comes.
+    fn merge(&mut self, writer: WriterId, included: Offset, tile: &Tile) {
+        match self.parts.iter_mut().find(|part| part.0 == writer) {
+            Some(part) if part.1 >= included => {}
+            Some(part) => *part = (writer, included, tile.clone()),
+            None => self.parts.push((writer, included, tile.clone())),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let heap: usize = self.parts.iter().map(|(_, _, tile)| tile.heap_len()).sum();
+        size_of::<Self>() + self.parts.capacity() * size_of::<(WriterId, Offset, Tile)>() + heap
+    }
+}
+
+impl Record {
+    fn entry(&self, id: TileId) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.id == id)
+    }
+
+    fn entry_mut(&mut self, id: TileId) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.id == id)
+    }
+
+    fn bytes(&self, key: &str) -> usize {
+        let entries: usize = self.entries.iter().map(Entry::bytes).sum();
+        // The key lies in the map and in the list of uses, each with its links.
+        key.len() + size_of::<Self>() + 64 + entries
+    }
+
+    /// The sum over a plan, when all its tiles have been read.
+    fn sum(&self, generation: Generation, plan: &Plan, has_plain_rows: bool) -> Option<Result<i128, Overflow>> {
+        let (mut total, mut is_empty) = (0, true);
+        let edges = plan.edges.iter().flatten().map(|edge| TileId::day(edge.day));
+        for id in id::spans(plan).chain(edges) {
+            let entry = self.entry(id).filter(|entry| entry.is_loaded)?;
+            is_empty &= entry.parts.is_empty();
+            for (_, _, tile) in entry.parts.iter().filter(|(writer, ..)| is_of(*writer, generation)) {
+                match sum_of(plan, id, tile) {
+                    Ok(sum) => total += sum,
+                    Err(overflow) => return Some(Err(overflow)),
+                }
+            }
+        }
+        if is_empty && has_plain_rows { None } else { Some(Ok(total)) }
+    }
+}
+
+impl Shard {
+    pub fn new(bytes_max: usize) -> Self {
+        Self { records: LruCache::unbounded(), bytes: 0, bytes_max, token: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// See [`Record::sum`].
+    pub fn sum(
+        &mut self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+        has_plain_rows: bool,
+    ) -> Option<Result<i128, Overflow>> {
+        self.records.get(key)?.sum(generation, plan, has_plain_rows)
+    }
+
+    /// The tiles that have to be read, with a placeholder for each.
+    pub fn missing(&mut self, key: &str, ids: &[TileId]) -> Vec<(TileId, Token)> {
+        let mut token = self.token;
+        let missing = self.with(key, |record| {
+            let is_there = |record: &Record, id| record.entry(id).is_some();
+            let added = ids.iter().filter(|id| !is_there(record, **id)).copied().collect::<Vec<_>>();
+            for id in added {
+                token += 1;
+                record.entries.push(Entry { id, token, is_loaded: false, parts: Vec::new() });
+            }
+            let wanted = record.entries.iter().filter(|entry| ids.contains(&entry.id) && !entry.is_loaded);
+            let wanted = wanted.map(|entry| (entry.id, entry.token)).collect();
+            // The oldest ones go, but for those that are wanted now.
+            let mut over = record.entries.len().saturating_sub(TILES_PER_KEY_MAX);
+            record.entries.retain(|entry| {
+                let goes = over > 0 && !ids.contains(&entry.id);
+                over -= usize::from(goes);
+                !goes
+            });
+            wanted
+        });
+        self.token = token;
+        self.shrink();
+        missing
+    }
+
+    /// Fills in what the source answered, where the placeholders are still those that were put down for it.
+    pub fn fill(&mut self, key: &str, placeholders: &[(TileId, Token)], parts: &[Part]) {
+        if self.records.peek(key).is_none() {
+            return;
+        }
+        self.with(key, |record| {
+            for (id, token) in placeholders {
+                let Some(entry) = record.entry_mut(*id).filter(|entry| entry.token == *token) else { continue };
+                for part in parts.iter().filter(|part| part.id == *id) {
+                    entry.merge(part.writer, part.included, &part.tile);
+                }
+                entry.is_loaded = true;
+            }
+        });
+        self.shrink();
+    }
+
+    /// Takes over a change of a tile that is in memory, or about to be. Answers whether it is.
+    pub fn change(&mut self, key: &str, part: Part) -> bool {
+        let Some(record) = self.records.peek_mut(key) else { return false };
+        let Some(entry) = record.entry_mut(part.id) else { return false };
+        let before = entry.bytes();
+        entry.merge(part.writer, part.included, &part.tile);
+        self.bytes = self.bytes + entry.bytes() - before;
+        self.shrink();
+        true
+    }
+
+    /// Forgets everything; answers how many keys that were.
+    pub fn clear(&mut self) -> usize {
+        let len = self.records.len();
+        self.records.clear();
+        self.bytes = 0;
+        len
+    }
+
+    /// Works on the record of a key, which is made when there is none.
+    fn with<T>(&mut self, key: &str, work: impl FnOnce(&mut Record) -> T) -> T {
+        if self.records.peek(key).is_none() {
+            let record = Record::default();
+            self.bytes += record.bytes(key);
+            self.records.put(key.into(), record);
+        }
+        let record = self.records.get_mut(key).expect("it was put there");
+        let before = record.bytes(key);
+        let done = work(record);
+        self.bytes = self.bytes + record.bytes(key) - before;
+        done
+    }
+
+    fn shrink(&mut self) {
+        while self.bytes > self.bytes_max {
+            let Some((key, record)) = self.records.pop_lru() else { break };
+            self.bytes -= record.bytes(&key);
+        }
+    }
+}
+
+/// What a tile adds to a range.
+pub fn sum_of(plan: &Plan, id: TileId, tile: &Tile) -> Result<i128, Overflow> {
+    if id.is_span() {
+        return tile.sum(id.days_within(i64::from(plan.day_first) * DAY_S, i64::from(plan.day_end) * DAY_S));
+    }
+    let edges = plan.edges.iter().flatten().filter(|edge| edge.day == id.period());
+    edges.flat_map(|edge| edge.runs).filter(|run: &Run| !run.is_empty()).map(|run| tile.sum(run)).sum()
+}

@@ -1,0 +1,290 @@
+use crate::support::{NOON_S, published, range};
+use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
+use raingauge_core::cache_policy::Policy;
+use raingauge_core::plan::{Plan, Slice};
+use raingauge_core::tile::id::{self, TileId};
+use raingauge_core::tile::{Overflow, Tile};
+use raingauge_ports::BoxFuture;
+use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query, generation_of};
+use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::log::{Offset, Partition};
+use raingauge_ports::tiles::{Part, TileChanges, TileSource, WriterId, is_of, writer_of};
+use raingauge_reader::{CachePolicies, LiveOptions, LiveTiles, Reader, SILENCE_MAX_MS};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+pub const GENERATION: Generation = generation_of(1, 0);
+pub const PARTITIONS: Partition = 3;
+
+/// How far a read of the source may go: not yet, up to what it finds, up to its answer.
+pub type Stage = Arc<AtomicU8>;
+pub const FOUND: u8 = 1;
+pub const ANSWERED: u8 = 2;
+
+type Tiles = BTreeMap<(String, TileId, WriterId), (Offset, Tile)>;
+
+/// Tiles as a store has them, whose reads are let on step by step.
+#[derive(Default)]
+pub struct Source {
+    tiles: Mutex<Tiles>,
+    /// Of the next read.
+    pub stage: Mutex<Option<Stage>>,
+    pub loads: AtomicUsize,
+    /// What rows that are in no tile add to every sum.
+    pub plain: AtomicI64,
+    pub inner_reads: AtomicUsize,
+}
+
+impl Source {
+    /// Counts one event, and answers the tiles that it changed.
+    pub fn write(&self, key: &str, partition: Partition, offset: Offset, time_s: i64, value: i64) -> Vec<TileChanges> {
+        let writer = writer_of(GENERATION, partition);
+        let day = [Granularity::Quarter, Granularity::Hour].map(|granularity| id::cell_of(granularity, time_s));
+        let change = |id, cells: &[u8]| {
+            let mut tiles = self.tiles.lock().unwrap();
+            let (included, tile) = tiles.entry((key.to_owned(), id, writer)).or_default();
+            *included = offset;
+            cells.iter().for_each(|cell| tile.add(*cell, value));
+            TileChanges::Tile { key: key.to_owned(), part: Part { id, writer, included: offset, tile: tile.clone() } }
+        };
+        let span = [id::cell_of(Granularity::Day, time_s)];
+        vec![change(TileId::day_of(time_s), &day), change(TileId::span_of(time_s), &span)]
+    }
+
+    fn parts(&self, key: &str, ids: &[TileId]) -> Vec<Part> {
+        let tiles = self.tiles.lock().unwrap();
+        let own = tiles.iter().filter(|((of, id, _), _)| of == key && ids.contains(id));
+        own.map(|((_, id, writer), (included, tile))| Part {
+            id: *id,
+            writer: *writer,
+            included: *included,
+            tile: tile.clone(),
+        })
+        .collect()
+    }
+}
+
+/// A read of the source that looks when it may, and answers when it may.
+struct Load {
+    source: Arc<Source>,
+    key: String,
+    ids: Vec<TileId>,
+    stage: Option<Stage>,
+    found: Option<Vec<Part>>,
+}
+
+impl Future for Load {
+    type Output = Result<Vec<Part>, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let stage = self.stage.as_ref().map_or(ANSWERED, |stage| stage.load(Ordering::SeqCst));
+        if stage >= FOUND && self.found.is_none() {
+            self.found = Some(self.source.parts(&self.key, &self.ids));
+        }
+        match self.found.take() {
+            Some(found) if stage >= ANSWERED => Poll::Ready(Ok(found)),
+            found => {
+                self.found = found;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The source, and what answers when nothing is in memory.
+pub struct Store(pub Arc<Source>);
+
+impl TileSource for Store {
+    fn tiles(&self, key: String, ids: Vec<TileId>) -> BoxFuture<'_, Result<Vec<Part>, Error>> {
+        self.0.loads.fetch_add(1, Ordering::SeqCst);
+        let stage = self.0.stage.lock().unwrap().clone();
+        Box::pin(Load { source: Arc::clone(&self.0), key, ids, stage, found: None })
+    }
+}
+
+impl BucketReader for Store {
+    fn sum_cached(&self, _: Generation, _: &str, _: &Plan) -> Option<Result<i128, Overflow>> {
+        None
+    }
+
+    fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>> {
+        self.0.inner_reads.fetch_add(queries.len(), Ordering::SeqCst);
+        let sum = |query: &Query| {
+            let parts = self.0.parts(&query.key, &id::of_plan(&query.plan));
+            let own = parts.iter().filter(|part| is_of(part.writer, query.generation));
+            let cells = own.flat_map(|part| {
+                part.tile.cells().map(|(cell, count)| (part.id.bucket_of(cell), count.expect("a count")))
+            });
+            let slices: Vec<Slice> = query.plan.slices().collect();
+            let inside = cells.filter(|((granularity, time_s), _)| {
+                let fits =
+                    |slice: &Slice| slice.granularity == *granularity && (slice.from_s..slice.to_s).contains(time_s);
+                slices.iter().any(fits)
+            });
+            let plain = i128::from(self.0.plain.load(Ordering::SeqCst));
+            Ok(inside.map(|(_, count)| i128::from(count)).sum::<i128>() + plain)
+        };
+        let sums = queries.iter().map(sum).collect();
+        Box::pin(async move { sums })
+    }
+
+    fn cells(&self, _: Generation, _: String, _: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn largest_keys(
+        &self,
+        _: Generation,
+        _: Slice,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+pub struct Setup {
+    pub source: Arc<Source>,
+    pub clock: Arc<ManualClock>,
+    pub live: Arc<LiveTiles>,
+}
+
+pub fn setup(options: LiveOptions) -> Setup {
+    let (source, clock) = (Arc::<Source>::default(), Arc::new(ManualClock::at_s(NOON_S)));
+    let store = Arc::new(Store(Arc::clone(&source)));
+    let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
+    let live = Arc::new(LiveTiles::new(Arc::clone(&store) as _, store, shared, options));
+    Setup { source, clock, live }
+}
+
+pub fn options() -> LiveOptions {
+    LiveOptions { partitions: PARTITIONS, ..LiveOptions::default() }
+}
+
+impl Setup {
+    pub fn beat(&self) {
+        for partition in 0..PARTITIONS {
+            self.live.apply(TileChanges::Heartbeat { partition, position: 1, at_ms: self.clock.now_ms() });
+        }
+    }
+
+    pub async fn sum(&self, key: &str, plan: Plan) -> i128 {
+        let query = Query { generation: GENERATION, key: key.to_owned(), plan };
+        self.live.sums(vec![query]).await.remove(0).expect("a sum")
+    }
+
+    fn counters(&self) -> (usize, usize) {
+        (self.source.loads.load(Ordering::SeqCst), self.source.inner_reads.load(Ordering::SeqCst))
+    }
+}
+
+/// Two days and some hours, which need a span and two day tiles.
+pub fn wide() -> Plan {
+    Plan::new(NOON_S - 2 * DAY_S, NOON_S + HOUR_S).expect("a range")
+}
+
+#[tokio::test]
+async fn tiles_in_memory_follow_the_stream() {
+    let setup = setup(options());
+    setup.source.write("c1:x", 0, 1, NOON_S, 5);
+    assert_eq!(setup.sum("c1:x", wide()).await, 5);
+    assert_eq!(setup.counters(), (0, 1), "nothing was heard of the stream yet");
+    setup.beat();
+    assert_eq!(setup.sum("c1:x", wide()).await, 5);
+    assert_eq!(setup.counters(), (1, 1));
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)));
+    assert_eq!(setup.live.sum_cached(generation_of(1, 1), "c1:x", &wide()), Some(Ok(0)), "another generation");
+    for change in setup.source.write("c1:x", 2, 9, NOON_S - DAY_S, 7) {
+        setup.live.apply(change.clone());
+        setup.live.apply(change);
+    }
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(12)));
+    let quarter = Plan::new(NOON_S, NOON_S + QUARTER_S).unwrap();
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &quarter), Some(Ok(5)));
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:y", &quarter), None);
+    assert_eq!(setup.counters(), (1, 1));
+}
+
+#[tokio::test]
+async fn a_gap_or_silence_empties_the_memory() {
+    let setup = setup(options());
+    setup.beat();
+    let change = setup.source.write("c1:x", 0, 1, NOON_S, 5);
+    change.into_iter().for_each(|change| setup.live.apply(change));
+    assert_eq!(setup.sum("c1:x", wide()).await, 5);
+    // The stream loses a change.
+    setup.source.write("c1:x", 0, 2, NOON_S, 1);
+    setup.live.apply(TileChanges::Gap);
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
+    assert_eq!((setup.sum("c1:x", wide()).await, setup.live.bytes() > 0), (6, true));
+    setup.source.write("c1:x", 0, 3, NOON_S, 1);
+    setup.clock.set_s(NOON_S + SILENCE_MAX_MS / 1_000 + 1);
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
+    assert_eq!(setup.sum("c1:x", wide()).await, 7);
+    assert_eq!(setup.counters(), (2, 1), "storage answers while the stream is silent");
+    setup.beat();
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None, "what was missed meanwhile is not known");
+    assert_eq!(setup.sum("c1:x", wide()).await, 7);
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(7)));
+}
+
+#[tokio::test]
+async fn memory_is_bounded() {
+    let setup = setup(LiveOptions { cache_bytes: 64 * 2_000, ..options() });
+    setup.beat();
+    for number in 0..2_000 {
+        let key = format!("c1:{number}");
+        setup.source.write(&key, 0, number, NOON_S, 1);
+        assert_eq!(setup.sum(&key, wide()).await, 1);
+        assert!(setup.live.bytes() <= 64 * 2_000);
+    }
+    let cached = |number: u64| setup.live.sum_cached(GENERATION, &format!("c1:{number}"), &wide()).is_some();
+    assert!(cached(1_999) && !cached(0));
+    // Days of one key, more than are kept of it.
+    for day in 0..100 {
+        let edge = Plan::new(NOON_S - day * DAY_S, NOON_S - day * DAY_S + HOUR_S).unwrap();
+        assert_eq!(setup.sum("c1:1999", edge).await, i128::from(day == 0));
+    }
+    let century = Plan::new(NOON_S - 12_800 * DAY_S, NOON_S + HOUR_S).unwrap();
+    assert_eq!(setup.sum("c1:1999", century).await, 1, "more tiles than are kept of one key");
+    assert!(setup.live.bytes() <= 64 * 2_000);
+}
+
+#[tokio::test]
+async fn rows_without_a_tile_are_asked_for_every_time() {
+    let setup = setup(LiveOptions { has_plain_rows: true, ..options() });
+    setup.beat();
+    setup.source.plain.store(487, Ordering::SeqCst);
+    assert_eq!(setup.sum("c1:x", wide()).await, 487);
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
+    for change in setup.source.write("c1:x", 0, 1, NOON_S, 5) {
+        setup.live.apply(change);
+    }
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)), "a key with tiles has nothing else");
+}
+
+#[tokio::test]
+async fn only_counters_under_live_are_answered_from_it() {
+    let setup = setup(options());
+    setup.beat();
+    for key in ["c1:x", "c2:x"] {
+        setup.source.write(key, 0, 1, NOON_S, 5);
+    }
+    let policies = Arc::new(CachePolicies::new("reader-1"));
+    let policy = json!({"strategy": "none", "rollout": [{"strategy": "live", "modulo": 4, "below": 2}]});
+    policies.set(&Policy::from_json(&policy).unwrap());
+    let reader = Reader::new(Arc::new(Store(Arc::clone(&setup.source))), Arc::new(published()), setup.clock.clone())
+        .with_policies(policies)
+        .with_live(setup.live.clone());
+    let ranges = ["c1:x", "c2:x"].map(|key| range(key, NOON_S, NOON_S + QUARTER_S));
+    for round in 1..4 {
+        let counts: Vec<i64> = reader.counts(&ranges).await.into_iter().map(|answer| answer.unwrap().count).collect();
+        assert_eq!(counts, [5, 5]);
+        assert_eq!(setup.counters(), (1, round), "one is loaded once, the other is read every time");
+    }
+}

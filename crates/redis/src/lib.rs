@@ -1,0 +1,100 @@
+//! The result cache on Redis and Redis Cluster.
+//!
+//! ```text
+//!   get ──▶ single: one MGET                          ┐
+//!           cluster: a pipeline of GET for each node   ├── over connections that everybody shares: what many ask for at
+//!   put ──▶ single: a pipeline of SET EX              │   once goes out together, without waiting for answers
+//!           cluster: one for each node                ┘
+//! ```
+//!
+//! Nothing waits for a connection: opening returns at once, connections come and come back by themselves, and a call that
+//! has no answer in its time has failed. The keys have no hash tag, so that they spread over all slots of a cluster.
+//! Values are decimal text, which other tools can read.
+
+mod cluster;
+mod options;
+mod single;
+
+pub use options::{Error, Identity, Options, Tls};
+
+use cluster::Cluster;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::cache::{self, ResultCache};
+use redis::Value;
+use single::Single;
+use std::time::Duration;
+
+/// What Redis answers with, key by key; `None` where a part of a cluster did not answer in time.
+type Found = Vec<Option<Value>>;
+
+pub struct RedisCache {
+    link: Link,
+    malformed: metrics::Counter,
+}
+
+enum Link {
+    Single(Single),
+    Cluster(Cluster),
+}
+
+impl RedisCache {
+    /// Begins to connect, and returns. Needs to be called inside a runtime of tokio.
+    pub fn open(options: &Options) -> Result<Self, Error> {
+        let link = match options.cluster {
+            true => Link::Cluster(Cluster::open(options)?),
+            false => Link::Single(Single::open(options)?),
+        };
+        Ok(Self { link, malformed: metrics::counter!("raingauge_redis_malformed_values_total") })
+    }
+
+    /// The number that a value stands for. What is not one is as good as nothing.
+    fn number(&self, value: Value) -> Option<i64> {
+        let number = match &value {
+            Value::Nil => return None,
+            Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()),
+            _ => None,
+        };
+        if number.is_none() {
+            self.malformed.increment(1);
+        }
+        number
+    }
+}
+
+impl ResultCache for RedisCache {
+    fn get(&self, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<i64>>, cache::Error>> {
+        Box::pin(async move {
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            let found = match &self.link {
+                Link::Single(single) => single.get(&keys).await,
+                Link::Cluster(cluster) => cluster.get(&keys).await,
+            }?;
+            Ok(found.into_iter().map(|value| self.number(value?)).collect())
+        })
+    }
+
+    fn put(&self, entries: Vec<(String, i64)>, ttl: Duration) -> BoxFuture<'_, Result<(), cache::Error>> {
+        Box::pin(async move {
+            if entries.is_empty() {
+                return Ok(());
+            }
+            // An expiry of 0 s would be refused.
+            let ttl_s = ttl.as_secs().max(1);
+            match &self.link {
+                Link::Single(single) => single.put(&entries, ttl_s).await,
+                Link::Cluster(cluster) => cluster.put(&entries, ttl_s).await,
+            }
+        })
+    }
+}
+
+/// Why a call failed.
+fn failed(error: &redis::RedisError) -> cache::Error {
+    cache::Error(error.to_string())
+}
+
+fn too_slow(timeout: Duration) -> cache::Error {
+    cache::Error(format!("no answer within {} ms", timeout.as_millis()))
+}

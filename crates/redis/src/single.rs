@@ -1,0 +1,84 @@
+//! One Redis.
+
+use crate::options::{CONNECT_TIMEOUT, refused};
+use crate::{Error, Found, Options, failed, too_slow};
+use raingauge_ports::cache;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, Pipeline, TlsCertificates, Value};
+use std::future::Future;
+use std::time::Duration;
+
+/// Between attempts to connect; the next call after the last attempt begins anew.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_millis(500);
+const RETRIES: usize = 3;
+
+pub struct Single {
+    connection: ConnectionManager,
+    timeout: Duration,
+}
+
+impl Single {
+    pub fn open(options: &Options) -> Result<Self, Error> {
+        let certificates = options.certificates()?;
+        let [url] = &options.urls[..] else { return Err(Error::ManyUrls(options.urls.len())) };
+        let connection = connect(url, certificates.as_ref(), options.timeout).map_err(|error| refused(&error))?;
+        // The first count is not to pay for the connection.
+        let mut first = connection.clone();
+        tokio::spawn(async move {
+            if let Err(error) = redis::cmd("PING").query_async::<Value>(&mut first).await {
+                tracing::warn!(%error, "Redis is out of reach; counts are answered without it");
+            }
+        });
+        Ok(Self { connection, timeout: options.timeout })
+    }
+
+    pub async fn get(&self, keys: &[String]) -> Result<Found, cache::Error> {
+        let mut connection = self.connection.clone();
+        let mut command = redis::cmd("MGET");
+        command.arg(keys);
+        let values: Vec<Value> = self.in_time(command.query_async(&mut connection)).await?;
+        if values.len() != keys.len() {
+            return Err(cache::Error(format!("{} values came for {} keys", values.len(), keys.len())));
+        }
+        Ok(values.into_iter().map(Some).collect())
+    }
+
+    pub async fn put(&self, entries: &[(String, i64)], ttl_s: u64) -> Result<(), cache::Error> {
+        let mut connection = self.connection.clone();
+        let mut pipeline = redis::pipe();
+        entries.iter().for_each(|entry| set(&mut pipeline, entry, ttl_s));
+        self.in_time(pipeline.exec_async(&mut connection)).await
+    }
+
+    async fn in_time<T>(&self, call: impl Future<Output = redis::RedisResult<T>>) -> Result<T, cache::Error> {
+        match tokio::time::timeout(self.timeout, call).await {
+            Ok(answer) => answer.map_err(|error| failed(&error)),
+            Err(_) => Err(too_slow(self.timeout)),
+        }
+    }
+}
+
+/// A connection that comes about when it is used, and comes back when it was lost.
+pub fn connect(
+    url: &str,
+    certificates: Option<&TlsCertificates>,
+    timeout: Duration,
+) -> redis::RedisResult<ConnectionManager> {
+    let client = match certificates {
+        Some(certificates) => Client::build_with_tls(url, certificates.clone())?,
+        None => Client::open(url)?,
+    };
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(timeout))
+        .set_min_delay(RETRY_MIN)
+        .set_max_delay(RETRY_MAX)
+        .set_number_of_retries(RETRIES);
+    ConnectionManager::new_lazy_with_config(client, config)
+}
+
+/// `SET key value EX ttl`
+pub fn set(pipeline: &mut Pipeline, (key, value): &(String, i64), ttl_s: u64) {
+    pipeline.cmd("SET").arg(key).arg(*value).arg("EX").arg(ttl_s);
+}

@@ -1,0 +1,202 @@
+//! The workers of the partitions that this process is to count.
+//!
+//! ```text
+//!   group ── partitions ──▶ fleet ──▶ worker of partition 0 ─┐
+//!                             │       worker of partition 3 ─┼─▶ each with a log and a store of its own
+//!   catalog ── counters ──────┴──▶ control entries           ┘
+//! ```
+//!
+//! A partition that goes to another process is let go at once: whatever both of them write until they know is the same.
+
+use crate::state::Control;
+use crate::worker::{Options, Writer};
+use raingauge_ports::buckets::BucketWriter;
+use raingauge_ports::catalog::Versioned;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::cluster::{Membership, Partitions};
+use raingauge_ports::log::{EventSink, Partition};
+use raingauge_ports::published::Published;
+use raingauge_ports::tiles::{TileChanges, TileFeed};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// How often the fleet looks after its workers.
+const TICK: Duration = Duration::from_millis(250);
+/// How often readers are told of a partition that is counted here.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long a worker that ended waits before it is started again: doubled each time, up to the longest.
+const RESTART_MIN: Duration = Duration::from_millis(250);
+const RESTART_MAX: Duration = Duration::from_secs(10);
+/// How long a change that was written to a partition may take before it is written again.
+const ANNOUNCE_AGAIN: Duration = Duration::from_secs(5);
+
+/// Everything that the fleet works with.
+pub struct Means {
+    pub membership: Arc<dyn Membership>,
+    pub partitions: Arc<dyn Partitions>,
+    pub sink: Arc<dyn EventSink>,
+    pub counters: watch::Receiver<Arc<Vec<Versioned>>>,
+    pub clock: Arc<dyn Clock>,
+    /// Where readers learn that tiles in memory are current.
+    pub feed: Option<Arc<dyn TileFeed>>,
+    pub options: Options,
+}
+
+pub struct Fleet {
+    means: Means,
+    assigned: watch::Receiver<Vec<Partition>>,
+    running: BTreeMap<Partition, Running>,
+    /// When a partition whose worker ended is to be started again, and how long it waited.
+    resting: HashMap<Partition, (Instant, Duration)>,
+    beaten: Option<Instant>,
+}
+
+struct Running {
+    writer: Arc<Writer>,
+    store: Arc<dyn BucketWriter>,
+    published: Arc<Published>,
+    /// When which version of which counter was written to the partition.
+    announced: HashMap<(u32, u32), Instant>,
+    began: Instant,
+}
+
+impl Fleet {
+    pub fn new(means: Means) -> Self {
+        let assigned = means.membership.assigned();
+        Self { means, assigned, running: BTreeMap::new(), resting: HashMap::new(), beaten: None }
+    }
+
+    /// Counts what is assigned until `stopping` turns true, then commits and leaves the group.
+    pub async fn run(mut self, mut stopping: watch::Receiver<bool>) {
+        let mut counters = self.means.counters.clone();
+        while !*stopping.borrow() {
+            self.reconcile().await;
+            self.announce().await;
+            tokio::select! {
+                _ = self.assigned.changed() => {}
+                _ = counters.changed() => {}
+                _ = stopping.changed() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+        let running: Vec<Partition> = self.running.keys().copied().collect();
+        let stops = running.iter().filter_map(|partition| self.running.remove(partition)).map(Running::stop);
+        for stop in stops.collect::<Vec<_>>() {
+            let _ = stop.await;
+        }
+        let membership = Arc::clone(&self.means.membership);
+        let _ = tokio::task::spawn_blocking(move || membership.leave()).await;
+    }
+
+    /// Lets go of what is somebody else's by now, and starts what is new or has ended.
+    async fn reconcile(&mut self) {
+        let assigned = self.assigned.borrow_and_update().clone();
+        let gone: Vec<Partition> = self.running.keys().filter(|own| !assigned.contains(own)).copied().collect();
+        for partition in gone {
+            if let Some(running) = self.running.remove(&partition) {
+                tracing::info!(partition, "a partition is counted by another process from now on");
+                running.store.give_up();
+                let _ = running.stop().await;
+            }
+        }
+        for (partition, running) in &self.running {
+            self.means.membership.committed(*partition, running.writer.committed());
+        }
+        self.beat();
+        for partition in &assigned {
+            self.look_after(*partition).await;
+        }
+        metrics::gauge!("raingauge_partitions_counted").set(self.running.len() as f64);
+    }
+
+    /// Tells readers of every partition that is counted here, that they have heard of all its tiles.
+    fn beat(&mut self) {
+        let Some(feed) = &self.means.feed else { return };
+        if self.beaten.is_some_and(|last| last.elapsed() < HEARTBEAT) {
+            return;
+        }
+        self.beaten = Some(Instant::now());
+        for (partition, running) in &self.running {
+            let (position, at_ms) = (running.writer.committed(), self.means.clock.now_ms());
+            feed.publish(*partition, TileChanges::Heartbeat { partition: *partition, position, at_ms });
+        }
+    }
+
+    async fn look_after(&mut self, partition: Partition) {
+        if let Some(running) = self.running.get(&partition) {
+            let Some(reason) = running.published.failure() else { return };
+            tracing::warn!(partition, %reason, "the worker of a partition ended; it is started again");
+            let lasted = running.began.elapsed();
+            self.running.remove(&partition);
+            let pause = self.resting.get(&partition).map_or(RESTART_MIN, |(_, pause)| (*pause * 2).min(RESTART_MAX));
+            let pause = if lasted > RESTART_MAX { RESTART_MIN } else { pause };
+            self.resting.insert(partition, (Instant::now() + pause, pause));
+        }
+        if self.resting.get(&partition).is_some_and(|(until, _)| Instant::now() < *until) {
+            return;
+        }
+        match self.start(partition).await {
+            Ok(running) => {
+                tracing::info!(partition, "a partition is counted here from now on");
+                // Whoever counted it before may have written tiles without telling.
+                if let Some(feed) = &self.means.feed {
+                    feed.publish(partition, TileChanges::Gap);
+                }
+                self.running.insert(partition, running);
+            }
+            Err(reason) => {
+                tracing::warn!(partition, %reason, "a partition cannot be counted yet");
+                self.resting.insert(partition, (Instant::now() + RESTART_MAX / 10, RESTART_MIN));
+            }
+        }
+    }
+
+    async fn start(&self, partition: Partition) -> Result<Running, String> {
+        let Means { partitions, clock, options, .. } = &self.means;
+        let (partitions, clock, options) = (Arc::clone(partitions), Arc::clone(clock), options.clone());
+        let start = move || {
+            let log = partitions.log(partition).map_err(|error| error.to_string())?;
+            let store = partitions.store(partition);
+            let published = Arc::new(Published::default());
+            let writer = Writer::start(log, Arc::clone(&store), Arc::clone(&published), clock, options);
+            let writer = Arc::new(writer.map_err(|error| error.to_string())?);
+            Ok(Running { writer, store, published, announced: HashMap::new(), began: Instant::now() })
+        };
+        tokio::task::spawn_blocking(start).await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    /// Writes changes of counters to the partitions that do not know them, where they take effect in order with the events.
+    async fn announce(&mut self) {
+        let counters = Arc::clone(&self.means.counters.borrow());
+        for (partition, running) in &mut self.running {
+            for found in counters.iter() {
+                let known = running.published.view().versions.get(&found.counter.id).copied();
+                if known.is_some_and(|known| known >= found.version) {
+                    continue;
+                }
+                let change = (found.counter.id, found.version);
+                if running.announced.get(&change).is_some_and(|at| at.elapsed() < ANNOUNCE_AGAIN) {
+                    continue;
+                }
+                let counter = Box::new(found.counter.clone());
+                let control = Control::Counter { version: found.version, counter };
+                match self.means.sink.append_control(*partition, control.to_json()).await {
+                    Ok(_) => drop(running.announced.insert(change, Instant::now())),
+                    Err(error) => {
+                        tracing::warn!(partition, %error, "a change of a counter waits for the log");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Commits, and ends the worker's thread.
+    async fn stop(self) -> Result<(), tokio::task::JoinError> {
+        tokio::task::spawn_blocking(move || self.writer.stop()).await
+    }
+}

@@ -1,0 +1,223 @@
+//! Following the catalog and the writers of other processes: what a process of a cluster knows of the counters, and of how
+//! far they are counted.
+//!
+//! ```text
+//!   catalog ── revision, counters ──┐
+//!                                   ├──▶ view of the counters ──▶ Published
+//!   checkpoints of all partitions ──┘    how far each is applied
+//! ```
+//!
+//! When either is away, what was known last goes on being used.
+
+use crate::counters::{Error, TakesEffect};
+use crate::state::{Backfill, Part, State};
+use crate::states::States;
+use parking_lot::Mutex;
+use raingauge_core::retention::Horizons;
+use raingauge_core::ruleset::Ruleset;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::buckets::{Generation, generation_of};
+use raingauge_ports::catalog::{self, Catalog, Versioned};
+use raingauge_ports::cluster::{self, Checkpoints};
+use raingauge_ports::log::Partition;
+use raingauge_ports::published::{Published, Timeline, View};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// How often the catalog is asked whether it has changed.
+const CATALOG_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the checkpoints are read while somebody waits for them, and otherwise.
+const WAITED_INTERVAL: Duration = Duration::from_millis(50);
+const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a change of a counter waits for the writers.
+const EFFECT_MAX: Duration = Duration::from_secs(5);
+
+pub struct Follower {
+    catalog: Arc<dyn Catalog>,
+    checkpoints: Arc<dyn Checkpoints>,
+    published: Arc<Published>,
+    /// How many partitions the log has.
+    partitions: Partition,
+    newest: watch::Sender<Arc<Vec<Versioned>>>,
+    /// The catalog's revision that `newest` shows. One refresh at a time.
+    revision: tokio::sync::Mutex<Option<i64>>,
+    states: Mutex<BTreeMap<Partition, Seen>>,
+}
+
+/// The state of a partition's writer, and its version.
+struct Seen {
+    version: i64,
+    state: Arc<State>,
+}
+
+impl Follower {
+    /// Answers when the catalog has been read once.
+    pub async fn start(
+        catalog: Arc<dyn Catalog>,
+        checkpoints: Arc<dyn Checkpoints>,
+        published: Arc<Published>,
+        partitions: Partition,
+    ) -> Result<Arc<Self>, catalog::Error> {
+        let (newest, _) = watch::channel(Arc::default());
+        let (revision, states) = (tokio::sync::Mutex::default(), Mutex::default());
+        let follower = Self { catalog, checkpoints, published, partitions, newest, revision, states };
+        // Which event is the newest that is counted is known to its writer alone: it may lie anywhere in the open bucket.
+        follower.published.saw_event(i64::MAX / 2);
+        follower.refresh_counters().await?;
+        if let Err(error) = follower.refresh_states().await {
+            tracing::warn!(%error, "how far the log is counted is not known yet");
+        }
+        Ok(Arc::new(follower))
+    }
+
+    /// The counters as they are in the catalog.
+    pub fn newest(&self) -> watch::Receiver<Arc<Vec<Versioned>>> {
+        self.newest.subscribe()
+    }
+
+    /// Follows for as long as it is polled.
+    pub async fn run(&self) {
+        tokio::join!(self.follow_catalog(), self.follow_checkpoints());
+    }
+
+    async fn follow_catalog(&self) {
+        let mut is_away = false;
+        loop {
+            tokio::time::sleep(CATALOG_INTERVAL).await;
+            let done = self.refresh_counters().await;
+            note(&mut is_away, done, "the catalog is followed again", "the catalog is away; counters stay as they are");
+        }
+    }
+
+    async fn follow_checkpoints(&self) {
+        let mut is_away = false;
+        loop {
+            let pause = if self.published.is_waited_for() { WAITED_INTERVAL } else { CHECKPOINT_INTERVAL };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.published.waited_for() => tokio::time::sleep(WAITED_INTERVAL).await,
+            }
+            let done = self.refresh_states().await;
+            note(&mut is_away, done, "checkpoints are read again", "checkpoints cannot be read");
+        }
+    }
+
+    async fn refresh_counters(&self) -> Result<(), catalog::Error> {
+        let mut seen = self.revision.lock().await;
+        let revision = self.catalog.revision().await?;
+        if *seen != Some(revision) {
+            self.newest.send_replace(Arc::new(self.catalog.list().await?));
+            *seen = Some(revision);
+            self.publish();
+        }
+        Ok(())
+    }
+
+    async fn refresh_states(&self) -> Result<(), cluster::Error> {
+        let mut changed = false;
+        for included in self.checkpoints.included().await? {
+            let (partition, version) = (included.partition, included.state_version);
+            let known = self.states.lock().get(&partition).map(|seen| seen.version);
+            if known != Some(version) {
+                let json = self.checkpoints.state(partition).await?;
+                let state = Arc::new(State::from_json(&json).map_err(cluster::Error)?);
+                self.states.lock().insert(partition, Seen { version, state });
+                changed = true;
+            }
+            self.published.set_applied(partition, included.position);
+        }
+        if changed {
+            self.publish();
+        }
+        Ok(())
+    }
+
+    /// Whether the writer of every partition counts by the newest versions, as far as its last checkpoint tells.
+    fn is_in_effect(&self) -> bool {
+        let (newest, states) = (Arc::clone(&self.newest.borrow()), self.states.lock());
+        let counts = |seen: &Seen| {
+            let known = |found: &Versioned| seen.state.counters.get(&found.counter.id).map(|state| state.version);
+            newest.iter().all(|found| known(found) >= Some(found.version))
+        };
+        (0..self.partitions).all(|partition| states.get(&partition).is_some_and(counts))
+    }
+
+    /// Waits until every writer counts by the newest versions; not longer than it should take.
+    async fn wait_in_effect(&self) {
+        let deadline = Instant::now() + EFFECT_MAX;
+        loop {
+            let read = self.refresh_states().await;
+            if self.is_in_effect() {
+                return;
+            }
+            if Instant::now() >= deadline {
+                tracing::warn!(away = read.is_err(), "a change of a counter waits for the writers");
+                return;
+            }
+            tokio::time::sleep(WAITED_INTERVAL).await;
+        }
+    }
+
+    fn publish(&self) {
+        let newest = Arc::clone(&self.newest.borrow());
+        let answering = newest.iter().filter(|found| found.counter.state.answers());
+        let ruleset = Ruleset::new(answering.map(|found| found.counter.clone()));
+        let timelines = ruleset.rules().iter().map(|rule| self.timeline(rule.counter.id)).collect();
+        let versions = newest.iter().map(|found| (found.counter.id, found.version)).collect();
+        self.published.set_view(Arc::new(View { ruleset, timelines, versions }));
+    }
+
+    /// Which generation answers for which time. A backfill answers when it has ended in every partition.
+    fn timeline(&self, counter: u32) -> Timeline {
+        let first = vec![(0, generation_of(counter, 0))];
+        let (mut oldest, mut kept_from) = (None::<Vec<(i64, Generation)>>, Horizons::default());
+        for seen in self.states.lock().values() {
+            let Some(state) = seen.state.counters.get(&counter) else { continue };
+            let parts: Vec<(i64, Generation)> = state.parts.iter().map(|part| (part.from_s, part.generation)).collect();
+            let newest_of = |parts: &[(i64, Generation)]| parts.iter().map(|(_, generation)| *generation).max();
+            if oldest.as_ref().is_none_or(|oldest| newest_of(&parts) < newest_of(oldest)) {
+                oldest = Some(parts);
+            }
+            kept_from = kept_from.max(state.kept_from);
+        }
+        Timeline::new(oldest.unwrap_or(first)).kept_from(kept_from)
+    }
+}
+
+impl States for Follower {
+    fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
+        let states = self.states.lock();
+        let of = |seen: &Seen| seen.state.counters.get(&counter).map(|state| state.parts.clone());
+        states.iter().filter_map(|(partition, seen)| Some((*partition, of(seen)?))).collect()
+    }
+
+    fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
+        let states = self.states.lock();
+        let of = |seen: &Seen| seen.state.counters.get(&counter).and_then(|state| state.backfill.clone());
+        states.iter().filter_map(|(partition, seen)| Some((*partition, of(seen)?))).collect()
+    }
+}
+
+impl TakesEffect for Follower {
+    /// This process answers by the change from now on, the writers count by it, and other readers answer by it with their
+    /// next look at the catalog. Where writers are away, they count by it from when they are back.
+    fn take_effect(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async {
+            self.refresh_counters().await?;
+            self.wait_in_effect().await;
+            Ok(())
+        })
+    }
+}
+
+/// Says once that something is away, and once that it is back.
+fn note<E: std::fmt::Display>(is_away: &mut bool, done: Result<(), E>, back: &str, away: &str) {
+    match done {
+        Ok(()) if *is_away => tracing::info!("{back}"),
+        Err(error) if !*is_away => tracing::warn!(%error, "{away}"),
+        _ => return,
+    }
+    *is_away = !*is_away;
+}
