@@ -14,6 +14,7 @@ use scylla::statement::prepared::PreparedStatement;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// How long opening a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -26,6 +27,8 @@ pub struct Cql {
     pub(crate) session: Arc<Session>,
     pub(crate) statements: Arc<Statements>,
     pub options: Arc<Options>,
+    /// Writes of all partitions together that may be under way.
+    pub(crate) writes: Arc<Semaphore>,
 }
 
 pub(crate) struct Statements {
@@ -65,7 +68,8 @@ impl Cql {
         let altered = |error| Error::Altered { place: options.place(), reason: error };
         session.use_keyspace(&options.keyspace, false).await.map_err(error::request)?;
         let statements = Statements::prepare(&session, &options).await.map_err(altered)?;
-        Ok(Self { session: Arc::new(session), statements: Arc::new(statements), options: Arc::new(options) })
+        let writes = Arc::new(Semaphore::new(options.in_flight_max));
+        Ok(Self { session: Arc::new(session), statements: Arc::new(statements), options: Arc::new(options), writes })
     }
 
     /// The session itself, for tests that look behind the store.

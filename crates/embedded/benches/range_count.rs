@@ -82,7 +82,7 @@ fn reader(store: Arc<TileStore>) -> Reader {
     published.set_view(Arc::new(View {
         ruleset: Ruleset::new([counter]),
         timelines: vec![Timeline::new(vec![(0, 1)])],
-        versions: Default::default(),
+        ..View::default()
     }));
     Reader::new(store, Arc::new(published), Arc::new(ManualClock::at_s(START_S + DAYS * DAY_S)))
 }

@@ -78,11 +78,20 @@ pub struct View {
     pub ruleset: Ruleset,
     /// Of each rule of the ruleset.
     pub timelines: Vec<Timeline>,
+    /// Of each rule, generations that were replaced and are still counted: where a log has several partitions, they answer
+    /// until the backfill that replaces them has ended in all.
+    pub outgoing: Vec<Vec<Generation>>,
     /// Of every counter, archived ones too.
     pub versions: HashMap<u32, u32>,
 }
 
 impl View {
+    /// The generations that an event of this time is counted in: the one that answers, and those that it replaces.
+    pub fn generations_at(&self, index: usize, time_s: i64) -> impl Iterator<Item = Generation> + '_ {
+        let outgoing = self.outgoing.get(index).into_iter().flatten().copied();
+        std::iter::once(self.timelines[index].generation_at(time_s)).chain(outgoing)
+    }
+
     /// The earliest times that the buckets of a rule are there for.
     pub fn horizons(&self, index: usize, now_s: i64) -> Horizons {
         self.ruleset.rules()[index].horizons(now_s).max(self.timelines[index].kept_from)

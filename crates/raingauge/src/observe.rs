@@ -407,7 +407,7 @@ mod tests {
         metrics::with_local_recorder(&recorder, || {
             describe();
             counter!("raingauge_errors_total", "code" => "internal").increment(2);
-            gauge!("raingauge_log_lag_events").set(7.0);
+            gauge!("raingauge_log_lag_events", "partition" => "0").set(7.0);
             histogram!("raingauge_http_request_seconds", "route" => "/v1/counts").record(0.001_2);
         });
         let page = handle.render();
@@ -415,8 +415,8 @@ mod tests {
             "# TYPE raingauge_events_accepted_total counter",
             "raingauge_events_accepted_total 0",
             "raingauge_errors_total{code=\"internal\"} 2",
-            "# HELP raingauge_log_lag_events Durable events that wait to be counted.",
-            "raingauge_log_lag_events 7",
+            "# HELP raingauge_log_lag_events Durable events that wait to be counted, by partition, from whoever counts it.",
+            "raingauge_log_lag_events{partition=\"0\"} 7",
             "# TYPE raingauge_http_request_seconds histogram",
             "raingauge_http_request_seconds_bucket{route=\"/v1/counts\",le=\"0.001\"} 0",
             "raingauge_http_request_seconds_bucket{route=\"/v1/counts\",le=\"0.0015\"} 1",

@@ -71,7 +71,18 @@ impl Server {
                 let _ = door.await;
             }
         };
-        if tokio::time::timeout(self.drain_timeout, ended).await.is_err() {
+        let compaction = async {
+            if let Some(maintenance) = &self.services.maintenance {
+                maintenance.close().await;
+            }
+        };
+        let time = self.drain_timeout;
+        let (ended, compaction) =
+            tokio::join!(tokio::time::timeout(time, ended), tokio::time::timeout(time, compaction));
+        if compaction.is_err() {
+            tracing::warn!("a compaction did not end in time and is left alone");
+        }
+        if ended.is_err() {
             tracing::warn!("some requests did not end in time and were cut off");
             self.serving.iter().for_each(|door| door.abort());
         }

@@ -29,6 +29,8 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long a worker that ended waits before it is started again: doubled each time, up to the longest.
 const RESTART_MIN: Duration = Duration::from_millis(250);
 const RESTART_MAX: Duration = Duration::from_secs(10);
+/// How long workers may take to commit when the process is to end.
+const STOP_MAX: Duration = Duration::from_secs(8);
 /// How long a change that was written to a partition may take before it is written again.
 const ANNOUNCE_AGAIN: Duration = Duration::from_secs(5);
 
@@ -81,13 +83,27 @@ impl Fleet {
                 () = tokio::time::sleep(TICK) => {}
             }
         }
-        let running: Vec<Partition> = self.running.keys().copied().collect();
-        let stops = running.iter().filter_map(|partition| self.running.remove(partition)).map(Running::stop);
-        for stop in stops.collect::<Vec<_>>() {
-            let _ = stop.await;
-        }
+        self.stop_all().await;
         let membership = Arc::clone(&self.means.membership);
         let _ = tokio::task::spawn_blocking(move || membership.leave()).await;
+    }
+
+    /// Lets every worker commit, as long as that may take, and ends them.
+    async fn stop_all(&mut self) {
+        let running = std::mem::take(&mut self.running);
+        let stores: Vec<Arc<dyn BucketWriter>> = running.values().map(|running| Arc::clone(&running.store)).collect();
+        let stops: Vec<_> = running.into_values().map(|running| tokio::spawn(running.stop())).collect();
+        let ended = async {
+            for stop in stops {
+                let _ = stop.await;
+            }
+        };
+        tokio::pin!(ended);
+        if tokio::time::timeout(STOP_MAX, &mut ended).await.is_err() {
+            tracing::warn!("what could not be stored in time is counted by whoever counts the partitions next");
+            stores.iter().for_each(|store| store.give_up());
+            ended.await;
+        }
     }
 
     /// Lets go of what is somebody else's by now, and starts what is new or has ended.

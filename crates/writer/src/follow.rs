@@ -166,7 +166,7 @@ impl Follower {
         let ruleset = Ruleset::new(answering.map(|found| found.counter.clone()));
         let timelines = ruleset.rules().iter().map(|rule| self.timeline(rule.counter.id)).collect();
         let versions = newest.iter().map(|found| (found.counter.id, found.version)).collect();
-        self.published.set_view(Arc::new(View { ruleset, timelines, versions }));
+        self.published.set_view(Arc::new(View { ruleset, timelines, versions, outgoing: Vec::new() }));
     }
 
     /// Which generation answers for which time. A backfill answers when it has ended in every partition.

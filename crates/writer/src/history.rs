@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Bytes of the log that are read at once.
 const READ_BYTES: usize = 4 << 20;
 /// How long a log that has more may answer nothing, and how long whoever walks waits before asking again.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+const SILENCE_MAX: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The second, the start of a UTC day, from which on the log holds every event that was ever counted:

@@ -3,7 +3,7 @@
 use raingauge_core::counter::{Counter, State as Phase};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
-use raingauge_ports::buckets::{Cell, Generation, generation_of};
+use raingauge_ports::buckets::{Cell, GENERATIONS_PER_COUNTER, Generation, generation_of};
 use raingauge_ports::log::Offset;
 use raingauge_ports::published::{Timeline, View};
 use serde::{Deserialize, Serialize};
@@ -56,11 +56,14 @@ pub struct State {
     pub counters: BTreeMap<u32, CounterState>,
     /// Generations that answer nothing any more and are being removed.
     pub retired: Vec<Generation>,
+    /// Those among them that are being removed now, and are no longer counted.
+    #[serde(skip)]
+    pub removing: Vec<Generation>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { format: FORMAT, counters: BTreeMap::new(), retired: Vec::new() }
+        Self { format: FORMAT, counters: BTreeMap::new(), retired: Vec::new(), removing: Vec::new() }
     }
 }
 
@@ -142,9 +145,19 @@ impl State {
         let ruleset = Ruleset::new(answering.map(|state| state.counter.clone()));
         View {
             timelines: ruleset.rules().iter().map(|rule| self.counters[&rule.counter.id].timeline()).collect(),
+            outgoing: ruleset.rules().iter().map(|rule| self.outgoing(rule.counter.id)).collect(),
             ruleset,
             versions: self.counters.iter().map(|(id, state)| (*id, state.version)).collect(),
         }
+    }
+
+    /// Generations of a counter that were replaced and are not removed yet.
+    fn outgoing(&self, counter: u32) -> Vec<Generation> {
+        let first = generation_of(counter, 0);
+        let own = |generation: &&Generation| {
+            (first..first + GENERATIONS_PER_COUNTER).contains(*generation) && !self.removing.contains(*generation)
+        };
+        self.retired.iter().filter(own).copied().collect()
     }
 
     /// A counter is new, or changed, from `since` on, which was appended at `now_s`.

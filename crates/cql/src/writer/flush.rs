@@ -37,6 +37,7 @@ impl Flush<'_> {
 
     async fn load_key(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), buckets::Error> {
         let periods: Vec<i32> = slots.iter().map(|slot| cell::period_of(slot.id)).collect();
+        let _permit = self.cql.writes.acquire().await;
         let writer = cell::writer_of(generation, self.partition);
         let mut stored =
             self.until_done("tiles are read back", async || self.stored(key, &periods, writer).await).await?;
@@ -80,6 +81,7 @@ impl Flush<'_> {
     }
 
     async fn write_key(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), buckets::Error> {
+        let _permit = self.cql.writes.acquire().await;
         let writer = cell::writer_of(generation, self.partition);
         let mut batch = Batch::new(BatchType::Unlogged);
         batch.set_is_idempotent(true);

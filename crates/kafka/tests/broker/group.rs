@@ -53,7 +53,8 @@ async fn a_named_member_keeps_its_partitions() {
     assert!(all.is_superset(&ours), "its session is over");
 }
 
-/// Two processes of one name are a mistake, and the older one is told.
+/// Two processes of one name are a mistake, and the older one is told. It joins again, as it could not know that it is one:
+/// to the coordinator a member is a second one, too, when its session ended while the broker was away.
 #[tokio::test]
 async fn a_name_is_held_once() {
     let Some(options) = options("twins") else { return };
@@ -70,6 +71,9 @@ async fn a_name_is_held_once() {
         .unwrap()
         .clone();
     assert!(fenced.partitions.is_empty());
+    drop(second);
+    assert_eq!(holds(&mut of_first, |held| held.len() == 2).await, (0..2).collect());
+    assert!(of_first.borrow().failure.is_none());
 }
 
 #[tokio::test]

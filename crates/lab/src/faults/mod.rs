@@ -23,7 +23,7 @@ mod traffic;
 use crate::report::Machine;
 use anyhow::{Context, Result, ensure};
 use compare::Compared;
-use deck::{Fault, Part};
+use deck::{Fault, Kind, Part};
 use inject::{Cluster, PORTAL, READERS, WRITERS};
 use model::{Names, Span};
 use rand::rngs::StdRng;
@@ -236,7 +236,8 @@ impl<'a> Director<'a> {
         }
         let mended_ms = traffic.samples.now_ms();
         cluster.wait_ready()?;
-        if round.iter().any(|fault| matches!(fault.kind.part(), Part::Node | Part::Much)) {
+        // Whoever starts a node waits for this already.
+        if round.iter().any(|fault| matches!(fault.kind, Kind::NodePaused | Kind::WritesTimeOut)) {
             cluster.servers.wait_for_nodes()?;
         }
         self.wait_until_all_answer(cluster, traffic, mended_ms)?;

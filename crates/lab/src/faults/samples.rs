@@ -110,3 +110,33 @@ impl Seen {
 
 /// A pause between looks at a condition.
 pub const POLL: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_clipped_to_the_time_that_is_looked_at() {
+        let samples = Samples::new(1);
+        let add = |began_ms, ended_ms, is_done| {
+            let sample = Sample { door: Door::Counts, began_ms, ended_ms, attempts_failed: 1, is_done };
+            samples.samples.lock().unwrap().push(sample);
+        };
+        add(10, 20, true);
+        add(30, 900, false);
+        add(60, 1_000, true);
+        let all = samples.seen(Door::Counts, 0, 1_100);
+        assert_eq!((all.requests, all.attempts_failed, all.requests_failed), (3, 3, 1));
+        assert_eq!((all.gap_ms, all.slowest_ms), (980, 940));
+        let part = samples.seen(Door::Counts, 50, 400);
+        assert_eq!((part.requests, part.gap_ms), (1, 350));
+        assert_eq!(samples.seen(Door::Events, 0, 100).requests, 0);
+    }
+
+    #[test]
+    fn an_answer_counts_by_when_it_was_asked_for() {
+        let samples = Samples::new(2);
+        samples.note_answer(1, 50);
+        assert!(samples.answered_since(1, 49) && !samples.answered_since(1, 50) && !samples.answered_since(0, 1));
+    }
+}

@@ -34,10 +34,10 @@ pub async fn reader(
     let reader = Reader::new(buckets, Arc::clone(published), Arc::clone(clock))
         .with_options(options)
         .with_policies(Arc::clone(&policies));
-    let cache: Option<Arc<dyn cache::ResultCache>> = match &settings.caching.result {
+    let cache: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
-        ResultCache::Memory { entries_max } => Some(Arc::new(MemoryCache::new(Arc::clone(clock), *entries_max))),
-        ResultCache::Redis(redis) => Some(Arc::new(RedisCache::open(&redis_options(redis)?)?)),
+        ResultCache::Memory => Some(Arc::new(MemoryCache::new(Arc::clone(clock), settings.caching.memory_entries_max))),
+        ResultCache::Redis => Some(Arc::new(RedisCache::open(&redis_options(&settings.caching.redis)?)?)),
     };
     let reader = match cache {
         Some(cache) => reader.with_cache(cache),

@@ -11,8 +11,12 @@ use crate::settings::{Role, Settings};
 use anyhow::Context;
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
-use raingauge_cql::{Cql, CqlCheckpoints, CqlReader, CqlWriter, ReadPlan};
+use raingauge_cql::{
+    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlLease, CqlReader, CqlWriter,
+    NodeCompactor, ReadPlan,
+};
 use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Listening, Plan};
+use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::{self, Catalog};
 use raingauge_ports::clock::{Clock, SystemClock};
@@ -101,6 +105,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         future_allowance_s,
         settings.log.lag_events_max,
     );
+    let maintenance = settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
     let (stop, stopping) = watch::channel(false);
     let fleet = match settings.cluster.has(Role::Writer) {
         true => Some(start_fleet(settings, &topic, cql, sink, &follower, Arc::clone(&clock), stopping)?),
@@ -118,7 +123,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         logs,
         published,
         clock,
-        maintenance: None,
+        maintenance,
         engines: Engines::Cluster(Running {
             follower,
             stop,
@@ -162,6 +167,28 @@ async fn open_logs(topic: &KafkaTopic) -> anyhow::Result<Vec<Arc<dyn EventLog>>>
         (0..topic.partitions()).map(open).collect::<Result<Vec<_>, raingauge_kafka::Error>>()
     };
     Ok(tokio::task::spawn_blocking(open).await??)
+}
+
+/// Compaction of the cluster, which one of the portals runs at a time.
+fn start_maintenance(settings: &Settings, cql: &Cql, clock: &Arc<dyn Clock>) -> Arc<Maintenance> {
+    let compaction = settings.maintenance.compaction.clone();
+    let options = CompactionOptions {
+        way: match compaction.way {
+            "nodetool" => CompactionWay::Nodetool,
+            "rest" => CompactionWay::Rest,
+            _ => CompactionWay::Auto,
+        },
+        command: compaction.command,
+        url: compaction.url,
+        tables: if compaction.all_tables { CompactionTables::All } else { CompactionTables::Auto },
+    };
+    let holder = format!("{}-{}-{:08x}", settings.cluster.instance, std::process::id(), rand::random::<u32>());
+    Arc::new(Maintenance::start(
+        Arc::new(NodeCompactor::new(cql.clone(), options)),
+        Arc::new(CqlLease::new(cql.clone(), "maintenance", holder)),
+        Arc::clone(clock),
+        settings.maintenance.options.clone(),
+    ))
 }
 
 /// The tiles of active keys in memory, and what keeps them current.
@@ -235,7 +262,7 @@ impl Member {
             loop {
                 let now = told.borrow_and_update().clone();
                 if let Some(reason) = now.failure {
-                    tracing::error!(%reason, "this process counts nothing until it is restarted");
+                    tracing::error!(%reason, "this process counts nothing until it is in the group again");
                 }
                 assigned.send_replace(now.partitions.into_iter().collect());
                 if told.changed().await.is_err() {
@@ -338,7 +365,7 @@ fn cql_options(settings: &Settings) -> raingauge_cql::Options {
 fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
     let kafka = settings.cluster.kafka.clone();
     let sasl = kafka.user.zip(kafka.password).map(|(user, password)| raingauge_kafka::Sasl {
-        mechanism: raingauge_kafka::SaslMechanism::ScramSha512,
+        mechanism: raingauge_kafka::SaslMechanism::Plain,
         user,
         password,
     });

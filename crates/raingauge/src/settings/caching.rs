@@ -12,14 +12,16 @@ pub struct Caching {
     pub reads_in_flight_max: usize,
     pub reads_waiting_max: usize,
     pub result: ResultCache,
+    pub memory_entries_max: usize,
+    pub redis: Redis,
 }
 
 /// Where sums are kept for counters under `result` and `phased`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultCache {
     None,
-    Memory { entries_max: usize },
-    Redis(Redis),
+    Memory,
+    Redis,
 }
 
 /// Shown without its addresses, which may hold passwords.
@@ -41,11 +43,9 @@ impl std::fmt::Debug for Redis {
 
 impl Caching {
     pub fn read(from: &mut Checker) -> Self {
-        let redis = Redis::read(from);
-        let entries_max = super::size(from.whole("cache", "memory_entries_max"));
         let result = match from.word("cache", "result") {
-            "memory" => ResultCache::Memory { entries_max },
-            "redis" => ResultCache::Redis(redis),
+            "memory" => ResultCache::Memory,
+            "redis" => ResultCache::Redis,
             _ => ResultCache::None,
         };
         let caching = Self {
@@ -53,13 +53,18 @@ impl Caching {
             reads_in_flight_max: super::size(from.whole("reader", "reads_in_flight_max")),
             reads_waiting_max: super::size(from.whole("reader", "reads_waiting_max")),
             result,
+            memory_entries_max: super::size(from.whole("cache", "memory_entries_max")),
+            redis: Redis::read(from),
         };
         caching.contradictions(from);
         caching
     }
 
     fn contradictions(&self, checker: &mut Checker) {
-        let ResultCache::Redis(redis) = &self.result else { return };
+        if self.result != ResultCache::Redis {
+            return;
+        }
+        let redis = &self.redis;
         if redis.urls.is_empty() {
             let message = "results are kept in Redis, and nothing says where that is".to_owned();
             let advice = "Give cache.redis_urls, such as \"redis://127.0.0.1:6379\"";

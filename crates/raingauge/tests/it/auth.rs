@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 pub const SCOPES: [&str; 4] = ["events:write", "counts:read", "counters:write", "admin"];
 
 /// Every route, and the scope that it asks for; no scope is open to all.
-const ROUTES: [(&str, &str, Option<&str>); 29] = [
+const ROUTES: [(&str, &str, Option<&str>); 31] = [
     ("POST", "/v1/events", Some("events:write")),
     ("POST", "/v1/buckets", Some("events:write")),
     ("POST", "/v1/counts", Some("counts:read")),
@@ -26,6 +26,8 @@ const ROUTES: [(&str, &str, Option<&str>); 29] = [
     ("POST", "/v1/counters/preview", Some("counters:write")),
     ("POST", "/v1/counters/35/backfill", Some("counters:write")),
     ("GET", "/v1/counters/34/backfill", Some("counts:read")),
+    ("GET", "/v1/cache-policy", Some("counts:read")),
+    ("PUT", "/v1/cache-policy", Some("admin")),
     ("GET", "/v1/maintenance", Some("admin")),
     ("POST", "/v1/maintenance/compaction", Some("admin")),
     ("DELETE", "/v1/maintenance/compaction", Some("admin")),

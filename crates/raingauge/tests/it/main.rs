@@ -3,6 +3,7 @@
 //! No test waits for time to pass; it waits for a condition. Random tests print the seed that replays them.
 
 mod auth;
+mod cache_policy;
 mod client;
 mod cluster;
 mod command_line;

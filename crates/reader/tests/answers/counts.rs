@@ -74,8 +74,7 @@ async fn what_has_expired_stays_expired_when_the_counter_is_kept_longer() {
     let view = service.published.view();
     let lost = RetentionDays { quarter: Some(1), hour: Some(2), day: None }.horizons(TODAY_S);
     let timelines = vec![view.timelines[0].clone().kept_from(lost)];
-    let view =
-        raingauge_ports::published::View { ruleset: view.ruleset.clone(), timelines, versions: Default::default() };
+    let view = raingauge_ports::published::View { ruleset: view.ruleset.clone(), timelines, ..Default::default() };
     service.published.set_view(view.into());
     let code = async |from_s| service.count(range("c:x", from_s, TODAY_S)).await.map_err(|failure| failure.code);
     assert_eq!(code(TODAY_S - 2 * DAY_S + 900).await, Err("range_expired"));

@@ -35,7 +35,7 @@ impl Service {
             json!({"id": 1, "name": "n", "template": "c:{k}", "eventType": "t", "retentionDays": retention_days});
         let ruleset = Ruleset::new([Counter::from_json(&counter).expect("a counter")]);
         let timelines = vec![Timeline::new(parts)];
-        published.set_view(Arc::new(View { ruleset, timelines, versions: Default::default() }));
+        published.set_view(Arc::new(View { ruleset, timelines, ..View::default() }));
         Self { store, published, clock, reader }
     }
 

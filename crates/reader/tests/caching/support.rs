@@ -201,7 +201,7 @@ pub fn published() -> Published {
     published.set_view(Arc::new(View {
         ruleset: Ruleset::new(counters),
         timelines: (1..=4).map(|id| Timeline::new(vec![(0, generation_of(id, 0))])).collect(),
-        versions: Default::default(),
+        ..View::default()
     }));
     published
 }

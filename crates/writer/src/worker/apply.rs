@@ -56,9 +56,10 @@ impl Applier {
             }
             let count = |index: usize, key: &str, value| {
                 note_late(&horizons[index], time_s, &mut late[index]);
-                let generation = view.timelines[index].generation_at(time_s);
-                if let Err(error) = store.add(generation, key, Added { offset, time_s, value }, &horizons[index]) {
-                    failure = Some(error);
+                for generation in view.generations_at(index, time_s) {
+                    if let Err(error) = store.add(generation, key, Added { offset, time_s, value }, &horizons[index]) {
+                        failure = Some(error);
+                    }
                 }
             };
             view.ruleset.apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
@@ -77,8 +78,9 @@ impl Applier {
         let view = published.view();
         for bucket in buckets {
             if let Some(index) = view.ruleset.index_of_key(&bucket.key) {
-                let generation = view.timelines[index].generation_at(bucket.time);
-                store.set(generation, &bucket.key, offset, bucket.cell())?;
+                for generation in view.generations_at(index, bucket.time) {
+                    store.set(generation, &bucket.key, offset, bucket.cell())?;
+                }
             }
         }
         Ok(())

@@ -79,11 +79,15 @@ impl Worker {
     fn sweep_retired(&mut self) -> Result<(), Error> {
         let ready = std::mem::replace(&mut self.upkeep.seen_retired, self.state.retired.clone());
         let ready = ready.into_iter().filter(|generation| self.state.retired.contains(generation));
-        let sweep = |generation| Sweep { generation, horizons: NOTHING, cursor: None };
-        self.upkeep.sweeps.extend(ready.map(sweep));
-        if self.upkeep.sweeps.is_empty() {
+        let ready: Vec<Generation> = ready.collect();
+        if ready.is_empty() {
             return Ok(());
         }
+        let sweep = |generation: &Generation| Sweep { generation: *generation, horizons: NOTHING, cursor: None };
+        self.upkeep.sweeps.extend(ready.iter().map(sweep));
+        self.state.removing = ready;
+        self.unpublished = true;
+        self.publish();
         // What a cancelled backfill changed in memory has to be on disk before a walk over the disk can find it.
         self.commit()
     }

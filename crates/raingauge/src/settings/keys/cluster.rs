@@ -135,7 +135,7 @@ pub const KEYS: &[Key] = &[
         (100, 300_000),
         "Longest time that the acknowledgement of events may take.",
     ),
-    text("kafka", "user", "", "User for SASL, where the brokers ask for one."),
+    text("kafka", "user", "", "User for SASL PLAIN, where the brokers ask for one."),
     secret("kafka", "password", "Password of that user."),
     secret(
         "mysql",

@@ -5,14 +5,12 @@ use crate::client::Client;
 use crate::contract::buckets::{ROWS, ask_example, rain_drops, rows};
 use crate::server::until;
 
-#[test]
-fn the_worked_example_answers_487_through_a_reader_of_its_own() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn answers_487_through_a_reader_of_its_own(roles: &Roles) {
     let (by_tables, _folder) = roles.reader_with(&[("cql.read_plan", "tables")]);
     roles.portal.create(rain_drops());
     let readers: [&Client; 2] = [&roles.reader, &by_tables];
-    buckets_that_were_set(&roles, readers);
-    rows_that_were_written_by_hand(&roles, readers);
+    buckets_that_were_set(roles, readers);
+    rows_that_were_written_by_hand(roles, readers);
 }
 
 fn buckets_that_were_set(roles: &Roles, readers: [&Client; 2]) {

@@ -12,13 +12,11 @@ use std::time::Instant;
 
 const NOISE: &[u8] = b"this is no event";
 
-#[test]
-fn events_of_another_producer_are_counted_and_what_is_malformed_is_put_aside() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
     roles.portal.create(json!({"id": 60, "name": "foreign", "template": "foreign:{city}", "eventType": "foreign",
         "retentionDays": forever()}));
     roles.settle();
-    let producer: BaseProducer = client(&roles).create().expect("a producer");
+    let producer: BaseProducer = client(roles).create().expect("a producer");
     let structured = |id: &str| event("foreign", id, NOON_S, json!({"city": "rome"})).to_string().into_bytes();
     let time = rfc3339(NOON_S);
     for partition in 0..roles.place.partitions {
@@ -48,7 +46,7 @@ fn events_of_another_producer_are_counted_and_what_is_malformed_is_put_aside() {
     let ask = || roles.reader.count("foreign:rome", NOON_S, NOON_S + 900);
     until("the events are counted", || (ask() >= expected).then_some(()));
     assert_eq!(ask(), expected, "each is counted once");
-    check_dead_letters(&roles);
+    check_dead_letters(roles);
 }
 
 /// What stands before an event that is counted has been dealt with.

@@ -34,9 +34,7 @@ fn compare(reader: &Client, model: &Model) {
     }
 }
 
-#[test]
-fn a_recount_at_the_portal_equals_what_is_stored() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn a_recount_equals_what_is_stored(roles: &Roles) {
     roles.portal.create(counter(70, "recounted"));
     roles.settle();
     let (events, model) = events("recounted", 600);
@@ -54,9 +52,7 @@ fn a_recount_at_the_portal_equals_what_is_stored() {
 
 /// A counter that is made after the events: its preview tells what they come to, and its backfill, asked for at once,
 /// makes them count.
-#[test]
-fn a_counter_that_came_later_is_previewed_and_backfilled() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn a_counter_that_came_later_is_previewed_and_backfilled(roles: &Roles) {
     let (events, model) = events("later", 3_000);
     roles.writer.count_events(&events);
     let preview = roles.portal.post("/v1/counters/preview", &counter(71, "later")).expect(200);
@@ -81,9 +77,7 @@ fn a_counter_that_came_later_is_previewed_and_backfilled() {
 }
 
 /// While the counts of a counter are made again, the old ones answer, and no event is missed.
-#[test]
-fn counts_never_dip_while_they_are_made_again() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn counts_never_dip_while_they_are_made_again(roles: &Roles) {
     roles.portal.create(counter(72, "again"));
     roles.settle();
     let (events, model) = events("again", 3_000);

@@ -57,6 +57,15 @@ impl Scene {
     }
 }
 
+impl Drop for Scene {
+    /// A test that failed shows what the writers had to say.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.homes.iter().for_each(|home| eprintln!("{}", home.errors()));
+        }
+    }
+}
+
 /// Waits until two writers share the partitions.
 fn until_shared(writers: [&Client; 2]) {
     until("both count", || writers.iter().all(|writer| partitions_of(writer) >= 1.0).then_some(()));

@@ -1,6 +1,6 @@
 //! A keyspace, topics, a group and a database that one test has for itself.
 
-use crate::server::{Home, Server};
+use crate::server::{Home, PATIENCE, Server};
 use raingauge_cql::Cql;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
@@ -91,8 +91,10 @@ impl Place {
             ("cql.keyspace", self.keyspace.clone()),
             ("cql.replication", text("{'class': 'SimpleStrategy', 'replication_factor': 1}")),
             // The machine of the tests may be slow for a while, and nothing here is about slowness.
-            ("cql.request_timeout_ms", text("20000")),
+            ("cql.request_timeout_ms", text("60000")),
             ("cql.speculative_after_ms", text("0")),
+            ("server.request_timeout_s", text("60")),
+            ("reader.deadline_ms", text("60000")),
             ("kafka.brokers", self.addresses.kafka.clone()),
             ("kafka.topic", self.topic.clone()),
             ("kafka.dead_letter_topic", self.dead_letter_topic()),
@@ -120,12 +122,7 @@ impl Place {
     }
 
     fn run_sql(&self, server: &str, statement: &str) {
-        self.runtime.block_on(async {
-            let options: MySqlConnectOptions = server.parse().expect("an address of MySQL");
-            let mut connection: MySqlConnection = options.connect().await.expect("MySQL answers");
-            let statement = AssertSqlSafe(statement.to_owned());
-            sqlx::raw_sql(statement).execute(&mut connection).await.expect("the statement runs");
-        });
+        self.runtime.block_on(try_sql(server, statement)).expect("the statement runs");
     }
 
     pub fn migrate(&self) {
@@ -146,17 +143,28 @@ impl Place {
 
     /// Runs a statement in the keyspace, past raingauge.
     pub fn run_cql(&self, statement: &str) {
+        self.try_cql(statement).expect("the statement runs");
+    }
+
+    fn try_cql(&self, statement: &str) -> Result<(), String> {
         let options = raingauge_cql::Options {
             contact_points: self.addresses.cql.split(',').map(str::to_owned).collect(),
             keyspace: self.keyspace.clone(),
-            request_timeout: std::time::Duration::from_secs(20),
+            request_timeout: PATIENCE,
             ..raingauge_cql::Options::default()
         };
         self.runtime.block_on(async {
-            let session = Cql::connect(options).await.expect("connected").session_for_tests();
-            session.query_unpaged(statement, ()).await.expect("the statement runs");
-        });
+            let cql = Cql::connect(options).await.map_err(|error| error.to_string())?;
+            let ran = cql.session_for_tests().query_unpaged(statement, ()).await;
+            ran.map(drop).map_err(|error| error.to_string())
+        })
     }
+}
+
+async fn try_sql(server: &str, statement: &str) -> sqlx::Result<()> {
+    let options: MySqlConnectOptions = server.parse()?;
+    let mut connection: MySqlConnection = options.connect().await?;
+    sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection).await.map(drop)
 }
 
 /// Starts a process with some roles, and waits until it is ready.
@@ -166,12 +174,13 @@ pub fn start(home: &Home, roles: &str) -> Server {
 }
 
 impl Drop for Place {
-    /// Those of a test that failed stay, to be looked at.
+    /// Those of a test that failed stay, to be looked at; the servers are there for the tests alone.
     fn drop(&mut self) {
         println!("{} was there for {:?}", self.topic, self.began.elapsed());
         if !std::thread::panicking() {
-            self.run_sql(&self.addresses.mysql, &format!("DROP DATABASE {}", self.database));
-            self.run_cql(&format!("DROP KEYSPACE {}", self.keyspace));
+            let drop_database = format!("DROP DATABASE {}", self.database);
+            let _ = self.runtime.block_on(try_sql(&self.addresses.mysql, &drop_database));
+            let _ = self.try_cql(&format!("DROP KEYSPACE {}", self.keyspace));
         }
     }
 }

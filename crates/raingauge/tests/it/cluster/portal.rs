@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use std::time::Instant;
 
 /// A change is live everywhere soon; how soon is printed.
-#[test]
-fn a_counter_of_the_portal_is_counted_by_the_writer_and_answered_by_the_reader() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn a_change_is_counted_by_the_writer_and_answered_by_the_reader(roles: &Roles) {
     let counter = |value: i64| {
         json!({"id": 50, "name": "live", "template": "live:{round}", "eventType": "live", "value": value,
             "retentionDays": forever()})
@@ -40,9 +38,7 @@ fn a_counter_of_the_portal_is_counted_by_the_writer_and_answered_by_the_reader()
     assert_eq!(versions["versions"].as_array().map(Vec::len), Some(3));
 }
 
-#[test]
-fn a_route_of_another_role_says_which() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn a_route_of_another_role_says_which(roles: &Roles) {
     let ranges = json!({"requests": [{"key": "k", "fromTime": 0, "toTime": 900}]});
     let routes: [(&str, &str, &str, Value); 6] = [
         ("writer", "POST", "/v1/events", event("none", "1", NOON_S, json!({}))),
@@ -74,9 +70,7 @@ fn a_route_of_another_role_says_which() {
 }
 
 /// Whoever waits until events are counted finds them at any reader.
-#[test]
-fn what_was_waited_for_is_seen_by_another_process() {
-    let Some(roles) = Roles::shared() else { return };
+pub fn what_was_waited_for_is_seen_by_another_process(roles: &Roles) {
     roles.portal.create(json!({"id": 51, "name": "waited", "template": "waited:{city}", "eventType": "waited",
         "retentionDays": forever()}));
     roles.settle();

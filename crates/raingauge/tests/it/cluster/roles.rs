@@ -1,12 +1,47 @@
-//! A writer, a reader and a portal as processes of their own.
+//! A writer, a reader and a portal as processes of their own, and what is promised of them: each promise has a counter of
+//! its own, and disturbs none of the others.
 
 use super::load::ids_of_each_partition;
-use super::place::Place;
+use super::place::{Place, start};
+use super::{example, foreign, history, portal};
 use crate::client::{Client, event, forever};
 use crate::server::{Home, Server, until};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+type Promise = (&'static str, fn(&Roles));
+
+const PROMISES: [Promise; 8] = [
+    ("the worked example", example::answers_487_through_a_reader_of_its_own),
+    ("a changed counter", portal::a_change_is_counted_by_the_writer_and_answered_by_the_reader),
+    ("other roles", portal::a_route_of_another_role_says_which),
+    ("waiting", portal::what_was_waited_for_is_seen_by_another_process),
+    ("foreign events", foreign::are_counted_and_what_is_malformed_is_put_aside),
+    ("recount", history::a_recount_equals_what_is_stored),
+    ("backfill", history::a_counter_that_came_later_is_previewed_and_backfilled),
+    ("backfill again", history::counts_never_dip_while_they_are_made_again),
+];
+
+/// One test, for one set of processes: to start them takes longer than most of what is asked of them.
+#[test]
+fn writer_reader_and_portal_keep_their_promises_as_three_processes() {
+    let Some(roles) = Roles::new() else { return };
+    let broken: Vec<&str> = std::thread::scope(|scope| {
+        let keep = |(name, promise): Promise| {
+            let roles = &roles;
+            let kept = move || {
+                let began = Instant::now();
+                promise(roles);
+                println!("{name}: {:?}", began.elapsed());
+            };
+            (name, std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, kept).expect("a thread"))
+        };
+        let running = PROMISES.map(keep);
+        running.into_iter().filter_map(|(name, kept)| kept.join().is_err().then_some(name)).collect()
+    });
+    assert!(broken.is_empty(), "what failed stands above: {broken:?}");
+}
 
 /// The processes end before what they work on goes.
 pub struct Roles {
@@ -17,25 +52,13 @@ pub struct Roles {
 }
 
 impl Roles {
-    pub fn new() -> Option<Self> {
+    fn new() -> Option<Self> {
         let place = Place::new(3)?;
         let [writer, reader, portal] = std::thread::scope(|scope| {
-            let start = |role: &'static str| scope.spawn(|| place.start(role));
-            ["writer", "reader", "portal"].map(start).map(|starting| starting.join().expect("it starts"))
+            let begin = |role: &'static str| scope.spawn(|| place.start(role));
+            ["writer", "reader", "portal"].map(begin).map(|starting| starting.join().expect("it starts"))
         });
         Some(Self { writer, reader, portal, place })
-    }
-
-    /// Those that tests share which run at the same time, and disturb nobody.
-    pub fn shared() -> Option<Arc<Self>> {
-        static SHARED: Mutex<Weak<Roles>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(roles) = shared.upgrade() {
-            return Some(roles);
-        }
-        let roles = Arc::new(Self::new()?);
-        *shared = Arc::downgrade(&roles);
-        Some(roles)
     }
 
     /// Waits until whatever was changed at the portal has taken effect in every partition and at the reader.
@@ -46,7 +69,7 @@ impl Roles {
     /// A reader with other settings, and the folder of its logs.
     pub fn reader_with(&self, settings: &[(&str, &str)]) -> (Server, Home) {
         let home = self.place.home_with(settings);
-        (super::place::start(&home, "reader"), home)
+        (start(&home, "reader"), home)
     }
 }
 
