@@ -37,6 +37,9 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// How long the writers may take to end. They bound their last commit themselves.
+const STOP_MAX: Duration = Duration::from_secs(15);
+
 /// What has to be kept going and ended.
 pub struct Running {
     follower: Arc<Follower>,
@@ -57,7 +60,10 @@ impl Running {
         let _ = self.stop.send(true);
         self.listening.lock().take();
         if let Some(fleet) = self.fleet.lock().take() {
-            let _ = self.runtime.block_on(fleet);
+            // What an engine that does not answer keeps from ending is left behind: nothing of it is needed.
+            if self.runtime.block_on(async { tokio::time::timeout(STOP_MAX, fleet).await }).is_err() {
+                tracing::warn!("the writers did not end in time");
+            }
         }
     }
 }
