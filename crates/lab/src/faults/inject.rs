@@ -88,7 +88,7 @@ impl Cluster {
         match fault.kind {
             Kind::WriterKilled => self.roles[writer(fault)].kill(),
             Kind::WriterPaused => self.roles[writer(fault)].pause(),
-            Kind::WriterStopped => self.roles[writer(fault)].stop(),
+            Kind::WriterStopped => self.roles[writer(fault)].terminate(),
             Kind::ReaderKilled => self.roles[reader(fault)].kill(),
             Kind::ReaderPaused => self.roles[reader(fault)].pause(),
             Kind::PortalKilled => self.roles[PORTAL].kill(),
@@ -113,7 +113,11 @@ impl Cluster {
     /// Undoes it. Afterwards the process is there again, though not necessarily ready.
     pub fn end(&mut self, fault: &Fault, random: &mut StdRng) -> Result<()> {
         match fault.kind {
-            Kind::WriterKilled | Kind::WriterStopped => self.roles[writer(fault)].start(&self.setup),
+            Kind::WriterKilled => self.roles[writer(fault)].start(&self.setup),
+            Kind::WriterStopped => {
+                self.roles[writer(fault)].wait_stopped()?;
+                self.roles[writer(fault)].start(&self.setup)
+            }
             Kind::WriterPaused => self.roles[writer(fault)].resume(),
             Kind::ReaderKilled => self.roles[reader(fault)].start(&self.setup),
             Kind::ReaderPaused => self.roles[reader(fault)].resume(),

@@ -79,13 +79,15 @@ pub struct Role {
     pub address: SocketAddr,
     variables: Vec<(String, String)>,
     child: Option<Child>,
+    /// One that was asked to end, which may take as long as an engine is away.
+    leaving: Option<Child>,
 }
 
 impl Role {
     /// A process that is not started yet. `more` are settings of its own.
     pub fn new(name: &str, role: &'static str, more: &[(&str, &str)]) -> Result<Self> {
         let variables = more.iter().map(|(key, value)| (format!("RAINGAUGE__{key}"), (*value).to_owned())).collect();
-        Ok(Self { name: name.to_owned(), role, address: free_address()?, variables, child: None })
+        Ok(Self { name: name.to_owned(), role, address: free_address()?, variables, child: None, leaving: None })
     }
 
     pub fn target(&self) -> Target {
@@ -147,7 +149,7 @@ impl Role {
     }
 
     pub fn kill(&mut self) -> Result<()> {
-        if let Some(mut child) = self.child.take() {
+        for mut child in [self.child.take(), self.leaving.take()].into_iter().flatten() {
             child.kill()?;
             child.wait()?;
         }
@@ -164,8 +166,20 @@ impl Role {
 
     /// Asks the process to end in order, and waits for that.
     pub fn stop(&mut self) -> Result<()> {
+        self.terminate()?;
+        self.wait_stopped()
+    }
+
+    /// Asks the process to end in order.
+    pub fn terminate(&mut self) -> Result<()> {
         self.signal("TERM")?;
-        let Some(mut child) = self.child.take() else { return Ok(()) };
+        self.leaving = self.child.take();
+        Ok(())
+    }
+
+    /// Waits until the process that was asked to end has ended.
+    pub fn wait_stopped(&mut self) -> Result<()> {
+        let Some(mut child) = self.leaving.take() else { return Ok(()) };
         let deadline = Instant::now() + STOP_MAX;
         while Instant::now() < deadline {
             if let Some(status) = child.try_wait()? {
@@ -174,7 +188,7 @@ impl Role {
             }
             std::thread::sleep(POLL);
         }
-        self.child = Some(child);
+        self.leaving = Some(child);
         bail!("{} did not stop within {STOP_MAX:?} of SIGTERM", self.name)
     }
 

@@ -43,7 +43,8 @@ pub struct Source {
 impl Source {
     /// Counts one event, and answers the tiles that it changed.
     pub fn write(&self, key: &str, partition: Partition, offset: Offset, time_s: i64, value: i64) -> Vec<TileChanges> {
-        let writer = writer_of(GENERATION, partition);
+        let counter = key[1..2].parse().expect("the id of a counter");
+        let writer = writer_of(generation_of(counter, 0), partition);
         let day = [Granularity::Quarter, Granularity::Hour].map(|granularity| id::cell_of(granularity, time_s));
         let change = |id, cells: &[u8]| {
             let mut tiles = self.tiles.lock().unwrap();
