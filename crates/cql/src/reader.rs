@@ -5,8 +5,7 @@ use crate::{Cql, Error, ReadPlan, cell, error, keys};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream;
-use raingauge_core::bucket::DAY_S;
-use raingauge_core::plan::{Plan, Run, Slice};
+use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
@@ -97,7 +96,7 @@ impl CqlReader {
         let mut sum = 0;
         for (id, tiles) in &rows {
             for (_, _, tile) in tiles.iter().filter(|(writer, ..)| cell::is_of(*writer, *generation)) {
-                sum += sum_of(plan, *id, tile)?;
+                sum += id::sum_of(plan, *id, tile)?;
             }
         }
         Ok(sum)
@@ -111,7 +110,9 @@ impl CqlReader {
             ReadPlan::Tables => Vec::new(),
         };
         if rows.is_empty() {
-            return Ok(tables::cells(&self.cql, generation, key, slice, &cost).await?);
+            let cells = tables::cells(&self.cql, generation, key, slice, &cost).await;
+            self.report(&cost);
+            return Ok(cells?);
         }
         self.report(&cost);
         let mut counts = BTreeMap::<i64, i128>::new();
@@ -158,15 +159,6 @@ impl CqlReader {
         self.requests.increment(requests);
         self.rows.increment(rows);
     }
-}
-
-/// What a tile adds to a range.
-fn sum_of(plan: &Plan, id: TileId, tile: &Tile) -> Result<i128, Overflow> {
-    if id.is_span() {
-        return tile.sum(id.days_within(i64::from(plan.day_first) * DAY_S, i64::from(plan.day_end) * DAY_S));
-    }
-    let edges = plan.edges.iter().flatten().filter(|edge| edge.day == id.period());
-    edges.flat_map(|edge| edge.runs).filter(|run: &Run| !run.is_empty()).map(|run| tile.sum(run)).sum()
 }
 
 impl TileSource for CqlReader {

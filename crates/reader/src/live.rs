@@ -24,7 +24,7 @@ use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileSource};
-use shard::{Shard, TILES_PER_KEY_MAX, sum_of};
+use shard::{Shard, TILES_PER_KEY_MAX};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -183,7 +183,7 @@ impl LiveTiles {
 
 fn sum_of_parts(query: &Query, parts: &[Part]) -> Result<i128, Overflow> {
     let own = parts.iter().filter(|part| raingauge_ports::tiles::is_of(part.writer, query.generation));
-    own.map(|part| sum_of(&query.plan, part.id, &part.tile)).sum()
+    own.map(|part| id::sum_of(&query.plan, part.id, &part.tile)).sum()
 }
 
 impl BucketReader for LiveTiles {

@@ -1,6 +1,6 @@
 //! Which tile a bucket lies in, and where.
 
-use super::TILE_CELLS;
+use super::{Overflow, TILE_CELLS, Tile};
 use crate::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use crate::plan::{DAY_CELLS, HOUR_CELL_FIRST, Plan, Run, Slice};
 use crate::retention::Horizons;
@@ -102,6 +102,15 @@ pub const fn cell_of(granularity: Granularity, time_s: i64) -> u8 {
         Granularity::Hour => HOUR_CELL_FIRST + (time_s % DAY_S / HOUR_S) as u8,
         Granularity::Day => (time_s / DAY_S % TILE_CELLS as i64) as u8,
     }
+}
+
+/// What a tile adds to a range.
+pub fn sum_of(plan: &Plan, id: TileId, tile: &Tile) -> Result<i128, Overflow> {
+    if id.is_span() {
+        return tile.sum(id.days_within(i64::from(plan.day_first) * DAY_S, i64::from(plan.day_end) * DAY_S));
+    }
+    let edges = plan.edges.iter().flatten().filter(|edge| edge.day == id.period());
+    edges.flat_map(|edge| edge.runs).map(|run| tile.sum(run)).sum()
 }
 
 /// The tiles that a plan reads: those of its edges, and the spans of its days.

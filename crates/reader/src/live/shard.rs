@@ -1,8 +1,7 @@
 //! One part of the tiles in memory: records by key, the least recently used go first.
 
 use lru::LruCache;
-use raingauge_core::bucket::DAY_S;
-use raingauge_core::plan::{Plan, Run};
+use raingauge_core::plan::Plan;
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::buckets::Generation;
@@ -76,7 +75,7 @@ impl Record {
             let entry = self.entry(id).filter(|entry| entry.is_loaded)?;
             is_empty &= entry.parts.is_empty();
             for (_, _, tile) in entry.parts.iter().filter(|(writer, ..)| is_of(*writer, generation)) {
-                match sum_of(plan, id, tile) {
+                match id::sum_of(plan, id, tile) {
                     Ok(sum) => total += sum,
                     Err(overflow) => return Some(Err(overflow)),
                 }
@@ -188,13 +187,4 @@ impl Shard {
             self.bytes -= record.bytes(&key);
         }
     }
-}
-
-/// What a tile adds to a range.
-pub fn sum_of(plan: &Plan, id: TileId, tile: &Tile) -> Result<i128, Overflow> {
-    if id.is_span() {
-        return tile.sum(id.days_within(i64::from(plan.day_first) * DAY_S, i64::from(plan.day_end) * DAY_S));
-    }
-    let edges = plan.edges.iter().flatten().filter(|edge| edge.day == id.period());
-    edges.flat_map(|edge| edge.runs).filter(|run: &Run| !run.is_empty()).map(|run| tile.sum(run)).sum()
 }
