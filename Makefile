@@ -14,19 +14,25 @@ cluster:
 cluster-down:
 	scripts/cluster down $(CLUSTER)
 
-.PHONY: test test-embedded lint bench
+.PHONY: test test-embedded test-browser lint bench
 
 # Every test, those of the adapters on real servers too: one node of Cassandra, Kafka, MariaDB, Redis and a Redis cluster,
-# which scripts/services installs where they are missing (as root, on Debian), starts, and stops again.
+# which scripts/services installs where they are missing (as root, on Debian), starts, and stops again; and the portal in
+# a real browser, which scripts/browser installs.
 # Everything is compiled first, so that no server waits for a compiler.
 test:
 	cargo test --workspace --locked --no-run
 	scripts/services run temp --cassandra 1 --kafka --mariadb --redis --redis-cluster -- \
 		cargo test --workspace --locked
+	RAINGAUGE_BINARY="$${CARGO_TARGET_DIR:-target}/debug/raingauge" scripts/browser
 
 # The tests that need nothing but this clone; those of adapters on real servers say that they were skipped.
 test-embedded:
 	cargo test --workspace --locked
+
+# The portal in a real browser; pictures of its pages lie in target/screenshots afterwards.
+test-browser:
+	scripts/browser
 
 # Formatting, lints, and what scripts/check-structure looks at: arrows between crates, documents beside the code.
 lint:

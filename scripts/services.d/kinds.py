@@ -18,6 +18,7 @@ RACKS = 3
 NODES_MAX = 9
 # Only loopback is listened on; the password is there so that logging in with one is tested.
 CASSANDRA_USER = CASSANDRA_PASSWORD = "cassandra"
+KAFKA_USER = KAFKA_PASSWORD = "raingauge"
 MARIADB_USER = MARIADB_DATABASE = "raingauge"
 
 
@@ -164,23 +165,47 @@ def kafka_java(data, heap_mb, warm, archive):
     return command + ["-cp", install.classpath("kafka")]
 
 
-def kafka(folder, warm=False, archive=None):
+def kafka_logins(folder, data, ports):
+    """Two more doors, which want a login: one without TLS, one with it. For the properties of the broker."""
+    ports.update({"sasl": free_port(), "sasl_tls": free_port()})
+    copy_certificate(folder, ["127.0.0.1"], data)
+    module = "org.apache.kafka.common.security"
+    scram = f"{module}.scram.ScramLoginModule required;"
+    plain = f'{module}.plain.PlainLoginModule required user_{KAFKA_USER}="{KAFKA_PASSWORD}";'
+    lines = [f"ssl.keystore.type=PKCS12\nssl.keystore.location={data}/tls.p12\nssl.keystore.password=raingauge"]
+    for door in ("sasl", "sasltls"):
+        name = f"listener.name.{door}"
+        lines.append(f"{name}.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512")
+        lines.append(f"{name}.plain.sasl.jaas.config={plain}")
+        lines += [f"{name}.scram-sha-{bits}.sasl.jaas.config={scram}" for bits in (256, 512)]
+    doors = f",SASL://127.0.0.1:{ports['sasl']},SASLTLS://127.0.0.1:{ports['sasl_tls']}"
+    return {"doors": doors, "protocols": ",SASL:SASL_PLAINTEXT,SASLTLS:SASL_SSL", "logins": "\n".join(lines)}
+
+
+def kafka(folder, warm=False, archive=None, sasl=False):
     ports = {"kafka": free_port(), "controller": free_port()}
     data = Path(folder) / "data/kafka"
     properties = data / "server.properties"
-    fill("kafka-server.properties", properties, kafka_port=ports["kafka"], controller_port=ports["controller"], folder=data)
+    data.mkdir(parents=True)
+    more = kafka_logins(folder, data, ports) if sasl else {"doors": "", "protocols": "", "logins": ""}
+    fill(
+        "kafka-server.properties", properties,
+        kafka_port=ports["kafka"], controller_port=ports["controller"], folder=data, **more,
+    )
     (data / "tmp").mkdir()
     # An id of a cluster is 16 bytes in base64; one that begins with a dash would be read as an option.
     identity = "r" + secrets.token_urlsafe(16)[1:]
     # The archive is made by the broker, not by this.
     words = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
+    login = f"[name={KAFKA_USER},password={KAFKA_PASSWORD}]"
+    words += [word for bits in (256, 512) if sasl for word in ("--add-scram", f"SCRAM-SHA-{bits}={login}")]
     java = kafka_java(data, 256, False, data / "tmp/unused.jsa" if archive else None)
     java = [word for word in java if not word.startswith("-XX:ArchiveClassesAtExit")]
     run = subprocess.run([*java, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if run.returncode != 0:
         raise Failure(f"Kafka's folder could not be formatted:\n{run.stdout[-2000:]}")
     command = [*kafka_java(data, 1024 if warm else 256, warm, archive), "kafka.Kafka", str(properties)]
-    return Server(folder, "kafka", "kafka", command, ports)
+    return Server(folder, "kafka", "kafka", command, ports, options={"sasl": sasl})
 
 
 def mariadb(folder):

@@ -39,9 +39,13 @@ impl Field {
 
     fn of_data(path: &str) -> Option<Self> {
         let steps: Box<[Box<str>]> = path.split('.').map(Box::from).collect();
-        let named = |step: &str| !step.is_empty() && !step.contains(['{', '}', ':']);
-        steps.iter().all(|step| named(step)).then_some(Self::Data(steps))
+        steps.iter().all(|step| is_name(step)).then_some(Self::Data(steps))
     }
+}
+
+/// Whether a step of a path can be written in a template and in a condition.
+fn is_name(step: &str) -> bool {
+    !step.is_empty() && !step.contains(['{', '}', ':'])
 }
 
 impl fmt::Display for Field {
@@ -172,9 +176,57 @@ fn walk<'a>(
     }
 }
 
+/// Visits every scalar in the data of an event, with its path such as `data.address.city`, down to `depth_max` names.
+/// What no path can name, and what [`extract`] would not find, is passed over. A repeated name is visited each time.
+pub fn visit<'a>(data: &'a str, depth_max: usize, mut each: impl FnMut(&str, Scalar<'a>)) {
+    visit_object(data, depth_max, &mut String::from("data"), &mut each);
+}
+
+fn visit_object<'a>(json: &'a str, depth_left: usize, path: &mut String, each: &mut dyn FnMut(&str, Scalar<'a>)) {
+    if depth_left == 0 || !json.trim_ascii_start().starts_with('{') {
+        return;
+    }
+    for member in sonic_rs::to_object_iter(json) {
+        let Ok((name, value)) = member else { return };
+        if !is_name(&name) || name.contains('.') {
+            continue;
+        }
+        let len = path.len();
+        path.push('.');
+        path.push_str(&name);
+        match value.as_raw_cow() {
+            Cow::Borrowed(object) if object.starts_with('{') => visit_object(object, depth_left - 1, path, each),
+            raw => {
+                if let Some(scalar) = Scalar::of_json(raw) {
+                    each(path, scalar);
+                }
+            }
+        }
+        path.truncate(len);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn visited(data: &str) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        visit(data, 3, |path, scalar| found.push((path.to_owned(), scalar.as_text().to_owned())));
+        found
+    }
+
+    #[test]
+    fn visiting_finds_what_paths_can_name() {
+        let data = r#"{"a": 12.50, "b": {"c": "x", "d": {"e": true, "f": {"g": 1}}}, "h": null, "i": [1], "j.k": 1, "l:m": 1, "": 1}"#;
+        let found = visited(data);
+        let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["data.a", "data.b.c", "data.b.d.e"]);
+        assert_eq!(extracted(data, &paths), found.into_iter().map(|(_, text)| Some(text)).collect::<Vec<_>>());
+        for data in ["", "7", "[{\"a\": 1}]", "{\"a\""] {
+            assert_eq!(visited(data), [], "{data}");
+        }
+    }
 
     fn extracted(data: &str, paths: &[&str]) -> Vec<Option<String>> {
         let event = Event::of_data("t", 0, data);

@@ -8,6 +8,7 @@
 //!
 //! Everything that needs the time is told the time.
 
+pub mod access;
 pub mod bucket;
 pub mod cache_policy;
 pub mod counter;

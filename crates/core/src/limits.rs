@@ -51,5 +51,18 @@ pub const RANGE_DAYS_MAX: i64 = 36_600;
 /// Most points of one series.
 pub const SERIES_POINTS_MAX: usize = 10_000;
 
+/// Most people who may sign in to the portal, those who are disabled included.
+pub const USERS_MAX: usize = 1_000;
+/// Most one-time links that nobody has used.
+pub const INVITATIONS_MAX: usize = 1_000;
+/// Most browsers in which one person is signed in.
+pub const SESSIONS_PER_USER_MAX: usize = 20;
+/// Most API tokens that are in use, of those made in the portal.
+pub const API_TOKENS_MAX: usize = 1_000;
+/// Longest name and longest e-mail address of a person, in bytes.
+pub const PERSON_LEN_MAX: usize = 128;
+/// Most audit entries in one answer of the store.
+pub const AUDIT_ENTRIES_MAX: usize = 1_000;
+
 /// First second that cannot be counted any more: the year 10000.
 pub const TIME_END_S: i64 = 253_402_300_800;

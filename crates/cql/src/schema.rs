@@ -26,6 +26,10 @@ impl Default for Layout {
 /// What leads from each version of the schema to the next. One that was released is never edited.
 const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 1] = [first];
 
+/// Asks a third copy when one of those that make a quorum keeps the others waiting. By their own measure, which is how
+/// slow reads were of late, servers would wait for a second and more when a node has just been lost.
+const READS_AGAIN: &str = "speculative_retry = '50ms'";
+
 /// What kind of server it is. Options that only one of them knows are used with that one alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
@@ -55,19 +59,18 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
                 PRIMARY KEY ((key), {width}_timestamp, log_partition)
              ) WITH CLUSTERING ORDER BY ({width}_timestamp DESC, log_partition ASC)
                AND compaction = {{'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'DAYS',
-                                  'compaction_window_size': {days}}}{gc}"
+                                  'compaction_window_size': {days}}} AND {READS_AGAIN}{gc}"
         ));
     }
-    statements.push(
+    statements.push(format!(
         "CREATE TABLE IF NOT EXISTS tile_table (key text, period int, tiles map<bigint, blob>, PRIMARY KEY ((key), period))
-         WITH compaction = {'class': 'LeveledCompactionStrategy'}"
-            .to_owned(),
-    );
-    statements.push(
+         WITH compaction = {{'class': 'LeveledCompactionStrategy'}} AND {READS_AGAIN}"
+    ));
+    statements.push(format!(
         "CREATE TABLE IF NOT EXISTS checkpoint_table
-         (log text, log_partition int, position bigint, stamp bigint, state blob, PRIMARY KEY ((log), log_partition))"
-            .to_owned(),
-    );
+         (log text, log_partition int, position bigint, stamp bigint, state blob, PRIMARY KEY ((log), log_partition))
+         WITH {READS_AGAIN}"
+    ));
     statements.push(
         "CREATE TABLE IF NOT EXISTS key_table (counter int, shard int, key text, PRIMARY KEY ((counter, shard), key))
          WITH compaction = {'class': 'LeveledCompactionStrategy'}"

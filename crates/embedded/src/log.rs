@@ -104,6 +104,10 @@ impl EventLog for SegmentLog {
         self.segments.start_ms()
     }
 
+    fn begin_since(&self, appended_ms: i64) -> Offset {
+        self.segments.base_since(appended_ms)
+    }
+
     fn end(&self) -> Offset {
         self.segments.end()
     }

@@ -21,6 +21,7 @@ use raingauge_core::tile::id::TileId;
 use raingauge_ports::log::Partition;
 use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::OwnedHeaders;
 use rdkafka::{Message, Offset, TopicPartitionList};
 use std::collections::HashMap;
@@ -103,14 +104,21 @@ pub fn listen(topic: &KafkaTopic, apply: impl Fn(TileChanges) + Send + 'static) 
         let mut next = HashMap::<i32, i64>::new();
         while !stopped.load(Ordering::Acquire) {
             match consumer.poll(POLL) {
-                None => {}
+                // Whoever has heard everything has missed nothing.
+                None | Some(Err(KafkaError::PartitionEOF(_))) => {}
                 Some(Err(error)) => {
                     tracing::debug!(%error, "the stream of tiles is interrupted");
                     apply(TileChanges::Gap);
+                    if is_place_lost(&error) {
+                        next.clear();
+                        if let Err(error) = consumer.assign(&places) {
+                            tracing::warn!(%error, "the stream of tiles cannot be followed: counts are read from storage");
+                        }
+                    }
                 }
                 Some(Ok(message)) => {
-                    let expected = next.insert(message.partition(), message.offset() + 1);
-                    if expected.is_some_and(|expected| expected != message.offset()) {
+                    // The first one too: what stands before it was published while the end was looked for.
+                    if next.insert(message.partition(), message.offset() + 1) != Some(message.offset()) {
                         apply(TileChanges::Gap);
                     }
                     apply(message.payload().and_then(decode).unwrap_or(TileChanges::Gap));
@@ -119,6 +127,13 @@ pub fn listen(topic: &KafkaTopic, apply: impl Fn(TileChanges) + Send + 'static) 
         }
     })?;
     Ok(Listening { stop, thread: Some(thread) })
+}
+
+/// Whether the messages that come next are gone, since nobody listened for as long as they are kept. The client would not
+/// read on by itself.
+fn is_place_lost(error: &KafkaError) -> bool {
+    let code = error.rdkafka_error_code();
+    matches!(code, Some(RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::AutoOffsetReset))
 }
 
 fn encode(change: &TileChanges) -> Vec<u8> {

@@ -252,6 +252,14 @@ impl EventLog for KafkaLog {
         }
     }
 
+    /// Asks the broker. One that does not answer costs reading, not knowing.
+    fn begin_since(&self, appended_ms: i64) -> Offset {
+        match self.shared.ends().first_since(self.partition.into(), appended_ms) {
+            Ok(Some(place)) => self.base + place.clamp(self.span.start(), self.span.end()) as Offset,
+            Ok(None) | Err(_) => self.start(),
+        }
+    }
+
     fn end(&self) -> Offset {
         self.base + self.span.end() as Offset
     }

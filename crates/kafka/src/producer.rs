@@ -12,7 +12,8 @@ use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerConte
 use rdkafka::{ClientContext, Message};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// One message on its way.
 pub struct Outgoing<'a> {
@@ -63,8 +64,43 @@ impl Drop for Ticket {
     }
 }
 
+/// Partitions whose messages time out, one after another, while none is confirmed.
+#[derive(Default)]
+struct Stalls {
+    /// Whether there are any, for those who would otherwise ask for each message.
+    some: AtomicBool,
+    /// When the first and the last message of each timed out, by topic and partition.
+    timed_out: Mutex<BTreeMap<(String, i32), (Instant, Instant)>>,
+}
+
+impl Stalls {
+    fn confirmed(&self, topic: &str, partition: i32) {
+        if self.some.load(Ordering::Relaxed) {
+            let mut timed_out = self.timed_out.lock();
+            timed_out.remove(&(topic.to_owned(), partition));
+            self.some.store(!timed_out.is_empty(), Ordering::Relaxed);
+        }
+    }
+
+    fn timed_out(&self, topic: &str, partition: i32, now: Instant) {
+        let mut timed_out = self.timed_out.lock();
+        timed_out.entry((topic.to_owned(), partition)).or_insert((now, now)).1 = now;
+        self.some.store(true, Ordering::Relaxed);
+    }
+
+    /// A partition of which nothing was confirmed for so long, although it was tried.
+    fn longer_than(&self, limit: Duration) -> Option<(String, i32)> {
+        if !self.some.load(Ordering::Relaxed) {
+            return None;
+        }
+        let timed_out = self.timed_out.lock();
+        timed_out.iter().find(|(_, (first, last))| *last - *first >= limit).map(|(place, _)| place.clone())
+    }
+}
+
 struct Deliveries {
     connection: Arc<Connection>,
+    stalls: Stalls,
 }
 
 impl ClientContext for Deliveries {
@@ -81,8 +117,15 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = Arc<Ticket>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, ticket: Arc<Ticket>) {
-        if result.is_ok() {
-            self.connection.restored();
+        match result {
+            Ok(message) => {
+                self.connection.restored();
+                self.stalls.confirmed(message.topic(), message.partition());
+            }
+            Err((error, message)) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) => {
+                self.stalls.timed_out(message.topic(), message.partition(), Instant::now());
+            }
+            Err(_) => {}
         }
         ticket.note(result);
     }
@@ -117,18 +160,36 @@ impl Producer {
         native.send(record).map_err(|(error, _)| error)
     }
 
-    /// An idempotent producer that lost the broker's trust is of no use any more: begins another one.
+    /// Begins another producer when this one is of no use any more: it lost the broker's trust, or it waits for ever for
+    /// answers from before the broker was away, and lets everything time out that is handed to it since.
     pub fn renew_when_broken(&self) -> Result<(), Error> {
-        let broken = |native: &Native| native.client().fatal_error();
-        if broken(&self.native.read()).is_none() {
+        if self.broken(&self.native.read()).is_none() {
             return Ok(());
         }
         let mut native = self.native.write();
-        if let Some((code, reason)) = broken(&native) {
-            tracing::warn!(%code, reason, "the producer failed for good; beginning another one");
-            *native = Arc::new(start(&self.options, &self.connection)?);
+        if let Some(reason) = self.broken(&native) {
+            tracing::warn!(reason, "the producer failed; beginning another one");
+            let old = std::mem::replace(&mut *native, Arc::new(start(&self.options, &self.connection)?));
+            let patience = self.options.delivery_timeout;
+            // What it holds may still be confirmed, or times out.
+            std::thread::Builder::new()
+                .name("kafka-producer-end".to_owned())
+                .spawn(move || drop(old.flush(patience)))
+                .map_err(|error| Error::Settings(format!("a thread could not be started: {error}")))?;
         }
         Ok(())
+    }
+
+    fn broken(&self, native: &Native) -> Option<String> {
+        if let Some((code, reason)) = native.client().fatal_error() {
+            return Some(format!("{code}: {reason}"));
+        }
+        let limit = self.options.delivery_timeout;
+        let (topic, partition) = native.context().stalls.longer_than(limit)?;
+        Some(format!(
+            "for {} s nothing was confirmed of partition {partition} of topic {topic}, although it was tried",
+            limit.as_secs_f64()
+        ))
     }
 
     /// The offset behind a partition's last message, asked of the broker. Blocks the thread.
@@ -155,9 +216,34 @@ impl Producer {
 }
 
 fn start(options: &Options, connection: &Arc<Connection>) -> Result<Native, Error> {
-    let context = Deliveries { connection: Arc::clone(connection) };
+    let context = Deliveries { connection: Arc::clone(connection), stalls: Stalls::default() };
     options.producer_config().create_with_context(context).map_err(error::settings)
 }
 
 /// How long whoever meets a full queue is told to wait.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_has_stalled_when_it_was_tried_for_long_and_nothing_was_confirmed() {
+        let (stalls, began) = (Stalls::default(), Instant::now());
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let limit = Duration::from_secs(5);
+        stalls.timed_out("events", 2, at(0));
+        stalls.timed_out("events", 3, at(0));
+        stalls.timed_out("events", 2, at(4));
+        assert_eq!(stalls.longer_than(limit), None);
+        stalls.confirmed("events", 2);
+        stalls.timed_out("events", 2, at(6));
+        assert_eq!(stalls.longer_than(limit), None, "it was confirmed meanwhile, and the other was not tried again");
+        stalls.timed_out("events", 3, at(6));
+        stalls.confirmed("changes", 3);
+        assert_eq!(stalls.longer_than(limit), Some(("events".to_owned(), 3)));
+        stalls.confirmed("events", 3);
+        stalls.confirmed("events", 2);
+        assert_eq!((stalls.longer_than(limit), stalls.some.load(Ordering::Relaxed)), (None, false));
+    }
+}

@@ -10,7 +10,8 @@
 //!
 //! Every system holds the same history and is asked the same ranges, and answers are compared with the right ones.
 //!
-//! [`faults`] is another instrument: it breaks a cluster under load, again and again, and compares every count.
+//! Two other instruments work on a cluster: [`faults`] breaks it under load, again and again, and compares every count;
+//! [`strategies`] measures a reader under each cache strategy.
 
 pub mod compare;
 pub mod cores;
@@ -20,10 +21,12 @@ pub mod faults;
 pub mod http;
 pub mod ingest;
 pub mod measure;
+pub mod pages;
 pub mod peers;
 pub mod plan;
 pub mod report;
 pub mod server;
+pub mod strategies;
 pub mod workload;
 
 /// The present in seconds since 1970.

@@ -10,7 +10,7 @@ use raingauge_lab::measure::{Measured, Pace};
 use raingauge_lab::report::{Report, grouped, milliseconds};
 use raingauge_lab::server::Lab;
 use raingauge_lab::workload::{Settings, Workload};
-use raingauge_lab::{cores, counts, ingest, now_s};
+use raingauge_lab::{cores, counts, ingest, now_s, pages, strategies};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,15 +81,36 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Pages of the portal with 1,000 counters and a year of data: how long the server takes for each
+    #[command(after_help = "Example: raingauge-lab pages --server 127.0.0.1:8080 --core 1")]
+    Pages {
+        #[command(flatten)]
+        server: ServerArguments,
+        /// Counters that the list has at least
+        #[arg(long, default_value_t = 1_000)]
+        counters: usize,
+        /// Requests of each page
+        #[arg(long, default_value_t = 200)]
+        requests: u32,
+    },
+    /// Measures a reader of a cluster under each cache strategy, and by the plain plan, in one run
+    #[command(
+        after_help = "Example: scripts/services start servers --cassandra 1 --kafka --mariadb --redis --warm && \
+                      raingauge-lab strategies --services servers --binary target/release/raingauge"
+    )]
+    Strategies {
+        #[command(flatten)]
+        options: strategies::Options,
+        /// File for all results as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
     /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
     #[command(after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
                       raingauge-lab faults --services servers --binary target/release/raingauge --faults 100")]
     Faults {
         #[command(flatten)]
-        options: faults::Options,
-        /// File for all results as JSON
-        #[arg(long)]
-        json: Option<PathBuf>,
+        options: Box<faults::Options>,
     },
 }
 
@@ -133,7 +154,14 @@ fn main() -> Result<()> {
         }
         Command::Peers { options, json } => finish(&compare::run(options, None)?, json),
         Command::Compare { raingauge, options, json } => finish(&compare::run(options, Some(&raingauge))?, json),
-        Command::Faults { options, json } => run_faults(&options, json),
+        Command::Pages { server, counters, requests } => run_pages(&server, counters, requests),
+        Command::Strategies { options, json } => {
+            let report = strategies::run(&options)?;
+            write_json(&report, json)?;
+            print!("{}", report.markdown());
+            Ok(())
+        }
+        Command::Faults { options } => run_faults(&options),
     }
 }
 
@@ -189,14 +217,24 @@ fn run_ingest(
     Ok(())
 }
 
-fn run_faults(options: &faults::Options, json: Option<PathBuf>) -> Result<()> {
-    let report = faults::run(options)?;
-    if let Some(path) = json {
-        std::fs::write(path, serde_json::to_vec_pretty(&report)?)?;
+fn run_pages(server: &ServerArguments, counters: usize, requests: u32) -> Result<()> {
+    let (target, now_s) = (server.target()?, now_s());
+    let id = pages::load(&target, counters, now_s)?;
+    println!("| page | bytes | p50 ms | p95 ms | max ms |\n|---|--:|--:|--:|--:|");
+    for page in pages::measure(&target, id, requests, now_s)? {
+        let bytes = grouped(page.bytes as f64);
+        println!("| {} | {bytes} | {:.2} | {:.2} | {:.2} |", page.what, page.p50_ms, page.p95_ms, page.max_ms);
     }
-    print!("{}", report.markdown());
-    anyhow::ensure!(report.is_exact(), "counts differ from the model: seed {}", report.seed);
     Ok(())
+}
+
+fn run_faults(options: &faults::Options) -> Result<()> {
+    let report = faults::run(options)?;
+    print!("{}", report.markdown());
+    match report.fault() {
+        Some(fault) => anyhow::bail!(fault),
+        None => Ok(()),
+    }
 }
 
 fn print(what: &str, measured: &Measured, pushed_back: u64) {
@@ -214,9 +252,14 @@ fn print(what: &str, measured: &Measured, pushed_back: u64) {
 }
 
 fn finish(report: &Report, json: Option<PathBuf>) -> Result<()> {
-    if let Some(path) = json {
+    write_json(report, json)?;
+    print!("{}", report.markdown());
+    Ok(())
+}
+
+fn write_json(report: &impl serde::Serialize, path: Option<PathBuf>) -> Result<()> {
+    if let Some(path) = path {
         std::fs::write(path, serde_json::to_vec_pretty(report)?)?;
     }
-    print!("{}", report.markdown());
     Ok(())
 }

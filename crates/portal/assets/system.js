@@ -1,44 +1,42 @@
-// The line in the head of the page: is the server ready, how much has it counted, is it behind.
+// Parts of a page that renew themselves: nobody is looked after who does not look, what was opened stays open, and a
+// screen reader hears of warnings when they change, not every five seconds.
 
-import { getText, metricTotal } from "./api.js";
-import { byId, say } from "./dom.js";
-import { number } from "./words.js";
+const isLive = (element) => element instanceof Element && element.matches("[data-live]");
 
-async function readiness() {
-  try {
-    const { status } = await getText("/readyz");
-    return status === 200 ? ["yes", "Ready"] : ["no", "Not ready yet"];
-  } catch {
-    return ["no", "Not reachable"];
-  }
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (isLive(event.target) && document.hidden) event.preventDefault();
+});
+
+/** The open details of a part, by their place in it. */
+let opened = [];
+let scrolled = [];
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!isLive(event.target)) return;
+  opened = [...event.target.querySelectorAll("details")].map((details) => details.open);
+  scrolled = [...event.target.querySelectorAll(".scroll")].map((box) => [box.scrollLeft, box.scrollTop]);
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  const live = document.querySelector("[data-live]");
+  if (!live) return;
+  live.querySelectorAll("details").forEach((details, place) => { if (opened[place]) details.open = true; });
+  live.querySelectorAll(".scroll").forEach((box, place) => {
+    if (scrolled[place]) [box.scrollLeft, box.scrollTop] = scrolled[place];
+  });
+  say();
+});
+
+let said = null;
+
+/** Says the warnings when they are others than before. */
+function say() {
+  const place = document.getElementById("system-said");
+  if (!place) return;
+  const warnings = [...document.querySelectorAll("[data-warning]")].map((warning) => warning.textContent.trim());
+  const text = warnings.join(" ");
+  if (said !== null && text !== said) place.textContent = text || "All warnings are over.";
+  said = text;
 }
 
-/** The metrics as text; empty when they are closed to this visitor or absent, and then they are simply not shown. */
-async function metrics() {
-  try {
-    const { status, text } = await getText("/metrics");
-    return status === 200 ? text : "";
-  } catch {
-    return "";
-  }
-}
-
-async function look() {
-  const [[ready, words], text] = await Promise.all([readiness(), metrics()]);
-  byId("system-ready").dataset.ready = ready;
-  byId("system-ready").textContent = words;
-  const events = metricTotal(text, "raingauge_events_accepted_total");
-  const lag = metricTotal(text, "raingauge_log_lag_events");
-  say(byId("system-events"), events === null ? "" : `${number(events)} ${events === 1 ? "event" : "events"} counted`);
-  say(byId("system-lag"), lag === null ? "" : lag === 0 ? "nothing waiting" : `${number(lag)} waiting`);
-}
-
-/** Looks now and then at every tick, but not while the page is in the background. */
-export function watchSystem(tick_ms, onTick) {
-  look();
-  setInterval(() => {
-    if (document.hidden) return;
-    look();
-    onTick();
-  }, tick_ms);
-}
+say();

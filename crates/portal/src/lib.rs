@@ -1,63 +1,134 @@
-//! The pages that `raingauge` serves to a browser, embedded in the binary.
-//!
-//! The page at `/` shows the counters and answers for one key of one of them: how many in a range, as a number and as a
-//! chart. It is plain HTML, CSS and ES modules without a build step, it loads nothing from elsewhere, and it asks the
-//! same HTTP interface that every other client asks. This crate only holds the files; the binary turns each of
-//! [`ASSETS`] into a route and sends [`CONTENT_SECURITY_POLICY`] with it.
+//! The portal: pages in which counters are defined, tried, trusted and watched.
 //!
 //! ```text
-//! index.html ── style.css, panels.css, favicon.svg
-//!     └── app.js        which counter is chosen; the list; the top keys
-//!           ├── answer.js    one key: the number, the range, the table     ── chart.js   the bars
-//!           ├── system.js    is the server ready, is it behind             ── command.js a command to copy
-//!           ├── address.js   the page's state in its address
-//!           └── api.js, time.js, words.js, dom.js   requests; zones and buckets; sentences; elements
+//!   browser ──▶ routes ──▶ guard: who is it, may they, is the form theirs ──▶ pages ──▶ services ──▶ ports
+//!                                                                              │
+//!                                                              html: layout, parts, charts
 //! ```
+//!
+//! Pages are HTML that is made here, on the server: a link, a form and a reload do everything, and what is shown follows
+//! from the address. htmx, a script that is served with the pages, exchanges parts of a page where that is pleasanter.
+//! Nothing is loaded from elsewhere, and the content security policy keeps it so.
 
-/// One file of the page.
-#[derive(Debug, Clone, Copy)]
-pub struct Asset {
-    /// The path of the route, from `/`.
-    pub path: &'static str,
-    /// The value of the `Content-Type` header.
-    pub content_type: &'static str,
-    pub body: &'static [u8],
-}
+mod assets;
+pub mod checks;
+pub mod difference;
+mod fault;
+mod fields;
+mod form;
+mod guard;
+pub mod html;
+mod largest;
+pub mod measures;
+mod observing;
+mod pages;
+pub mod people;
+mod person;
+mod routes;
+mod times;
+mod trying;
+pub mod watch;
+
+pub use assets::{ASSETS, Asset};
+pub use checks::Audit;
+pub use fields::Fields;
+pub use measures::Measures;
+pub use person::{Person, Role, SignedIn};
+pub use routes::{Listed, Needs, list, router};
+pub use watch::Watch;
+
+use people::accounts::Accounts;
+use people::secrets::new_secret;
+use raingauge_core::bucket::Granularity;
+use raingauge_maintenance::Maintenance;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::drafts::Drafts;
+use raingauge_ports::log::EventLog;
+use raingauge_ports::people::People;
+use raingauge_ports::published::Published;
+use raingauge_reader::{CachePolicies, Reader};
+use raingauge_writer::Counters;
+use raingauge_writer::recount::Recounter;
+use raingauge_writer::states::States;
+use std::ops::Deref;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What a browser may load for these pages: their own files and the server's own answers, no inline script or style,
 /// nothing from elsewhere. With it, a name or a key that carries markup stays harmless even if it were ever inserted
 /// as such.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+    img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
-const SVG: &str = "image/svg+xml";
-
-macro_rules! asset {
-    ($path:literal, $content_type:expr, $file:literal) => {
-        Asset { path: $path, content_type: $content_type, body: include_bytes!(concat!("../assets/", $file)) }
-    };
+/// Everything that a page may need of the process.
+pub struct Parts {
+    pub counters: Arc<Counters>,
+    pub reader: Arc<Reader>,
+    pub policies: Arc<CachePolicies>,
+    pub recounter: Arc<Recounter>,
+    pub states: Arc<dyn States>,
+    /// Every partition of the log.
+    pub logs: Vec<Arc<dyn EventLog>>,
+    pub published: Arc<Published>,
+    pub clock: Arc<dyn Clock>,
+    pub maintenance: Option<Arc<Maintenance>>,
+    pub drafts: Arc<dyn Drafts>,
+    /// Whether a second person has to approve a draft before it takes effect.
+    pub approval: bool,
+    /// What the system has done lately, by its own metrics.
+    pub measures: Arc<Measures>,
+    /// The other processes, as they announce themselves.
+    pub watch: Arc<Watch>,
+    /// Stored counts, compared with what the log comes to.
+    pub audit: Arc<Audit>,
+    pub people: Arc<dyn People>,
+    pub people_options: people::Options,
 }
 
-/// Every file of the page, by route.
-pub const ASSETS: &[Asset] = &[
-    asset!("/", HTML, "index.html"),
-    asset!("/assets/style.css", CSS, "style.css"),
-    asset!("/assets/panels.css", CSS, "panels.css"),
-    asset!("/assets/favicon.svg", SVG, "favicon.svg"),
-    asset!("/assets/app.js", JAVASCRIPT, "app.js"),
-    asset!("/assets/answer.js", JAVASCRIPT, "answer.js"),
-    asset!("/assets/chart.js", JAVASCRIPT, "chart.js"),
-    asset!("/assets/system.js", JAVASCRIPT, "system.js"),
-    asset!("/assets/command.js", JAVASCRIPT, "command.js"),
-    asset!("/assets/address.js", JAVASCRIPT, "address.js"),
-    asset!("/assets/api.js", JAVASCRIPT, "api.js"),
-    asset!("/assets/time.js", JAVASCRIPT, "time.js"),
-    asset!("/assets/words.js", JAVASCRIPT, "words.js"),
-    asset!("/assets/dom.js", JAVASCRIPT, "dom.js"),
-];
+/// The portal of a process.
+#[derive(Clone)]
+pub struct Portal {
+    parts: Arc<Parts>,
+    /// The largest keys of counters, found before.
+    largest: Arc<largest::Memory>,
+    /// The counters of the catalog, read before.
+    list: Arc<pages::counters::Memory>,
+    /// What counters cost, measured before.
+    costs: Arc<pages::counter::CostMemory>,
+    /// Who may come in, and the audit log of what they change.
+    pub accounts: Arc<Accounts>,
+    /// What the forms of people who need not sign in carry: made anew with each process.
+    open_secret: Arc<str>,
+    observing: Arc<observing::Observing>,
+    /// Whose turn it is to try a configuration.
+    trials: Arc<Semaphore>,
+}
 
-#[cfg(test)]
-mod tests;
+impl Portal {
+    pub fn new(parts: Parts) -> Self {
+        let accounts = Accounts::new(Arc::clone(&parts.people), Arc::clone(&parts.clock), parts.people_options.clone());
+        Self {
+            parts: Arc::new(parts),
+            largest: Arc::default(),
+            list: Arc::default(),
+            costs: Arc::default(),
+            accounts: Arc::new(accounts),
+            open_secret: new_secret().into(),
+            observing: Arc::default(),
+            trials: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// The end of this UTC day: what is asked up to it is asked with the same words for a whole day.
+    fn end_of_today_s(&self) -> i64 {
+        Granularity::Day.ceil(self.clock.now_s() + 1)
+    }
+}
+
+impl Deref for Portal {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}

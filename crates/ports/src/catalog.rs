@@ -102,6 +102,9 @@ pub trait Catalog: Send + Sync {
     /// The newest cache policy; the default one, at version 0, while nobody has set any.
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
 
+    /// The newest so many versions of the cache policy, newest first; none while nobody has set any.
+    fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>>;
+
     /// Replaces the cache policy that is at version `expected`, or at any version when that is `None`.
     /// Every version is kept. Replacing a policy by itself makes no new version.
     fn set_cache_policy(

@@ -3,4 +3,8 @@
 pub mod buckets;
 pub mod cache;
 pub mod catalog;
+pub mod checks;
+pub mod drafts;
+pub mod instances;
 pub mod log;
+pub mod people;

@@ -8,15 +8,20 @@
 //!   portal ──┤ Catalog │                       reader ──┤ BucketReader │
 //! ```
 
+pub mod activity;
 pub mod buckets;
 pub mod cache;
 pub mod catalog;
+pub mod checks;
 pub mod clock;
 pub mod cluster;
 pub mod contract;
+pub mod drafts;
+pub mod instances;
 pub mod log;
 pub mod maintenance;
 pub mod memory;
+pub mod people;
 pub mod published;
 pub mod record;
 pub mod tiles;

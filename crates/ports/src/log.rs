@@ -135,6 +135,12 @@ pub trait EventLog: Send + Sync {
     /// every event that was accepted later than this is still in the log.
     fn start_ms(&self) -> i64;
 
+    /// An offset before which everything was appended earlier than this, in milliseconds since 1970: whoever looks for what
+    /// came in since may begin there. Where that is not known, the start. Blocks the thread.
+    fn begin_since(&self, _appended_ms: i64) -> Offset {
+        self.start()
+    }
+
     /// The offset behind the last durable entry, as it was known a moment ago.
     fn end(&self) -> Offset;
 

@@ -3,9 +3,17 @@
 mod buckets;
 mod cache;
 mod catalog;
+mod checks;
+mod drafts;
+mod instances;
 mod log;
+mod people;
 
 pub use buckets::MemoryBuckets;
 pub use cache::MemoryCache;
 pub use catalog::MemoryCatalog;
+pub use checks::MemoryChecks;
+pub use drafts::MemoryDrafts;
+pub use instances::MemoryInstances;
 pub use log::MemoryLog;
+pub use people::MemoryPeople;

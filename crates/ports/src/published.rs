@@ -1,6 +1,7 @@
 //! What the writer publishes to everybody else in the process: which counters there are, which generation of counts
 //! answers for which time, and how far the log has been applied.
 
+use crate::activity::Activity;
 use crate::buckets::Generation;
 use crate::log::{Offset, Partition};
 use arc_swap::ArcSwap;
@@ -117,6 +118,7 @@ pub struct Published {
     view: ArcSwap<View>,
     progress: watch::Sender<Progress>,
     newest_event_s: AtomicI64,
+    activity: Activity,
     /// Told when somebody begins to wait.
     waiting: Notify,
     /// Told when counting has stopped.
@@ -129,6 +131,7 @@ impl Default for Published {
             view: ArcSwap::default(),
             progress: watch::Sender::new(Progress::default()),
             newest_event_s: AtomicI64::new(0),
+            activity: Activity::default(),
             waiting: Notify::new(),
             failed: Notify::new(),
         }
@@ -149,14 +152,14 @@ impl Published {
         self.progress.borrow().failure.clone()
     }
 
+    /// What counters lately counted in this process.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
     /// How far a partition has been applied.
     pub fn applied(&self, partition: Partition) -> Offset {
         self.progress.borrow().applied(partition)
-    }
-
-    /// A number that moves whenever a partition has been applied further: while it stands, every read finds the same.
-    pub fn mark(&self) -> u64 {
-        self.progress.borrow().applied.iter().fold(0, |mark, applied| mark.wrapping_add(*applied))
     }
 
     pub fn set_applied(&self, partition: Partition, applied: Offset) {

@@ -4,65 +4,18 @@
 //! the hash is in the configuration; what a request carries is hashed and compared with every known hash in a time
 //! that does not depend on where they differ.
 
+pub use raingauge_core::access::{Scope, Scopes};
+mod made;
+
+use crate::settings::Auth;
+pub use made::MadeTokens;
 use rand::RngCore as _;
 use sha2::{Digest as _, Sha256};
-use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
 /// What every token starts with, so that people and secret scanners recognise one.
 pub const TOKEN_PREFIX: &str = "rg_";
-
-/// What a token may be good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Send events and load buckets.
-    EventsWrite,
-    /// Ask for counts, series and keys, and read counters.
-    CountsRead,
-    /// Create, change and archive counters.
-    CountersWrite,
-    /// Everything, now and later.
-    Admin,
-}
-
-impl Scope {
-    pub const ALL: [Self; 4] = [Self::EventsWrite, Self::CountsRead, Self::CountersWrite, Self::Admin];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::EventsWrite => "events:write",
-            Self::CountsRead => "counts:read",
-            Self::CountersWrite => "counters:write",
-            Self::Admin => "admin",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.name() == name)
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
-    }
-}
-
-/// A set of scopes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scopes(u8);
-
-impl Scopes {
-    pub fn insert(&mut self, scope: Scope) {
-        self.0 |= 1 << scope as u8;
-    }
-
-    /// Whether these scopes are enough for that one; `admin` is enough for all.
-    pub const fn allow(self, scope: Scope) -> bool {
-        self.0 & (1 << scope as u8 | 1 << Scope::Admin as u8) != 0
-    }
-}
 
 /// A token as the configuration knows it: without the token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,41 +48,54 @@ pub enum Denied {
 }
 
 /// Every token that is known.
-#[derive(Clone, Debug)]
 pub struct Tokens {
+    /// Those of the configuration.
     known: Vec<([u8; 32], Who)>,
+    /// Those that were made in the portal.
+    made: Option<Arc<MadeTokens>>,
+    is_required: bool,
     anonymous: Who,
 }
 
 impl Tokens {
     /// Without any token everybody may do everything; the settings allow that on loopback only.
-    pub fn new(tokens: &[Token]) -> Self {
+    pub fn new(auth: &Auth) -> Self {
         let who = |token: &Token| Who { name: token.name.as_str().into(), scopes: token.scopes };
         let mut scopes = Scopes::default();
         scopes.insert(Scope::Admin);
         Self {
-            known: tokens.iter().map(|token| (token.sha256, who(token))).collect(),
+            known: auth.tokens.iter().map(|token| (token.sha256, who(token))).collect(),
+            made: None,
+            is_required: auth.is_asked(),
             anonymous: Who { name: "anonymous".into(), scopes },
         }
     }
 
+    /// With those that were made in the portal. They open what is closed, and close nothing that is open.
+    pub fn with_made(self, made: Arc<MadeTokens>) -> Self {
+        Self { made: Some(made), ..self }
+    }
+
     /// Answers who sent the header `Authorization`, where they may do what `needed` says.
     pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Who, Denied> {
-        if self.known.is_empty() {
-            return Ok(self.anonymous.clone());
+        let hash = header.and_then(bearer).map(|token| <[u8; 32]>::from(Sha256::digest(token.as_bytes())));
+        if !self.is_required {
+            // A token that is not asked for still says who it is.
+            let made = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
+            return Ok(made.map_or(self.anonymous.clone(), |who| Who { name: who.name, ..self.anonymous.clone() }));
         }
-        let token = header.and_then(bearer).ok_or(Denied::Missing)?;
-        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let hash = hash.ok_or(Denied::Missing)?;
         // Every hash is compared, to the end, so that the time tells nothing about which one was near.
         let mut found = None;
         for (known, who) in &self.known {
             if is_equal(known, &hash) {
-                found = Some(who);
+                found = Some(who.clone());
             }
         }
-        let who = found.ok_or(Denied::Unknown)?;
+        let made = self.made.as_ref().and_then(|made| made.find(&hash));
+        let who = found.or(made).ok_or(Denied::Unknown)?;
         match who.scopes.allow(needed) {
-            true => Ok(who.clone()),
+            true => Ok(who),
             false => Err(Denied::Scope(needed)),
         }
     }
@@ -161,6 +127,10 @@ fn is_equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_ports::clock::ManualClock;
+    use raingauge_ports::contract::people as contract;
+    use raingauge_ports::memory::MemoryPeople;
+    use raingauge_ports::people::{ApiToken, People as _};
 
     fn token(name: &str, scopes: &[Scope]) -> (String, Token) {
         let (secret, hash) = new_token();
@@ -171,9 +141,34 @@ mod tests {
         (secret, Token { name: name.to_owned(), sha256, scopes: set })
     }
 
+    fn known(tokens: &[Token]) -> Tokens {
+        Tokens::new(&Auth { tokens: tokens.to_vec(), required: false })
+    }
+
+    #[tokio::test]
+    async fn tokens_of_the_portal_open_what_is_closed() {
+        let people = Arc::new(MemoryPeople::default());
+        let made = Arc::new(MadeTokens::new(Arc::clone(&people) as _, Arc::new(ManualClock::at_s(7))));
+        let tokens = |required| Tokens::new(&Auth { tokens: Vec::new(), required }).with_made(Arc::clone(&made));
+        let (open, closed) = (tokens(false), tokens(true));
+        let (secret, shop) = token("shop", &[Scope::CountsRead]);
+        let header = format!("Bearer {secret}");
+        let ask = |tokens: &Tokens| tokens.check(Some(&header), Scope::CountsRead).map(|who| who.name.to_string());
+        assert_eq!((ask(&open), ask(&closed)), (Ok("anonymous".to_owned()), Err(Denied::Unknown)));
+        let api_token = ApiToken { hash: shop.sha256, scopes: shop.scopes, ..contract::token(1, "shop") };
+        people.add_token(api_token).await.unwrap();
+        made.refresh(&mut None).await.unwrap();
+        assert_eq!((ask(&open), ask(&closed)), (Ok("shop".to_owned()), Ok("shop".to_owned())));
+        // The door that was open stays open, to everybody and for everything.
+        assert_eq!(&*open.check(None, Scope::Admin).unwrap().name, "anonymous");
+        assert!(open.check(Some(&header), Scope::Admin).is_ok());
+        assert_eq!(closed.check(Some(&header), Scope::Admin), Err(Denied::Scope(Scope::Admin)));
+        assert_eq!(closed.check(None, Scope::CountsRead), Err(Denied::Missing));
+    }
+
     #[test]
     fn without_tokens_everybody_may_do_everything() {
-        let tokens = Tokens::new(&[]);
+        let tokens = known(&[]);
         for scope in Scope::ALL {
             assert_eq!(&*tokens.check(None, scope).unwrap().name, "anonymous");
             assert_eq!(&*tokens.check(Some("Bearer whatever"), scope).unwrap().name, "anonymous");
@@ -184,7 +179,7 @@ mod tests {
     fn a_token_is_good_for_its_scopes_alone() {
         let (writer_secret, writer) = token("writer", &[Scope::EventsWrite]);
         let (reader_secret, reader) = token("reader", &[Scope::CountsRead, Scope::CountersWrite]);
-        let tokens = Tokens::new(&[writer, reader]);
+        let tokens = known(&[writer, reader]);
         let check = |secret: &str, scope| tokens.check(Some(&format!("Bearer {secret}")), scope);
 
         assert_eq!(&*check(&writer_secret, Scope::EventsWrite).unwrap().name, "writer");
@@ -198,7 +193,7 @@ mod tests {
     #[test]
     fn admin_is_enough_for_every_scope() {
         let (secret, admin) = token("root", &[Scope::Admin]);
-        let tokens = Tokens::new(&[admin]);
+        let tokens = known(&[admin]);
         for scope in Scope::ALL {
             assert_eq!(&*tokens.check(Some(&format!("bearer  {secret} ")), scope).unwrap().name, "root");
         }
@@ -208,7 +203,7 @@ mod tests {
     fn a_missing_token_is_told_from_an_unknown_one() {
         let (secret, one) = token("one", &[Scope::Admin]);
         let hash = hex::encode(one.sha256);
-        let tokens = Tokens::new(&[one]);
+        let tokens = known(&[one]);
         let check = |header: Option<&str>| tokens.check(header, Scope::CountsRead);
         for header in [None, Some(""), Some("Bearer"), Some("Bearer "), Some("Basic cm9vdDpyb290"), Some(&*secret)] {
             assert_eq!(check(header), Err(Denied::Missing), "{header:?}");

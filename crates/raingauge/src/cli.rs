@@ -1,7 +1,8 @@
 //! The command line: which commands there are. What each of them takes stands beside what it does, in `commands`.
 
 use crate::commands::{
-    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, recount, serve, token,
+    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal, recount, serve, skip_lost,
+    token,
 };
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -25,6 +26,8 @@ pub enum Command {
     Import(import::Import),
     Maintenance(maintenance::Maintenance),
     Migrate(migrate::Migrate),
+    SkipLost(skip_lost::SkipLost),
+    Portal(portal::Portal),
     CheckConfig(check_config::CheckConfig),
     Token(token::Token),
     Demo(demo::Demo),

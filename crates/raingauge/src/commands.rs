@@ -8,9 +8,11 @@ pub mod demo;
 pub mod import;
 pub mod maintenance;
 pub mod migrate;
+pub mod portal;
 pub mod recount;
 pub mod serve;
 mod session;
+pub mod skip_lost;
 mod table;
 pub mod token;
 
@@ -28,6 +30,8 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Import(import) => import.run(),
         Command::Maintenance(maintenance) => maintenance.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::SkipLost(skip) => skip.run(),
+        Command::Portal(portal) => portal.run(),
         Command::CheckConfig(check) => check.run(),
         Command::Token(token) => token.run(),
         Command::Demo(demo) => demo.run(),

@@ -1,5 +1,6 @@
 //! The HTTP door: every route in one place, each with the scope it needs.
 
+mod audit;
 mod cache_policy;
 mod counters;
 pub mod counts;
@@ -11,7 +12,7 @@ mod system;
 mod times;
 
 use crate::auth::{Scope, Tokens};
-use crate::services::Services;
+use crate::services::{Services, Startup};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
@@ -19,6 +20,9 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use guard::Guard;
 pub use guard::{Room, role_absent};
 use metrics_exporter_prometheus::PrometheusHandle;
+use raingauge_portal::Portal;
+use raingauge_portal::people::Options;
+use raingauge_portal::people::audit::Audit;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -28,6 +32,10 @@ use tokio::sync::watch;
 pub struct Door {
     pub services: Arc<Services>,
     pub tokens: Arc<Tokens>,
+    /// The pages; none in a process without their role.
+    pub portal: Option<Portal>,
+    pub people_options: Options,
+    pub audit: Audit,
     pub metrics: PrometheusHandle,
     pub body_bytes_max: usize,
     /// Room for the bodies of all requests, those of other doors too.
@@ -67,14 +75,23 @@ pub fn router(door: Door) -> Router {
         .add("/healthz", None, get, system::live)
         .add("/readyz", None, get, system::ready)
         .add("/openapi.json", None, get, system::openapi);
-    let router = raingauge_portal::ASSETS.iter().fold(routes.router, |router, asset| {
-        router.route(asset.path, get(move || async move { system::asset(asset) }))
-    });
-    router
+    let pages = door.portal.clone().map(raingauge_portal::router);
+    routes
+        .router
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(door.body_bytes_max))
         .with_state(door)
+        .merge(pages.unwrap_or_default())
+}
+
+/// What the door answers before the services are open: that the process lives, and what it waits for.
+pub fn before_ready(startup: Startup) -> Router {
+    let starting = move || {
+        let startup = startup.clone();
+        async move { system::not_ready(&startup.says()) }
+    };
+    Router::new().route("/healthz", get(system::live)).fallback(starting)
 }
 
 struct Routes {

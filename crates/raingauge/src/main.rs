@@ -7,6 +7,7 @@ mod commands;
 mod grpc;
 mod http;
 mod observe;
+mod portal;
 mod serve;
 mod services;
 mod settings;

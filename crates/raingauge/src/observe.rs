@@ -52,6 +52,12 @@ const METRICS: &[Metric] = &[
         "Durable events that wait to be counted, by partition, from whoever counts it.",
     ),
     Metric::labelled_gauge(
+        "raingauge_log_lost_entries",
+        &["partition"],
+        Unit::Count,
+        "Entries that the log dropped before they were counted, and that the partition stands still for until `raingauge skip-lost`.",
+    ),
+    Metric::labelled_gauge(
         "raingauge_log_lag_seconds",
         &["partition"],
         Unit::Seconds,
@@ -153,6 +159,11 @@ const METRICS: &[Metric] = &[
         &[],
         "Counts that were not put into the result cache because too many were on their way.",
     ),
+    Metric::gauge(
+        "raingauge_cache_policy_version",
+        Unit::Count,
+        "Version of the cache policy that this process follows; 0 while nobody has set one.",
+    ),
     Metric::counter(
         "raingauge_redis_malformed_values_total",
         &[],
@@ -231,6 +242,18 @@ const METRICS: &[Metric] = &[
         &["result"],
         "Compactions of all nodes that ended, or were due and did not begin (skipped, missed), by result.",
     ),
+    Metric::counter(
+        "raingauge_checks_total",
+        &["outcome"],
+        "Keys whose stored counts were compared with the log, by outcome: equal, differs, uncovered, failed.",
+    ),
+    Metric::gauge(
+        "raingauge_check_mismatches",
+        Unit::Count,
+        "Keys whose newest check found a stored count that is not what the log comes to.",
+    ),
+    Metric::gauge("raingauge_disk_bytes", Unit::Bytes, "Size of the disk that has the data folder."),
+    Metric::gauge("raingauge_disk_free_bytes", Unit::Bytes, "Room that is left on the disk that has the data folder."),
     Metric::labelled_gauge(
         "raingauge_compaction_seconds",
         &["node"],

@@ -1,29 +1,40 @@
 //! `raingauge serve`: services, doors, and an orderly end.
 
-use crate::auth::Tokens;
+use crate::auth::{MadeTokens, Tokens};
 use crate::http::{self, Door, Room};
-use crate::services::Services;
-use crate::settings::{CommandOption, Settings};
-use crate::{grpc, observe, settings};
+use crate::portal::Watching;
+use crate::services::{Services, Startup};
+use crate::settings::{CommandOption, Role, Settings};
+use crate::{grpc, observe, portal, settings};
 use anyhow::Context;
 use axum::Router;
 use axum::serve::{Listener, ListenerExt};
 use metrics_exporter_prometheus::PrometheusHandle;
+use raingauge_portal::people::audit::Audit;
+use raingauge_portal::{Portal, Watch};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// How long connections that came before the server was ready may take to end before they are left behind.
+const EARLY_CONNECTIONS_MAX: Duration = Duration::from_secs(1);
+/// How long a process takes leave of the others.
+const LEAVE_MAX: Duration = Duration::from_secs(2);
 
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
     services: Arc<Services>,
+    watch: Arc<Watch>,
+    portal: Option<Portal>,
     stop: watch::Sender<bool>,
     serving: Vec<tokio::task::JoinHandle<std::io::Result<()>>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
-    drain_timeout: std::time::Duration,
+    drain_timeout: Duration,
 }
 
 impl Server {
@@ -36,31 +47,72 @@ impl Server {
             Some(listen) => Some(bind(listen).await?),
             None => None,
         };
-        let services = Arc::new(Services::open(settings).await?);
+        let slots = Arc::new(Semaphore::new(settings.server.connections_max));
+        let (listener, services) = open_services(settings, listener, &slots).await?;
+        let watching = Watching::new(settings, &services, address, metrics.clone());
+        let portal = services.has(Role::Portal).then(|| portal::open(settings, &services, &watching));
+        let made = Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
         let (stop, stopping) = watch::channel(false);
         let door = Door {
             services: Arc::clone(&services),
-            tokens: Arc::new(Tokens::new(&settings.auth.tokens)),
+            tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
+            portal: portal.clone(),
+            people_options: portal::options(settings),
+            audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
             metrics: metrics.clone(),
             body_bytes_max: settings.server.body_bytes_max,
             room: Room::new(settings.server.body_bytes_max),
             request_timeout: settings.server.request_timeout,
             draining: stopping.clone(),
         };
-        let slots = Arc::new(Semaphore::new(settings.server.connections_max));
         let mut serving = vec![open_door(listener, &slots, http::router(door.clone()), &stopping)];
         if let Some(listener) = grpc_listener {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
             serving.push(open_door(listener, &slots, grpc::router(&door).await?, &stopping));
         }
         let follower = Arc::clone(&services);
-        let tasks =
-            vec![tokio::spawn(async move { follower.follow_catalog().await }), tokio::spawn(observe::keep_up(metrics))];
-        Ok(Self { address, services, stop, serving, tasks, drain_timeout: settings.server.drain_timeout })
+        let mut tasks = vec![
+            tokio::spawn(async move { follower.follow_catalog().await }),
+            tokio::spawn(observe::keep_up(metrics)),
+            tokio::spawn(async move { made.follow().await }),
+        ];
+        let (watch, is_portal) = (Arc::clone(&watching.watch), services.has(Role::Portal));
+        tasks.push(tokio::spawn(async move { watch.run(is_portal).await }));
+        if is_portal {
+            tasks.push(tokio::spawn(watching.audit.run()));
+        }
+        tasks.extend(portal.clone().map(|portal| tokio::spawn(portal::keep_tidy(portal))));
+        let watch = watching.watch;
+        Ok(Self {
+            address,
+            services,
+            watch,
+            portal,
+            stop,
+            serving,
+            tasks,
+            drain_timeout: settings.server.drain_timeout,
+        })
     }
 
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// Writes a link for the first administrator to standard error while nobody can sign in. It is made anew with each
+    /// start, and is the one secret that is ever shown there.
+    pub async fn invite_first(&self, settings: &Settings) {
+        let Some(portal) = &self.portal else { return };
+        match portal.accounts.invite_first().await {
+            Ok(None) => {}
+            Ok(Some(path)) => eprintln!(
+                "Nobody can sign in to the portal yet. Open this link within 24 hours to become its administrator: {}{path}",
+                portal::base(settings, self.address)
+            ),
+            Err(error) => {
+                tracing::warn!(%error, "whether anybody can sign in is not known; `raingauge portal invite` makes a link");
+            }
+        }
     }
 
     /// Takes no more connections, lets running requests end, applies what is in the log, commits.
@@ -87,9 +139,29 @@ impl Server {
             self.serving.iter().for_each(|door| door.abort());
         }
         self.tasks.iter().for_each(|task| task.abort());
+        // A catalog that is away keeps nobody from ending.
+        let _ = tokio::time::timeout(LEAVE_MAX, self.watch.leave()).await;
         let services = Arc::clone(&self.services);
         tokio::task::spawn_blocking(move || services.close()).await.context("the writer did not end")
     }
+}
+
+/// Opens the services, which may take as long as an engine is away. Meanwhile whoever asks is told so.
+async fn open_services(
+    settings: &Settings,
+    listener: TcpListener,
+    slots: &Arc<Semaphore>,
+) -> anyhow::Result<(TcpListener, Arc<Services>)> {
+    let listener = listener.into_std()?;
+    let (startup, (stop, stopping)) = (Startup::default(), watch::channel(false));
+    let early = TcpListener::from_std(listener.try_clone()?)?;
+    tracing::info!(address = %listener.local_addr()?, "the HTTP door is open, and says what this process waits for");
+    let early = open_door(early, slots, http::before_ready(startup.clone()), &stopping);
+    let services = Arc::new(Services::open(settings, &startup).await?);
+    // When this has ended no new connection comes to it.
+    let _ = stop.send(true);
+    let _ = tokio::time::timeout(EARLY_CONNECTIONS_MAX, early).await;
+    Ok((TcpListener::from_std(listener)?, services))
 }
 
 async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -107,7 +179,8 @@ fn open_door(
         let _ = io.stream.set_nodelay(true);
     });
     let mut stopping = stopping.clone();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
         let _ = stopping.wait_for(|stop| *stop).await;
     });
     tokio::spawn(async move { serving.await })
@@ -126,6 +199,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
                 return Ok(());
             }
         };
+        server.invite_first(settings).await;
         announce(server.address)?;
         signals.received().await;
         tracing::info!("stopping: no more connections, running requests may end");

@@ -5,17 +5,24 @@ mod cluster;
 mod embedded;
 mod waiting;
 
-pub use cluster::migrate;
+pub use cluster::{migrate, open_people, skip_lost};
+pub use waiting::Startup;
 
 use crate::settings::{Role, Settings};
 use raingauge_maintenance::Maintenance;
+use raingauge_ports::checks::Checks;
 use raingauge_ports::clock::Clock;
+use raingauge_ports::drafts::Drafts;
+use raingauge_ports::instances::Instances;
 use raingauge_ports::log::EventLog;
+use raingauge_ports::maintenance::Lease;
+use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
 use raingauge_writer::{Counters, Ingest, Writer};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +45,17 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     /// Compaction of the engine; none in a process that has nothing to do with it.
     pub maintenance: Option<Arc<Maintenance>>,
+    /// Configurations that somebody proposes, beside the catalog.
+    pub drafts: Arc<dyn Drafts>,
+    /// The processes of the deployment, each as it announces itself.
+    pub instances: Arc<dyn Instances>,
+    /// What the self-audit found, and the right to audit.
+    pub checks: Arc<dyn Checks>,
+    pub check_lease: Arc<dyn Lease>,
+    /// The disk of the data folder is watched where the events lie on it.
+    pub disk: Option<PathBuf>,
+    /// Those who use the portal, and the tokens that they made.
+    pub people: Arc<dyn People>,
     engines: Engines,
 }
 
@@ -50,12 +68,23 @@ enum Engines {
 
 impl Services {
     /// Opens the engines. Answers when counts can be asked.
-    pub async fn open(settings: &Settings) -> anyhow::Result<Self> {
-        if settings.cluster.is_cluster { cluster::open(settings).await } else { embedded::open(settings).await }
+    pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Self> {
+        match settings.cluster.is_cluster {
+            true => cluster::open(settings, startup).await,
+            false => embedded::open(settings).await,
+        }
     }
 
     pub fn has(&self, role: Role) -> bool {
         self.roles.contains(&role)
+    }
+
+    /// Why some of what this process should count is not counted, in sentences.
+    pub fn troubles(&self) -> Vec<String> {
+        match &self.engines {
+            Engines::Embedded(_) => Vec::new(),
+            Engines::Cluster(running) => running.troubles(),
+        }
     }
 
     /// Follows changes that others make in the catalog, for as long as it is polled.

@@ -14,6 +14,7 @@ mod cluster;
 mod given;
 mod keys;
 mod maintenance;
+mod portal;
 mod problem;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ mod tokens;
 pub use caching::{Caching, Redis, ResultCache};
 pub use cluster::{Cluster, Role};
 pub use maintenance::Maintenance;
+pub use portal::Portal;
 pub use problem::{Origin, Problem};
 
 use crate::auth::Token;
@@ -40,6 +42,7 @@ pub struct Settings {
     pub dedupe: Dedupe,
     pub events: Events,
     pub maintenance: Maintenance,
+    pub portal: Portal,
     pub auth: Auth,
     pub observe: Observe,
     pub cluster: Cluster,
@@ -87,6 +90,15 @@ pub struct Events {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Auth {
     pub tokens: Vec<Token>,
+    /// Whether a token is asked for even when `tokens` is empty.
+    pub required: bool,
+}
+
+impl Auth {
+    /// Whether anybody is asked for a token.
+    pub fn is_asked(&self) -> bool {
+        self.required || !self.tokens.is_empty()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +172,7 @@ impl Settings {
             },
             events: Events { future_allowance: seconds(from.whole("events", "future_allowance_s")) },
             maintenance: Maintenance::read(from),
-            auth: Auth { tokens: tokens::read(from) },
+            auth: Auth { tokens: tokens::read(from), required: from.switch("auth", "required") },
             observe: Observe {
                 log_level: from.word("observe", "log_level"),
                 log_format: match from.word("observe", "log_format") {
@@ -170,6 +182,7 @@ impl Settings {
             },
             cluster: Cluster::read(from),
             caching: Caching::read(from),
+            portal: Portal::read(from),
         }
     }
 
@@ -179,14 +192,22 @@ impl Settings {
         let doors = [("server.listen", Some(self.server.listen)), ("server.grpc_listen", self.server.grpc_listen)];
         for (key, address) in doors {
             let Some(address) = address.filter(|address| !is_loopback(address)) else { continue };
-            if right(checker, &[key, "auth.tokens"]) && self.auth.tokens.is_empty() {
+            if right(checker, &[key, "auth.tokens", "auth.required"]) && !self.auth.is_asked() {
                 checker.problem(
                     key,
                     checker.origin(key),
                     format!("{address} can be reached from other machines, and no token is configured"),
-                    "Run `raingauge token` and put the hash that it prints into auth.tokens, or listen on 127.0.0.1",
+                    "Run `raingauge token` and put the hash that it prints into auth.tokens, set auth.required and make tokens in \
+                     the portal, or listen on 127.0.0.1",
                 );
             }
+        }
+        let is_open = !self.portal.sign_in && self.cluster.has(Role::Portal) && !is_loopback(&self.server.listen);
+        if is_open && right(checker, &["server.listen", "portal.sign_in"]) {
+            let message =
+                format!("{} can be reached from other machines, and nobody would have to sign in", self.server.listen);
+            let advice = "Leave portal.sign_in on, or listen on 127.0.0.1";
+            checker.problem("portal.sign_in", checker.origin("portal.sign_in"), message, advice);
         }
         let segment = ("log.segment_bytes", self.log.segment_bytes.saturating_mul(2));
         let body = ("server.body_bytes_max", self.server.body_bytes_max as u64);

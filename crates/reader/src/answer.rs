@@ -1,5 +1,6 @@
 //! Range counts, one by one and in batches.
 
+use crate::asked::Asked;
 use crate::cache::windows::{self, Windows};
 use crate::cache::{self, CachePolicies, Lookup, Results};
 use crate::failure::{Failure, key_unknown, stopped};
@@ -14,6 +15,7 @@ use raingauge_ports::cache::ResultCache;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::published::{Published, View};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,14 +52,15 @@ pub struct Reader {
     pub(crate) storage: Storage,
     /// Where counters under `live` are read.
     live: Option<Storage>,
-    results: Option<Results>,
-    policies: Arc<CachePolicies>,
+    pub(crate) results: Option<Results>,
+    pub(crate) policies: Arc<CachePolicies>,
     pub(crate) published: Arc<Published>,
     pub(crate) clock: Arc<dyn Clock>,
     gate: Arc<Gate>,
     options: Options,
     counts: metrics::Counter,
     rows: metrics::Counter,
+    asked: Asked,
 }
 
 /// A range that the result cache may answer.
@@ -84,7 +87,7 @@ impl Reader {
         let options = Options::default();
         let gate = Gate::new(options, Arc::clone(&clock));
         Self {
-            storage: Storage::new(buckets, Arc::clone(&published), Arc::clone(&gate)),
+            storage: Storage::new(buckets, Arc::clone(&gate)),
             live: None,
             results: None,
             policies: Arc::new(CachePolicies::new("")),
@@ -94,13 +97,14 @@ impl Reader {
             options,
             counts: metrics::counter!("raingauge_range_counts_total"),
             rows: metrics::counter!("raingauge_rows_read_total"),
+            asked: Asked::default(),
         }
     }
 
     /// Reads within these limits. To be said first.
     pub fn with_options(self, options: Options) -> Self {
         let (gate, buckets) = (Gate::new(options, Arc::clone(&self.clock)), self.storage.buckets);
-        let storage = Storage::new(buckets, Arc::clone(&self.published), Arc::clone(&gate));
+        let storage = Storage::new(buckets, Arc::clone(&gate));
         Self { storage, gate, options, ..self }
     }
 
@@ -118,8 +122,13 @@ impl Reader {
     /// Answers counters under `live` from here. Without one, they are asked of the bucket store, which may keep what is in
     /// use in memory by itself, as the embedded one does.
     pub fn with_live(self, buckets: Arc<dyn BucketReader>) -> Self {
-        let live = Storage::new(buckets, Arc::clone(&self.published), Arc::clone(&self.gate));
+        let live = Storage::new(buckets, Arc::clone(&self.gate));
         Self { live: Some(live), ..self }
+    }
+
+    /// How often each counter was asked for so far, about.
+    pub fn asked(&self) -> BTreeMap<u32, u64> {
+        self.asked.counts()
     }
 
     /// Answers many ranges in their order.
@@ -160,25 +169,31 @@ impl Reader {
     ) {
         let (view, now_s) = (Arc::clone(&self.published.view()), self.clock.now_s());
         let choice = self.policies.choice();
+        let sampled = self.asked.place(ranges.len());
         let mut rows = 0;
         for (index, range) in ranges.iter().enumerate() {
             let pending = Ok(Answer { from_s: 0, to_s: 0, count: 0 });
             answers.push(match self.resolve(&view, &choice, range, now_s) {
                 Err(failure) => Err(failure),
-                Ok((strategy, resolved)) => match self.cached(&view, range, now_s, (strategy, resolved)) {
-                    Ok(found) => {
-                        cached.push((index, found));
-                        pending
+                Ok((strategy, resolved)) => {
+                    if index == sampled {
+                        self.asked.note(view.ruleset.rules()[resolved.rule].counter.id, ranges.len());
                     }
-                    Err(resolved) => {
-                        rows += resolved.rows();
-                        let is_live = strategy == Strategy::Live;
-                        self.sum_in_memory(range.key, &resolved, is_live).unwrap_or_else(|| {
-                            left.push(Left { index, resolved, keep: None, is_live });
+                    match self.cached(&view, range, now_s, (strategy, resolved)) {
+                        Ok(found) => {
+                            cached.push((index, found));
                             pending
-                        })
+                        }
+                        Err(resolved) => {
+                            rows += resolved.rows();
+                            let is_live = strategy == Strategy::Live;
+                            self.sum_in_memory(range.key, &resolved, is_live).unwrap_or_else(|| {
+                                left.push(Left { index, resolved, keep: None, is_live });
+                                pending
+                            })
+                        }
                     }
-                },
+                }
             });
         }
         self.rows.increment(rows);
@@ -236,7 +251,7 @@ impl Reader {
     }
 
     /// What a range needs, and how its counter is cached.
-    fn resolve(
+    pub(crate) fn resolve(
         &self,
         view: &View,
         choice: &Choice,
@@ -282,7 +297,12 @@ impl Reader {
         Ok(Cached { lookup: Lookup { strategy, keys }, windows, resolved })
     }
 
-    fn sum_in_memory(&self, key: &str, resolved: &Resolved, is_live: bool) -> Option<Result<Answer, Failure>> {
+    pub(crate) fn sum_in_memory(
+        &self,
+        key: &str,
+        resolved: &Resolved,
+        is_live: bool,
+    ) -> Option<Result<Answer, Failure>> {
         let buckets = &self.storage_of(is_live).buckets;
         let mut total = 0;
         for (generation, plan) in &resolved.plans {

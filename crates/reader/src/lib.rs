@@ -13,8 +13,10 @@
 //! How a counter is cached is its strategy, which may change at any time ([`CachePolicies`]).
 
 mod answer;
+mod asked;
 pub mod breaker;
 mod cache;
+mod explain;
 mod failure;
 mod live;
 mod resolve;
@@ -23,6 +25,7 @@ mod storage;
 
 pub use answer::{Answer, Key, Range, Reader};
 pub use cache::{CachePolicies, PHASE_BOUND_S, RESULT_TTL, key as result_key};
+pub use explain::Explained;
 pub use failure::Failure;
 pub use live::{LiveOptions, LiveTiles, SILENCE_MAX_MS};
 pub use series::{Point, Series};

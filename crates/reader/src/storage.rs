@@ -1,18 +1,20 @@
-//! The way to the bucket store: what is being read already is waited for, what is too much is refused, what fails is left
+//! The way to the bucket store: what is about to be read is waited for, what is too much is refused, what fails is left
 //! alone for a while, and nobody waits for ever.
 //!
 //! ```text
-//!   queries ──▶ in flight already? ──yes──▶ wait for it
-//!                    └─no─▶ place? ─▶ breaker? ─▶ one round of reads ─▶ everybody who waits
-//!                            └─ shed   └─ refused
+//!   queries ──▶ about to be read? ──yes──▶ wait for it
+//!                    └─no─▶ being read? ─▶ place? ─▶ breaker? ─▶ one round of reads ─▶ everybody who waits
+//!                            └─ a moment    └─ shed   └─ refused
 //! ```
+//!
+//! A read that has begun may have missed what was counted since: whoever asks then does not join it, or an answer could be
+//! older than what somebody saw before it was asked for.
 
 use crate::breaker::{self, Engine};
 use crate::failure::Failure;
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{self, BucketReader, Generation, Query};
 use raingauge_ports::clock::Clock;
-use raingauge_ports::published::Published;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -47,6 +49,9 @@ impl Default for Options {
 
 type Sum = Result<i128, Failure>;
 
+/// How long a read waits for one that began before and reads the same, so that all who ask meanwhile share it.
+const SHARING_MAX: Duration = Duration::from_millis(20);
+
 /// Until when somebody waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
@@ -73,11 +78,18 @@ struct Work {
     key: String,
     from_s: i64,
     to_s: i64,
-    /// How far counting had come. Whoever knows of a later event does not wait for an earlier answer.
-    mark: u64,
 }
 
-type Flights = Mutex<HashMap<Work, watch::Receiver<Option<Sum>>>>;
+type Landing = watch::Receiver<Option<Sum>>;
+
+/// What is read, by what it reads.
+#[derive(Default)]
+struct Flights {
+    /// Reads that have not begun: whoever wants the same joins them.
+    boarding: HashMap<Work, Landing>,
+    /// Reads that have begun, the newest of each.
+    begun: HashMap<Work, Landing>,
+}
 
 /// What all reads of storage have in common, wherever they go.
 pub(crate) struct Gate {
@@ -182,14 +194,13 @@ impl Drop for Waiting<'_> {
 /// A bucket store, or what keeps its tiles in memory, behind the gate.
 pub(crate) struct Storage {
     pub buckets: Arc<dyn BucketReader>,
-    published: Arc<Published>,
     gate: Arc<Gate>,
-    flights: Arc<Flights>,
+    flights: Arc<Mutex<Flights>>,
 }
 
 impl Storage {
-    pub fn new(buckets: Arc<dyn BucketReader>, published: Arc<Published>, gate: Arc<Gate>) -> Self {
-        Self { buckets, published, gate, flights: Arc::default() }
+    pub fn new(buckets: Arc<dyn BucketReader>, gate: Arc<Gate>) -> Self {
+        Self { buckets, gate, flights: Arc::default() }
     }
 
     /// The sums of queries, in their order, each within the deadline or not at all.
@@ -215,26 +226,26 @@ impl Storage {
         answers.into_iter().next().unwrap_or_else(|| Err(lost()))
     }
 
-    /// Joins the queries that are being read already, and sets out with the others in one round.
-    fn join(&self, queries: Vec<Query>) -> Vec<watch::Receiver<Option<Sum>>> {
-        let mark = self.published.mark();
-        let mut flights = Vec::with_capacity(queries.len());
-        let mut round = Round { in_flight: Arc::clone(&self.flights), works: Vec::new() };
-        let (mut own, mut senders) = (Vec::new(), Vec::new());
+    /// Joins the queries that are about to be read, and sets out with the others in one round.
+    fn join(&self, queries: Vec<Query>) -> Vec<Landing> {
+        let mut landings = Vec::with_capacity(queries.len());
+        let mut round = Round { flights: Arc::clone(&self.flights), works: Vec::new() };
+        let (mut own, mut senders, mut before) = (Vec::new(), Vec::new(), Vec::new());
         {
-            let mut in_flight = self.flights.lock();
+            let mut flights = self.flights.lock();
             for query in queries {
                 let Query { generation, ref key, plan } = query;
-                let work = Work { generation, key: key.clone(), from_s: plan.from_s, to_s: plan.to_s, mark };
-                if let Some(flight) = in_flight.get(&work) {
+                let work = Work { generation, key: key.clone(), from_s: plan.from_s, to_s: plan.to_s };
+                if let Some(landing) = flights.boarding.get(&work) {
                     self.gate.coalesced.increment(1);
-                    flights.push(flight.clone());
+                    landings.push(landing.clone());
                     continue;
                 }
-                let (sender, flight) = watch::channel(None);
-                in_flight.insert(work.clone(), flight.clone());
-                flights.push(flight);
-                round.works.push(work);
+                before.extend(flights.begun.get(&work).cloned());
+                let (sender, landing) = watch::channel(None);
+                flights.boarding.insert(work.clone(), landing.clone());
+                landings.push(landing.clone());
+                round.works.push((work, landing));
                 senders.push(sender);
                 own.push(query);
             }
@@ -243,27 +254,57 @@ impl Storage {
             let (buckets, gate) = (Arc::clone(&self.buckets), Arc::clone(&self.gate));
             // On its own, so that those who joined get their answer even if the first one stops waiting.
             tokio::spawn(async move {
+                wait_a_moment(before).await;
                 let deadline = Some(gate.options.deadline);
-                let sums = gate.read(own.len(), deadline, async { buckets.sums(own).await }).await;
-                // From here on, whoever asks reads anew.
+                let read = async {
+                    round.begin();
+                    buckets.sums(own).await
+                };
+                let sums = gate.read(senders.len(), deadline, read).await;
                 drop(round);
                 senders.into_iter().zip(sums).for_each(|(sender, sum)| drop(sender.send(Some(sum))));
             });
         }
-        flights
+        landings
     }
 }
 
-/// Takes its works out of what is in flight when it ends, however it ends.
+/// Waits until all have landed, but not for long: one that is slow holds up nobody else.
+async fn wait_a_moment(before: Vec<Landing>) {
+    let until = Instant::now() + SHARING_MAX;
+    for mut landing in before {
+        let _ = timeout_at(until, landing.wait_for(Option::is_some)).await;
+    }
+}
+
+/// Takes its works out of the flights when it ends, however it ends.
 struct Round {
-    in_flight: Arc<Flights>,
-    works: Vec<Work>,
+    flights: Arc<Mutex<Flights>>,
+    works: Vec<(Work, Landing)>,
+}
+
+impl Round {
+    /// From here on, whoever asks reads anew.
+    fn begin(&self) {
+        let mut flights = self.flights.lock();
+        for (work, landing) in &self.works {
+            flights.boarding.remove(work);
+            flights.begun.insert(work.clone(), landing.clone());
+        }
+    }
 }
 
 impl Drop for Round {
     fn drop(&mut self) {
-        let mut in_flight = self.in_flight.lock();
-        self.works.iter().for_each(|work| drop(in_flight.remove(work)));
+        let mut flights = self.flights.lock();
+        let Flights { boarding, begun } = &mut *flights;
+        for (work, landing) in &self.works {
+            for some in [&mut *boarding, &mut *begun] {
+                if some.get(work).is_some_and(|found| found.same_channel(landing)) {
+                    some.remove(work);
+                }
+            }
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! The catalog in a database of MySQL or MariaDB.
 
 mod connections;
+mod database;
 mod fault;
 mod options;
 mod schema;
 
 use crate::decide::{self, Decision};
+use crate::drafts::SqlDrafts;
+use crate::people::SqlPeople;
 use crate::rows::{self, PolicyRow, Row};
+use crate::watch::{SqlChecks, SqlInstances};
 use connections::{Connections, Lease};
 pub use options::{MySqlOptions, MySqlTls};
 use raingauge_core::cache_policy::Policy;
@@ -56,6 +60,26 @@ impl MySqlCatalog {
     /// Makes the tables or brings them up to date. Several may try at once: they wait for each other.
     pub async fn migrate(options: &MySqlOptions) -> Result<Migrated, Error> {
         Connections::new(options)?.migrate(MIGRATION_TIMEOUT).await
+    }
+
+    /// The drafts in the same database.
+    pub fn drafts(&self) -> SqlDrafts<Self> {
+        SqlDrafts(self.clone())
+    }
+
+    /// The instances in the same database.
+    pub fn instances(&self) -> SqlInstances<Self> {
+        SqlInstances(self.clone())
+    }
+
+    /// The checks in the same database.
+    pub fn checks(&self) -> SqlChecks<Self> {
+        SqlChecks(self.clone())
+    }
+
+    /// The people in the same database.
+    pub fn people(&self) -> SqlPeople<Self> {
+        SqlPeople(self.clone())
     }
 
     /// Hangs up. Later calls are refused.
@@ -186,6 +210,15 @@ impl Catalog for MySqlCatalog {
             let newest: Vec<PolicyRow> = lease.rows(sqlx::query_as(rows::POLICY)).await?;
             lease.give_back();
             rows::policy_of(newest.into_iter().next())
+        })
+    }
+
+    fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>> {
+        Box::pin(async move {
+            let mut lease = self.connections.lease().await?;
+            let newest: Vec<PolicyRow> = lease.rows(sqlx::query_as(rows::POLICIES).bind(len_max as i64)).await?;
+            lease.give_back();
+            rows::policies_of(newest)
         })
     }
 

@@ -12,6 +12,8 @@ pub const VERSIONS: &str = "SELECT counter_id, version, configuration, changed_b
 
 pub const POLICY: &str =
     "SELECT version, policy, changed_by, reason, changed_at FROM cache_policies ORDER BY version DESC LIMIT 1";
+pub const POLICIES: &str =
+    "SELECT version, policy, changed_by, reason, changed_at FROM cache_policies ORDER BY version DESC LIMIT ?";
 pub const ADD_POLICY: &str =
     "INSERT INTO cache_policies (version, policy, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?)";
 
@@ -48,6 +50,10 @@ pub fn policy_of(row: Option<PolicyRow>) -> Result<VersionedPolicy, Error> {
     let policy = serde_json::from_str(&policy).map_err(|error| unreadable(&error.to_string()))?;
     let version = u32::try_from(version).map_err(|_| unreadable("its version is no small number"))?;
     Ok(VersionedPolicy { policy, version, changed_by, reason, changed_at })
+}
+
+pub fn policies_of(rows: Vec<PolicyRow>) -> Result<Vec<VersionedPolicy>, Error> {
+    rows.into_iter().map(|row| policy_of(Some(row))).collect()
 }
 
 pub fn policy_row(policy: &VersionedPolicy) -> PolicyRow {

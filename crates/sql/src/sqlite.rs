@@ -1,10 +1,14 @@
 //! The catalog in an SQLite file.
 
+mod database;
 mod fault;
 mod schema;
 
 use crate::decide::{self, Decision};
+use crate::drafts::SqlDrafts;
+use crate::people::SqlPeople;
 use crate::rows::{self, PolicyRow, Row};
+use crate::watch::{SqlChecks, SqlInstances};
 use fault::Faults;
 use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::Counter;
@@ -60,6 +64,26 @@ impl SqliteCatalog {
                 .connect_lazy_with(options.clone())
         };
         Ok(Self { readers: pool(READERS_MAX), writer: pool(1), faults })
+    }
+
+    /// The drafts in the same file.
+    pub fn drafts(&self) -> SqlDrafts<Self> {
+        SqlDrafts(self.clone())
+    }
+
+    /// The instances in the same file.
+    pub fn instances(&self) -> SqlInstances<Self> {
+        SqlInstances(self.clone())
+    }
+
+    /// The checks in the same file.
+    pub fn checks(&self) -> SqlChecks<Self> {
+        SqlChecks(self.clone())
+    }
+
+    /// The people in the same file.
+    pub fn people(&self) -> SqlPeople<Self> {
+        SqlPeople(self.clone())
     }
 
     /// Waits for what is under way and closes the file. Later calls are refused.
@@ -159,6 +183,14 @@ impl Catalog for SqliteCatalog {
             let row: Option<PolicyRow> =
                 sqlx::query_as(rows::POLICY).fetch_optional(&self.readers).await.map_err(self.fault())?;
             rows::policy_of(row)
+        })
+    }
+
+    fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>> {
+        Box::pin(async move {
+            let statement = sqlx::query_as(rows::POLICIES).bind(len_max as i64);
+            let newest: Vec<PolicyRow> = statement.fetch_all(&self.readers).await.map_err(self.fault())?;
+            rows::policies_of(newest)
         })
     }
 

@@ -4,9 +4,12 @@ mod histories;
 
 use histories::unless_it_waits_longer;
 use proptest::prelude::*;
+use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, State};
 use raingauge_ports::catalog::{Catalog, Error};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
+use raingauge_ports::contract::{checks, drafts, instances, people};
+use raingauge_ports::people::People;
 use raingauge_sql::SqliteCatalog;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +35,40 @@ async fn sqlite_keeps_the_contract() {
     suite(async || {
         let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
         open(&folder.path().join(name)).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contracts_of_instances_and_checks() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    let fresh = async || {
+        let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
+        open(&folder.path().join(name)).await
+    };
+    instances::suite(async || fresh().await.instances()).await;
+    checks::suite(async || fresh().await.checks()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract_of_people() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    people::suite(async || {
+        let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
+        open(&folder.path().join(name)).await.people()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract_of_drafts() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    drafts::suite(async || {
+        let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
+        open(&folder.path().join(name)).await.drafts()
     })
     .await;
 }
@@ -176,8 +213,23 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 2);
+    assert_eq!(schema_version(&path).await, 5);
     assert_eq!(open(&path).await.cache_policy().await.unwrap(), policy);
+}
+
+#[tokio::test]
+async fn a_file_from_before_there_were_people_opens() {
+    let (_folder, path) = folder();
+    write(&path, include_str!("fixtures/schema-2.sql")).await;
+    let catalog = open(&path).await;
+    assert_eq!(catalog.cache_policy().await.unwrap().reason, "canary");
+    assert_eq!(catalog.get(34).await.unwrap().version, 2);
+    let people = catalog.people();
+    assert_eq!(people.users().await.unwrap(), []);
+    people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
+    catalog.close().await;
+    assert_eq!(schema_version(&path).await, 5);
+    assert_eq!(open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role, Role::Admin);
 }
 
 async fn schema_version(path: &Path) -> i64 {
@@ -218,9 +270,10 @@ async fn damage_is_reported_and_never_served() {
     let whole = std::fs::read(&path).unwrap();
     let page_len = 4_096;
 
-    // Everything behind the first page, which holds the schema.
+    // Every page with a configuration on it, and none of the schema.
     let mut damaged = whole.clone();
-    damaged[page_len..].fill(0xa5);
+    let is_of_counters = |page: &&mut [u8]| page.windows(9).any(|text| text == b"rain_drop");
+    damaged.chunks_mut(page_len).filter(is_of_counters).for_each(|page| page.fill(0xa5));
     std::fs::write(&path, &damaged).unwrap();
     let catalog = open(&path).await;
     says(catalog.list().await.unwrap_err(), "it is damaged: restore it from a backup");

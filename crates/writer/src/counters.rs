@@ -240,7 +240,7 @@ impl Counters {
         };
         let known = states.parts(counter.id);
         let knows = |partition: &Partition| known.iter().any(|(of, parts)| of == partition && is_newest(parts));
-        let control = Control::Counter { version, counter: Box::new(counter.clone()) }.to_json();
+        let control = Control::counter(version, counter.clone()).to_json();
         for partition in (0..self.sink.partitions()).filter(|partition| !knows(partition)) {
             self.sink.append_control(partition, control.clone()).await?;
         }
@@ -286,8 +286,10 @@ impl Announcer {
         }
         let mut ends = Vec::new();
         for Versioned { counter, version, .. } in self.catalog.list().await? {
-            if self.published.view().versions.get(&counter.id) != Some(&version) {
-                let control = Control::Counter { version, counter: Box::new(counter) };
+            let known = self.published.view().versions.get(&counter.id).copied();
+            if known != Some(version) {
+                let put_back = known > Some(version);
+                let control = Control::Counter { version, counter: Box::new(counter), put_back };
                 ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
             }
         }

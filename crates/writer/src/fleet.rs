@@ -9,7 +9,8 @@
 //! A partition that goes to another process is let go at once: whatever both of them write until they know is the same.
 
 use crate::state::Control;
-use crate::worker::{Options, Writer};
+use crate::worker::{Options, Writer, tell_lost};
+use parking_lot::Mutex;
 use raingauge_ports::buckets::BucketWriter;
 use raingauge_ports::catalog::Versioned;
 use raingauge_ports::clock::Clock;
@@ -34,6 +35,12 @@ const STOP_MAX: Duration = Duration::from_secs(8);
 /// How long a change that was written to a partition may take before it is written again.
 const ANNOUNCE_AGAIN: Duration = Duration::from_secs(5);
 
+/// A worker that has run for so long is taken to have got over what ended the one before.
+const SOUND_AFTER: Duration = Duration::from_secs(5);
+
+/// Why partitions that this process should count are not counted.
+pub type Troubles = Arc<Mutex<BTreeMap<Partition, String>>>;
+
 /// Everything that the fleet works with.
 pub struct Means {
     pub membership: Arc<dyn Membership>,
@@ -53,6 +60,7 @@ pub struct Fleet {
     /// When a partition whose worker ended is to be started again, and how long it waited.
     resting: HashMap<Partition, (Instant, Duration)>,
     beaten: Option<Instant>,
+    troubles: Troubles,
 }
 
 struct Running {
@@ -67,7 +75,13 @@ struct Running {
 impl Fleet {
     pub fn new(means: Means) -> Self {
         let assigned = means.membership.assigned();
-        Self { means, assigned, running: BTreeMap::new(), resting: HashMap::new(), beaten: None }
+        let (running, resting, troubles) = (BTreeMap::new(), HashMap::new(), Troubles::default());
+        Self { means, assigned, running, resting, beaten: None, troubles }
+    }
+
+    /// What keeps partitions from being counted, for those who ask.
+    pub fn troubles(&self) -> Troubles {
+        Arc::clone(&self.troubles)
     }
 
     /// Counts what is assigned until `stopping` turns true, then commits and leaves the group.
@@ -117,6 +131,7 @@ impl Fleet {
                 let _ = running.stop().await;
             }
         }
+        self.forget_troubles(&assigned);
         for (partition, running) in &self.running {
             self.means.membership.committed(*partition, running.writer.committed());
         }
@@ -125,6 +140,26 @@ impl Fleet {
             self.look_after(*partition).await;
         }
         metrics::gauge!("raingauge_partitions_counted").set(self.running.len() as f64);
+    }
+
+    /// What is counted again, or is somebody else's, troubles this process no more.
+    fn forget_troubles(&self, assigned: &[Partition]) {
+        let is_sound = |partition: &Partition| {
+            self.running
+                .get(partition)
+                .is_some_and(|running| running.began.elapsed() >= SOUND_AFTER && running.published.failure().is_none())
+        };
+        self.troubles.lock().retain(|partition, _| {
+            let stays = assigned.contains(partition) && !is_sound(partition);
+            if !stays {
+                tell_lost(*partition, 0);
+            }
+            stays
+        });
+    }
+
+    fn note_trouble(&self, partition: Partition, reason: &str) {
+        self.troubles.lock().insert(partition, reason.to_owned());
     }
 
     /// Tells readers of every partition that is counted here, that they have heard of all its tiles.
@@ -144,6 +179,7 @@ impl Fleet {
         if let Some(running) = self.running.get(&partition) {
             let Some(reason) = running.published.failure() else { return };
             tracing::warn!(partition, %reason, "the worker of a partition ended; it is started again");
+            self.note_trouble(partition, &reason);
             let lasted = running.began.elapsed();
             self.running.remove(&partition);
             let pause = self.resting.get(&partition).map_or(RESTART_MIN, |(_, pause)| (*pause * 2).min(RESTART_MAX));
@@ -164,6 +200,7 @@ impl Fleet {
             }
             Err(reason) => {
                 tracing::warn!(partition, %reason, "a partition cannot be counted yet");
+                self.note_trouble(partition, &reason);
                 self.resting.insert(partition, (Instant::now() + RESTART_MAX / 10, RESTART_MIN));
             }
         }
@@ -196,8 +233,7 @@ impl Fleet {
                 if running.announced.get(&change).is_some_and(|at| at.elapsed() < ANNOUNCE_AGAIN) {
                     continue;
                 }
-                let counter = Box::new(found.counter.clone());
-                let control = Control::Counter { version: found.version, counter };
+                let control = Control::counter(found.version, found.counter.clone());
                 match self.means.sink.append_control(*partition, control.to_json()).await {
                     Ok(_) => drop(running.announced.insert(change, Instant::now())),
                     Err(error) => {

@@ -15,6 +15,8 @@ pub mod fleet;
 pub mod follow;
 pub mod history;
 pub mod ingest;
+pub mod lost;
+pub mod observed;
 pub mod preview;
 pub mod recount;
 mod state;

@@ -8,19 +8,24 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::ruleset::{Ruleset, Scratch};
 use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Query};
+pub use raingauge_ports::checks::Difference;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Differences that a recount shows.
 const DIFFERENCES_MAX: usize = 1_000;
 /// How often a recount looks again because the key was counted while it looked.
 const TRIES: usize = 20;
+/// How much earlier than its range a recount begins to read, besides the allowance for events from the future: clocks of
+/// several machines differ, and what is appended need not be in the order of their times.
+const CLOCKS_MARGIN_S: i64 = 3_600;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,14 +40,42 @@ pub struct Recount {
     pub recounted: i128,
     pub equal: bool,
     pub differences: Vec<Difference>,
+    /// Every bucket that was compared and that either side has; not part of answers, which tell what differs.
+    #[serde(skip)]
+    pub buckets: Vec<Difference>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    pub granularity: Granularity,
-    pub time: i64,
-    pub stored: Option<i64>,
-    pub recounted: Option<i64>,
+/// A key and the range that it is recounted over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub key: String,
+    pub range: Plan,
+}
+
+/// How far a recount has come, for whoever waits for it. Clones tell of the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Walked>);
+
+#[derive(Debug, Default)]
+struct Walked {
+    entries: AtomicU64,
+    of: AtomicU64,
+}
+
+impl Progress {
+    /// Entries of the log that were looked at, and how many there are to look at.
+    pub fn entries(&self) -> (u64, u64) {
+        let of = self.0.of.load(Ordering::Relaxed);
+        (self.0.entries.load(Ordering::Relaxed).min(of), of)
+    }
+
+    fn begin(&self, more: u64) {
+        self.0.of.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn step(&self) {
+        self.0.entries.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Everything that a recount looks at.
@@ -58,11 +91,27 @@ pub struct Recounter {
 
 /// The buckets of a key made again, and how.
 struct Model {
+    /// Its place among those that are recounted together.
+    place: usize,
+    counter: u32,
+    parts: PartsOf,
     rules: BTreeMap<Partition, Vec<Counted>>,
     key: String,
     range: Plan,
     /// What each partition comes to lies in a generation of its own.
     buckets: MemoryBuckets,
+}
+
+/// What became of a key.
+enum Answer {
+    /// No counter has it.
+    Unknown,
+    Recounted(Box<Recount>),
+    /// It was counted while the stored cells were read, each time.
+    Busy,
+    /// Its counter was changed meanwhile.
+    Changed,
+    Failed(Error),
 }
 
 /// Which configurations counted what, in each partition.
@@ -80,69 +129,153 @@ struct Counted {
 impl Recounter {
     /// Recounts one key. Answers `None` when no counter has a template that renders it.
     pub async fn recount(&self, key: &str, range: Plan) -> Result<Option<Recount>, Error> {
-        for _ in 0..TRIES {
-            let view = Arc::clone(&self.published.view());
-            let Some(index) = view.ruleset.index_of_key(key) else { return Ok(None) };
-            let counter = view.ruleset.rules()[index].counter.id;
-            if let Some(answer) = self.try_recount(counter, key, range).await? {
-                return Ok(Some(answer));
-            }
-        }
-        Err(Error::State(format!("the counter of {key} is changed too often to be recounted: try again")))
+        let asked = Asked { key: key.to_owned(), range };
+        self.recount_all(vec![asked], &Progress::default()).await?.pop().unwrap_or(Ok(None))
     }
 
-    /// Answers `None` when the counter was changed meanwhile.
-    async fn try_recount(&self, counter: u32, key: &str, range: Plan) -> Result<Option<Recount>, Error> {
+    /// Recounts many keys on one walk through the log, and answers in their order. Each fails alone, but for what befalls
+    /// the log or the store. Keys whose counter is changed meanwhile are recounted by themselves.
+    pub async fn recount_all(
+        &self,
+        asked: Vec<Asked>,
+        progress: &Progress,
+    ) -> Result<Vec<Result<Option<Recount>, Error>>, Error> {
+        let mut answers: Vec<Option<Answer>> = asked.iter().map(|_| None).collect();
+        for _ in 0..TRIES {
+            let is_open = |place: &usize| matches!(answers[*place], None | Some(Answer::Changed));
+            let open: Vec<usize> = (0..asked.len()).filter(is_open).collect();
+            if open.is_empty() {
+                break;
+            }
+            let again = open.iter().map(|place| asked[*place].clone()).collect();
+            for (place, answer) in open.into_iter().zip(self.try_all(again, progress).await?) {
+                answers[place] = Some(answer);
+            }
+        }
+        let conclude = |(answer, asked): (Option<Answer>, Asked)| match answer {
+            Some(Answer::Unknown) => Ok(None),
+            Some(Answer::Recounted(recount)) => Ok(Some(*recount)),
+            Some(Answer::Failed(error)) => Err(error),
+            Some(Answer::Busy) => Err(Error::State(format!(
+                "{} is counted too quickly to be recounted: leave out the open quarter hour, or try again",
+                asked.key
+            ))),
+            Some(Answer::Changed) | None => Err(Error::State(format!(
+                "the counter of {} is changed too often to be recounted: try again",
+                asked.key
+            ))),
+        };
+        Ok(answers.into_iter().zip(asked).map(conclude).collect())
+    }
+
+    async fn try_all(&self, asked: Vec<Asked>, progress: &Progress) -> Result<Vec<Answer>, Error> {
+        let mut answers: Vec<Option<Answer>> = asked.iter().map(|_| None).collect();
+        let mut models = Vec::new();
+        for (place, asked) in asked.into_iter().enumerate() {
+            match self.model(place, asked) {
+                Ok(Some(model)) => models.push(Arc::new(model)),
+                Ok(None) => answers[place] = Some(Answer::Unknown),
+                Err(error) => answers[place] = Some(Answer::Failed(error)),
+            }
+        }
+        let applied = |log: &Arc<dyn EventLog>| (log.partition(), self.published.applied(log.partition()));
+        let mut counted_to: Vec<(Partition, Offset)> = self.logs.iter().map(applied).collect();
+        let start = self.begin(&models).await;
+        self.replay(&models, start, &counted_to, progress).await?;
+        for _ in 0..TRIES {
+            if models.is_empty() {
+                break;
+            }
+            self.published.wait_applied(&counted_to).await.map_err(|reason| Error::State(reason.to_string()))?;
+            let mut found = Vec::with_capacity(models.len());
+            for model in &models {
+                found.push(self.compare(model).await);
+            }
+            // What was applied while the stored cells were read is in the log by now, and must not have touched the key.
+            let end: Vec<(Partition, Offset)> = self.logs.iter().map(|log| (log.partition(), log.end())).collect();
+            let touched = self.replay(&models, counted_to, &end, progress).await?;
+            counted_to = end;
+            let mut again = Vec::new();
+            for (model, found) in models.into_iter().zip(found) {
+                let answer = match found {
+                    _ if self.states.parts(model.counter) != model.parts => Answer::Changed,
+                    Ok(None) => Answer::Changed,
+                    Err(error) => Answer::Failed(error),
+                    Ok(Some(_)) if touched.contains(&model.place) => {
+                        answers[model.place] = Some(Answer::Busy);
+                        again.push(model);
+                        continue;
+                    }
+                    Ok(Some(recount)) => Answer::Recounted(Box::new(recount)),
+                };
+                answers[model.place] = Some(answer);
+            }
+            models = again;
+        }
+        Ok(answers.into_iter().map(|answer| answer.unwrap_or(Answer::Changed)).collect())
+    }
+
+    /// What a key is counted into; nothing when no counter has it.
+    fn model(&self, place: usize, Asked { key, range }: Asked) -> Result<Option<Model>, Error> {
+        let view = Arc::clone(&self.published.view());
+        let Some(index) = view.ruleset.index_of_key(&key) else { return Ok(None) };
+        let counter = view.ruleset.rules()[index].counter.id;
         let parts = self.states.parts(counter);
         check_alike(&parts)?;
         let rules = parts.iter().map(|(partition, parts)| (*partition, compile(parts))).collect();
-        let model = Arc::new(Model { rules, key: key.to_owned(), range, buckets: MemoryBuckets::default() });
-        let applied = |log: &Arc<dyn EventLog>| (log.partition(), self.published.applied(log.partition()));
-        let mut counted_to: Vec<(Partition, Offset)> = self.logs.iter().map(applied).collect();
-        let start = self.logs.iter().map(|log| (log.partition(), 0)).collect();
-        self.replay(&model, start, &counted_to).await?;
-        for _ in 0..TRIES {
-            self.published.wait_applied(&counted_to).await.map_err(|reason| Error::State(reason.to_string()))?;
-            let Some(answer) = self.compare(counter, &parts, &model).await? else { return Ok(None) };
-            // What was applied while the stored cells were read is in the log by now, and must not have touched the key.
-            let end: Vec<(Partition, Offset)> = self.logs.iter().map(|log| (log.partition(), log.end())).collect();
-            let touched = self.replay(&model, counted_to, &end).await?;
-            if self.states.parts(counter) != parts {
-                return Ok(None);
-            }
-            if !touched {
-                return Ok(Some(answer));
-            }
-            counted_to = end;
-        }
-        Err(Error::State(format!(
-            "{key} is counted too quickly to be recounted: leave out the open quarter hour, or try again"
-        )))
+        Ok(Some(Model { place, counter, parts, rules, key, range, buckets: MemoryBuckets::default() }))
     }
 
-    /// Counts the entries of `[from, to)` of each partition into the model. Answers whether they touched it.
+    /// Where to begin to read: what happened in a range came in at its begin at the earliest, but for clocks that differ.
+    async fn begin(&self, models: &[Arc<Model>]) -> Vec<(Partition, Offset)> {
+        let from_s = models.iter().map(|model| model.range.from_s).min().unwrap_or(i64::MAX);
+        let since_ms = from_s.saturating_sub(self.future_allowance_s + CLOCKS_MARGIN_S).saturating_mul(1_000);
+        let logs = self.logs.clone();
+        let begin = move || logs.iter().map(|log| (log.partition(), log.begin_since(since_ms))).collect();
+        tokio::task::spawn_blocking(begin)
+            .await
+            .unwrap_or_else(|_| self.logs.iter().map(|log| (log.partition(), 0)).collect())
+    }
+
+    /// Counts the entries of `[from, to)` of each partition into the models. Answers the places of those that they touched.
     async fn replay(
         &self,
-        model: &Arc<Model>,
+        models: &[Arc<Model>],
         from: Vec<(Partition, Offset)>,
         to: &[(Partition, Offset)],
-    ) -> Result<bool, Error> {
-        let (logs, model, to) = (self.logs.clone(), Arc::clone(model), to.to_vec());
+        progress: &Progress,
+    ) -> Result<HashSet<usize>, Error> {
+        let (logs, to, progress) = (self.logs.clone(), to.to_vec(), progress.clone());
+        let models = models.to_vec();
         let work = tokio::task::spawn_blocking(move || {
-            let mut touched = false;
-            for (log, ((partition, from), (_, to))) in logs.iter().zip(from.into_iter().zip(to)) {
-                walk(&**log, from, to, |step, scratch| touched |= model.count(partition, &step, scratch))?;
+            let mut touched = HashSet::new();
+            let ways = logs
+                .iter()
+                .zip(from.into_iter().zip(to))
+                .map(|(log, ((partition, from), (_, to)))| (log, partition, from.max(log.start()), to));
+            let ways: Vec<_> = ways.collect();
+            progress.begin(ways.iter().map(|(_, _, from, to)| to.saturating_sub(*from)).sum());
+            for (log, partition, from, to) in ways {
+                walk(&**log, from, to, |step, scratch| {
+                    progress.step();
+                    for model in &models {
+                        if model.count(partition, &step, scratch) {
+                            touched.insert(model.place);
+                        }
+                    }
+                })?;
             }
             Ok(touched)
         });
         work.await.unwrap_or_else(|error| Err(Error::State(format!("the recount failed: {error}"))))
     }
 
-    async fn compare(&self, counter: u32, parts: &PartsOf, model: &Model) -> Result<Option<Recount>, Error> {
-        let Model { key, range, .. } = model;
+    /// The stored cells beside those of the model; nothing when the counter no longer answers.
+    async fn compare(&self, model: &Model) -> Result<Option<Recount>, Error> {
+        let Model { counter, parts, key, range, .. } = model;
         let horizons = {
             let view = self.published.view();
-            let Some(index) = view.ruleset.index_of(counter) else { return Ok(None) };
+            let Some(index) = view.ruleset.index_of(*counter) else { return Ok(None) };
             view.horizons(index, self.clock.now_s())
         };
         let expired_s = if horizons.check(range).is_err() { horizons.quarter_s } else { 0 };
@@ -158,6 +291,7 @@ impl Recounter {
             recounted: 0,
             equal: true,
             differences: Vec::new(),
+            buckets: Vec::new(),
         };
         // A counter that no writer has seen yet has counted nothing.
         let Some((_, first)) = parts.first() else { return Ok(Some(recount)) };
@@ -168,7 +302,7 @@ impl Recounter {
                 if slice.from_s < slice.to_s {
                     let stored = self.buckets.cells(generation, key.clone(), slice).await?;
                     let recounted = model.cells(slice).await?;
-                    recount.differences.extend(differences(&stored, &recounted));
+                    recount.buckets.extend(side_by_side(&stored, &recounted));
                 }
             }
             if let Ok(plan) = Plan::new(from_s, to_s) {
@@ -176,6 +310,8 @@ impl Recounter {
                 recount.recounted += model.sum(plan).await?;
             }
         }
+        let differs = |bucket: &&Difference| bucket.stored.unwrap_or(0) != bucket.recounted.unwrap_or(0);
+        recount.differences = recount.buckets.iter().filter(differs).copied().collect();
         recount.equal = recount.differences.is_empty();
         recount.differences.truncate(DIFFERENCES_MAX);
         Ok(Some(recount))
@@ -287,21 +423,21 @@ fn compile(parts: &[Part]) -> Vec<Counted> {
     rules
 }
 
-/// The buckets in which two lists of cells, each in the order of time, differ. A cell that does not exist counts 0.
-fn differences(stored: &[Cell], recounted: &[Cell]) -> Vec<Difference> {
+/// Two lists of cells, each in the order of time, bucket by bucket. A cell that does not exist counts 0.
+fn side_by_side(stored: &[Cell], recounted: &[Cell]) -> Vec<Difference> {
     let mut counts = BTreeMap::<(Granularity, i64), [Option<i64>; 2]>::new();
     for (side, cells) in [stored, recounted].into_iter().enumerate() {
         for cell in cells {
             counts.entry((cell.granularity, cell.time_s)).or_default()[side] = Some(cell.count);
         }
     }
-    let differing = counts.into_iter().filter(|(_, [stored, recounted])| stored.unwrap_or(0) != recounted.unwrap_or(0));
-    differing
-        .map(|((granularity, time), counts)| {
-            let [stored, recounted] = counts;
-            Difference { granularity, time, stored, recounted }
-        })
-        .collect()
+    let bucket = |((granularity, time), [stored, recounted]): (_, [Option<i64>; 2])| Difference {
+        granularity,
+        time,
+        stored,
+        recounted,
+    };
+    counts.into_iter().map(bucket).collect()
 }
 
 async fn sum(buckets: &dyn BucketReader, generation: u32, key: &str, plan: Plan) -> Result<i128, Error> {

@@ -16,8 +16,15 @@ const FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Control {
-    /// A counter is as it is here from this offset on.
-    Counter { version: u32, counter: Box<Counter> },
+    /// A counter is as it is here from this offset on, unless a newer version is known.
+    Counter {
+        version: u32,
+        counter: Box<Counter>,
+        /// The catalog was put back to an older version: that one counts. Only who alone writes changes to a log knows this;
+        /// where several do, the older version may just be old news.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        put_back: bool,
+    },
     /// These buckets are set to these counts.
     Buckets { buckets: Vec<Bucket> },
     /// The counts of a counter are to be made again from the log, from this second on, the start of a UTC day; without
@@ -30,6 +37,11 @@ pub enum Control {
 }
 
 impl Control {
+    /// A version of a counter that counts where no newer one is known.
+    pub fn counter(version: u32, counter: Counter) -> Self {
+        Self::Counter { version, counter: Box::new(counter), put_back: false }
+    }
+
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
@@ -112,6 +124,9 @@ pub struct Backfill {
     /// the backfill has ended.
     #[serde(default)]
     pub stamp_base_us: i64,
+    /// When it finished or was cancelled, in seconds since 1970; 0 while it runs.
+    #[serde(default)]
+    pub ended_at: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,7 +134,7 @@ pub struct Backfill {
 pub enum BackfillStatus {
     Running,
     Finished,
-    /// The counter was changed while the backfill ran.
+    /// The counter was changed while the backfill ran, or the log dropped what it was to count.
     Cancelled,
 }
 
@@ -160,25 +175,33 @@ impl State {
         self.retired.iter().filter(own).copied().collect()
     }
 
-    /// A counter is new, or changed, from `since` on, which was appended at `now_s`.
+    /// A counter is new, or changed, from `since` on, which was appended at `now_s`. A version that is not newer than the known
+    /// one changes nothing, unless the catalog was put back to an older one.
     /// A backfill that was running is of no use any more.
-    pub fn set_counter(&mut self, version: u32, counter: Counter, since: Offset, now_s: i64) {
+    pub fn set_counter(&mut self, version: u32, counter: Counter, put_back: bool, since: Offset, now_s: i64) {
         let state = self.counters.entry(counter.id).or_insert_with(|| {
             let parts = vec![Part { from_s: 0, generation: generation_of(counter.id, 0), rules: Vec::new() }];
             CounterState { version, counter: counter.clone(), parts, kept_from: Horizons::default(), backfill: None }
         });
-        if state.version == version && !state.parts[0].rules.is_empty() {
+        let is_new = state.parts[0].rules.is_empty();
+        if !is_new && (version == state.version || version < state.version && !put_back) {
             return;
         }
-        if !state.parts[0].rules.is_empty() {
+        if !is_new {
             state.kept_from = state.kept_from.max(state.counter.retention_days.horizons(now_s));
         }
         (state.version, state.counter) = (version, counter.clone());
         for part in &mut state.parts {
             part.rules.push(RuleSince { since, counter: counter.clone() });
         }
-        if let Some(backfill) = state.running_backfill() {
-            backfill.status = BackfillStatus::Cancelled;
+        self.cancel_backfill(counter.id, now_s);
+    }
+
+    /// A backfill that is running is of no use any more.
+    pub fn cancel_backfill(&mut self, counter: u32, now_s: i64) {
+        let running = self.counters.get_mut(&counter).and_then(CounterState::running_backfill);
+        if let Some(backfill) = running {
+            (backfill.status, backfill.ended_at) = (BackfillStatus::Cancelled, now_s);
             let generation = backfill.generation;
             self.retired.push(generation);
         }
@@ -189,18 +212,19 @@ impl State {
         let Some(state) = self.counters.get_mut(&counter) else { return };
         if state.running_backfill().is_none() {
             let (status, generation) = (BackfillStatus::Running, state.next_generation());
-            let (position, counted) = (from, 0);
-            state.backfill = Some(Backfill { status, generation, from, position, after_s, counted, stamp_base_us });
+            let (position, counted, ended_at) = (from, 0, 0);
+            let begun = Backfill { status, generation, from, position, after_s, counted, stamp_base_us, ended_at };
+            state.backfill = Some(begun);
         }
     }
 
     /// The backfill of a counter has read all that was applied: its generation answers from now on.
-    pub fn finish_backfill(&mut self, counter: u32) {
+    pub fn finish_backfill(&mut self, counter: u32, now_s: i64) {
         let Some(state) = self.counters.get_mut(&counter) else { return };
         let current = state.counter.clone();
         let kept_from = state.kept_from;
         let Some(backfill) = state.running_backfill() else { return };
-        backfill.status = BackfillStatus::Finished;
+        (backfill.status, backfill.ended_at) = (BackfillStatus::Finished, now_s);
         let mut rules = vec![RuleSince { since: backfill.from, counter: counting(&current) }];
         if !current.state.counts() {
             rules.push(RuleSince { since: backfill.position, counter: current });
@@ -282,17 +306,17 @@ mod tests {
     #[test]
     fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
         let mut state = State::default();
-        state.set_counter(1, counter(""), 0, 0);
+        state.set_counter(1, counter(""), false, 0, 0);
         state.start_backfill(1, 10, 86_400, 0);
         state.start_backfill(1, 99, 0, 0);
         assert_eq!((state.running(), state.needs_log_from(50)), (vec![1], 10));
-        state.finish_backfill(1);
+        state.finish_backfill(1, 7);
         assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_097)]);
         state.start_backfill(1, 20, 86_400, 0);
-        state.finish_backfill(1);
+        state.finish_backfill(1, 7);
         assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_098)]);
         state.start_backfill(1, 20, 0, 0);
-        state.finish_backfill(1);
+        state.finish_backfill(1, 7);
         assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
         assert_eq!(state.retired, [4_097, 4_096, 4_098]);
         assert_eq!(State::from_json(&state.to_json()).unwrap().to_json(), state.to_json());
@@ -301,16 +325,39 @@ mod tests {
     #[test]
     fn a_change_cancels_the_backfill_and_keeps_the_rules_that_counted() {
         let mut state = State::default();
-        state.set_counter(1, counter(""), 5, 0);
+        state.set_counter(1, counter(""), false, 5, 0);
         state.start_backfill(1, 0, 0, 0);
-        state.set_counter(1, counter("again"), 6, 0);
+        state.set_counter(1, counter("again"), false, 6, 0);
         assert_eq!(state.running(), [1], "the same version again changes nothing");
-        state.set_counter(2, counter("b"), 7, 0);
+        state.set_counter(2, counter("b"), false, 7, 0);
         assert!(state.running().is_empty() && state.retired == [4_097]);
         let since: Vec<Offset> = state.counters[&1].parts[0].rules.iter().map(|rule| rule.since).collect();
         assert_eq!(since, [5, 7]);
         state.forget_rules_before(7);
         assert_eq!(state.counters[&1].parts[0].rules.len(), 1);
+    }
+
+    #[test]
+    fn an_older_version_counts_only_where_the_catalog_was_put_back() {
+        let mut state = State::default();
+        state.set_counter(3, counter("new"), false, 5, 0);
+        state.start_backfill(1, 0, 0, 0);
+        let before = state.to_json();
+        state.set_counter(2, counter("old news of another process"), false, 6, 0);
+        assert_eq!(state.to_json(), before, "neither the counter nor its backfill");
+        state.set_counter(2, counter("restored"), true, 7, 0);
+        assert_eq!((state.counters[&1].version, state.counters[&1].counter.description.as_str()), (2, "restored"));
+        state.set_counter(3, counter("again"), false, 8, 0);
+        let since: Vec<Offset> = state.counters[&1].parts[0].rules.iter().map(|rule| rule.since).collect();
+        assert_eq!(since, [5, 7, 8]);
+    }
+
+    #[test]
+    fn a_change_in_the_log_looks_as_it_always_did() {
+        let change = Control::counter(2, counter(""));
+        let json: serde_json::Value = serde_json::from_slice(&change.to_json()).unwrap();
+        assert!(json.get("put_back").is_none() && json.get("putBack").is_none(), "{json}");
+        assert_eq!(serde_json::from_value::<Control>(json).unwrap(), change);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::state::{Backfill, BackfillStatus, Part};
 use crate::worker::Writer;
-use raingauge_ports::log::Partition;
+use raingauge_ports::log::{Offset, Partition};
+use raingauge_ports::published::Published;
 
 pub trait States: Send + Sync {
     /// Which configurations of a counter counted what, in each partition.
@@ -33,11 +34,36 @@ pub fn together(backfills: &[(Partition, Backfill)]) -> Option<Backfill> {
         whole.from += part.from;
         whole.position += part.position;
         whole.counted += part.counted;
+        whole.ended_at = whole.ended_at.max(part.ended_at);
         whole.status = match (whole.status, part.status) {
             (BackfillStatus::Running, _) | (_, BackfillStatus::Running) => BackfillStatus::Running,
             (BackfillStatus::Cancelled, _) | (_, BackfillStatus::Cancelled) => BackfillStatus::Cancelled,
             _ => BackfillStatus::Finished,
         };
     }
+    if whole.status == BackfillStatus::Running {
+        whole.ended_at = 0;
+    }
     Some(whole)
+}
+
+/// How far the newest backfill of a counter is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Over all partitions.
+    pub backfill: Backfill,
+    /// Where the log ended when this was asked.
+    pub end: Offset,
+    /// The part of the log that it has read, from 0 to 1.
+    pub share: f64,
+}
+
+/// How far the newest backfill of a counter is; none when it has had none.
+pub fn progress(states: &dyn States, published: &Published, counter: u32) -> Option<Progress> {
+    let backfills = states.backfills(counter);
+    let backfill = together(&backfills)?;
+    let ends = backfills.iter().map(|(partition, backfill)| published.applied(*partition).max(backfill.position));
+    let end: Offset = ends.sum();
+    let share = (backfill.position - backfill.from) as f64 / (end - backfill.from).max(1) as f64;
+    Some(Progress { backfill, end, share })
 }

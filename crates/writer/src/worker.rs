@@ -4,6 +4,7 @@ mod apply;
 mod backfill;
 mod upkeep;
 
+use crate::lost::Lost;
 use crate::state::{Control, Part, State};
 use apply::Applier;
 use parking_lot::Mutex;
@@ -60,6 +61,8 @@ pub enum Error {
         "the bucket store includes the log up to offset {position}, but the log ends at {end}: restore both from the same backup"
     )]
     LogTooShort { position: Offset, end: Offset },
+    #[error("{0}. `raingauge skip-lost --partition {partition}` goes on behind it", partition = .0.partition)]
+    Lost(Lost),
     #[error("the worker's thread could not be started: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -238,7 +241,7 @@ impl Worker {
     /// Applies some blocks of the log. Answers whether there were any.
     fn apply_some(&mut self) -> Result<bool, Error> {
         let began = Instant::now();
-        let blocks = self.log.read(self.position, self.options.read_bytes)?;
+        let blocks = self.log.read(self.position, self.options.read_bytes).map_err(|error| self.explain(error))?;
         let Some(end) = blocks.last().map(Block::end) else {
             self.report_lag(None);
             return Ok(false);
@@ -251,12 +254,21 @@ impl Worker {
             }
         }
         self.publish();
+        self.applier.report(&self.published);
         self.published.set_applied(self.log.partition(), end);
-        self.applier.report();
+        tell_lost(self.log.partition(), 0);
         metrics::counter!("raingauge_events_applied_total").increment(end - from);
         metrics::histogram!("raingauge_apply_seconds").record(began.elapsed().as_secs_f64());
         self.report_lag(blocks.last());
         Ok(true)
+    }
+
+    /// An error of the log, or that it has dropped what comes next.
+    fn explain(&self, error: log::Error) -> Error {
+        let log::Error::Trimmed { start, .. } = error else { return error.into() };
+        let lost = Lost { partition: self.log.partition(), position: self.position, start };
+        tell_lost(lost.partition, lost.entries());
+        Error::Lost(lost)
     }
 
     /// Applies one block and moves the position behind it.
@@ -287,8 +299,8 @@ impl Worker {
         let control = serde_json::from_slice(payload)
             .map_err(|error| Error::State(format!("the control entry at offset {offset} is malformed: {error}")))?;
         match control {
-            Control::Counter { version, counter } => {
-                self.state.set_counter(version, *counter, offset, self.applied_s);
+            Control::Counter { version, counter, put_back } => {
+                self.state.set_counter(version, *counter, put_back, offset, self.applied_s);
             }
             Control::Buckets { buckets } => {
                 self.publish();
@@ -371,6 +383,11 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.tell_lag(0.0, 0.0);
     }
+}
+
+/// Entries of a partition that the log dropped before they were counted, and that counting stands still for.
+pub(crate) fn tell_lost(partition: Partition, entries: u64) {
+    metrics::gauge!("raingauge_log_lost_entries", "partition" => partition.to_string()).set(entries as f64);
 }
 
 /// The stamp of the entry behind one with `stamp_us`. Stamps grow with each entry and keep up with the time at which the

@@ -1,51 +1,14 @@
 //! A broker of its own, killed and started again while events go in and out.
 
-use crate::support::{One, SOON, options_at};
+use crate::support::{Broker, One, SOON, options_at};
 use raingauge_core::event::Event;
 use raingauge_kafka::{KafkaLog, Options};
 use raingauge_ports::contract::log::texts;
 use raingauge_ports::log::{Batch, Error, EventLog, EventSink};
 use raingauge_ports::record::Entry;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// A broker in a folder of its own, by `scripts/services`.
-struct Broker {
-    folder: tempfile::TempDir,
-    address: String,
-}
-
-impl Broker {
-    /// Nothing when there are no brokers to be had.
-    fn start() -> Option<Self> {
-        if std::env::var_os("RAINGAUGE_TEST_KAFKA").is_none() {
-            println!("skipped: RAINGAUGE_TEST_KAFKA names no broker, so that none is started either");
-            return None;
-        }
-        let mut broker = Self { folder: tempfile::tempdir().unwrap(), address: String::new() };
-        broker.services("start", &["--kafka"]);
-        let environment = std::fs::read_to_string(broker.folder.path().join("env")).unwrap();
-        let address = environment.lines().find_map(|line| line.strip_prefix("RAINGAUGE_TEST_KAFKA="));
-        broker.address = address.expect("the broker's address").trim_matches(['\'', '"']).to_owned();
-        Some(broker)
-    }
-
-    fn services(&self, verb: &str, arguments: &[&str]) {
-        let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
-        let mut command = Command::new(services);
-        let done = command.arg(verb).arg(self.folder.path()).args(arguments).stdout(Stdio::null()).status();
-        assert!(done.is_ok_and(|status| status.success()), "scripts/services {verb} succeeds");
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        self.services("stop", &[]);
-    }
-}
 
 fn batch(round: usize) -> Batch {
     let mut batch = Batch::default();
@@ -75,7 +38,7 @@ fn follow(log: &KafkaLog, until: &AtomicUsize) -> Result<Vec<String>, Error> {
 /// What was confirmed is there, once, although the broker was killed and batches were sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
-    let Some(broker) = tokio::task::block_in_place(Broker::start) else { return };
+    let Some(broker) = tokio::task::block_in_place(|| Broker::start(&["--kafka"])) else { return };
     let options = Options {
         delivery_timeout: Duration::from_secs(2),
         request_timeout: Duration::from_secs(2),

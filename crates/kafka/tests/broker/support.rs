@@ -5,6 +5,8 @@ use raingauge_ports::log::{Batch, EventLog, EventSink, Offset};
 use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub const SOON: Duration = Duration::from_secs(60);
@@ -27,6 +29,46 @@ pub fn options_at(broker: &str, test: &str) -> Options {
         group: format!("{name}-group"),
         session_timeout: Duration::from_secs(6),
         ..Options::default()
+    }
+}
+
+/// A broker in a folder of its own, by `scripts/services`.
+pub struct Broker {
+    folder: tempfile::TempDir,
+    pub address: String,
+}
+
+impl Broker {
+    /// Nothing when there are no brokers to be had.
+    pub fn start(arguments: &[&str]) -> Option<Self> {
+        if std::env::var_os("RAINGAUGE_TEST_KAFKA").is_none() {
+            println!("skipped: RAINGAUGE_TEST_KAFKA names no broker, so that none is started either");
+            return None;
+        }
+        let mut broker = Self { folder: tempfile::tempdir().unwrap(), address: String::new() };
+        broker.services("start", arguments);
+        broker.address = broker.variable("RAINGAUGE_TEST_KAFKA");
+        Some(broker)
+    }
+
+    /// What it told about itself.
+    pub fn variable(&self, name: &str) -> String {
+        let environment = std::fs::read_to_string(self.folder.path().join("env")).unwrap();
+        let value = environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        value.unwrap_or_else(|| panic!("{name} is told")).trim_matches(['\'', '"']).to_owned()
+    }
+
+    pub fn services(&self, verb: &str, arguments: &[&str]) {
+        let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
+        let mut command = Command::new(services);
+        let done = command.arg(verb).arg(self.folder.path()).args(arguments).stdout(Stdio::null()).status();
+        assert!(done.is_ok_and(|status| status.success()), "scripts/services {verb} succeeds");
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.services("stop", &[]);
     }
 }
 

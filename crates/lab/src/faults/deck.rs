@@ -48,6 +48,13 @@ pub enum Part {
 }
 
 impl Kind {
+    /// What takes one Cassandra node of several away.
+    pub const LOSS_OF_A_NODE: [Kind; 2] = [Self::NodeKilled, Self::NodePaused];
+
+    pub fn all() -> impl Iterator<Item = Kind> {
+        Self::DECK.into_iter().map(|(kind, _)| kind)
+    }
+
     /// All kinds, and how often each lies in one deck.
     const DECK: [(Kind, usize); 19] = [
         (Self::WriterKilled, 4),
@@ -70,6 +77,12 @@ impl Kind {
         (Self::RolesRestarted, 2),
         (Self::AllRestarted, 1),
     ];
+
+    /// The kind of this name, or all names that there are.
+    pub fn from_name(name: &str) -> Result<Self, String> {
+        let names = || Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
+        Self::all().find(|kind| kind.name() == name).ok_or_else(|| format!("the faults are: {}", names()))
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -137,15 +150,15 @@ pub struct Fault {
 }
 
 /// `count` faults, alone or in pairs. A short deck is cut from a shuffled one, a long one holds every kind.
-/// `exists` says what the cluster at hand has.
-pub fn deal(count: usize, exists: impl Fn(Part) -> bool, random: &mut StdRng) -> Vec<Vec<Fault>> {
+/// `exists` says what is wanted, and can be done to the cluster at hand.
+pub fn deal(count: usize, exists: impl Fn(Kind) -> bool, random: &mut StdRng) -> Vec<Vec<Fault>> {
     let one: Vec<Kind> = Kind::DECK
         .into_iter()
-        .filter(|(kind, _)| exists(kind.part()))
+        .filter(|(kind, _)| exists(*kind))
         .flat_map(|(kind, times)| std::iter::repeat_n(kind, times))
         .collect();
     let mut kinds = Vec::new();
-    while kinds.len() < count {
+    while kinds.len() < count && !one.is_empty() {
         let mut deck = one.clone();
         deck.shuffle(random);
         kinds.append(&mut deck);
@@ -189,8 +202,14 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_is_found_by_its_name() {
+        assert!(Kind::all().all(|kind| Kind::from_name(kind.name()) == Ok(kind)));
+        assert!(Kind::from_name("Kafka").unwrap_err().contains("Kafka paused"));
+    }
+
+    #[test]
     fn what_a_cluster_does_not_have_is_not_broken() {
-        let rounds = deal(60, |part| part != Part::Redis, &mut StdRng::seed_from_u64(1));
+        let rounds = deal(60, |kind| kind.part() != Part::Redis, &mut StdRng::seed_from_u64(1));
         assert!(rounds.iter().flatten().all(|fault| fault.kind.part() != Part::Redis));
     }
 }

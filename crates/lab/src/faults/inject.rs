@@ -3,6 +3,7 @@
 use super::deck::{Fault, Kind};
 use super::roles::{Role, Setup};
 use super::servers::Servers;
+use super::traffic::Places;
 use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -37,6 +38,12 @@ impl Cluster {
             Role::new("portal-1", "portal", &[("CLUSTER__INSTANCE", "portal-1")])?,
         ];
         Ok(Self { servers, setup, roles, extra: Role::new("writer-3", "writer", &[])? })
+    }
+
+    /// Where clients find the processes.
+    pub fn places(&self) -> Places {
+        let place = |index: usize| (index, self.roles[index].target());
+        Places { writers: WRITERS.map(place).to_vec(), readers: READERS.map(place).to_vec(), portal: place(PORTAL) }
     }
 
     /// Starts every role that is not running, and waits until all are ready.

@@ -15,41 +15,41 @@ mod deck;
 mod inject;
 mod model;
 mod report;
-mod roles;
+pub(crate) mod roles;
 mod samples;
-mod servers;
+pub(crate) mod servers;
 mod traffic;
 
 use crate::report::Machine;
 use anyhow::{Context, Result, ensure};
-use compare::Compared;
-use deck::{Fault, Kind, Part};
-use inject::{Cluster, PORTAL, READERS, WRITERS};
+use clap::{Args, FromArgMatches};
+use deck::Part;
+pub use deck::{Fault, Kind};
+use inject::{Cluster, PORTAL, READERS};
 use model::{Names, Span};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 pub use report::Report;
-use report::{Done, Episode};
+use report::{Done, Episode, Totals};
 use roles::{Role, Setup};
 use samples::{Door, POLL};
 use serde_json::Value;
 use servers::Servers;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use traffic::{Places, Traffic};
+use traffic::Traffic;
 
 const PRODUCERS: usize = 3;
 const ASKERS: usize = 3;
-/// Load on a whole cluster, before the first fault.
-const QUIET: Duration = Duration::from_secs(10);
 /// How long every process may take to answer again after a fault.
 const BACK_MAX: Duration = Duration::from_secs(180);
 /// How long it may take until all that was sent is acknowledged, when nothing is broken any more.
 const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(180);
 
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Folder of running servers, as `scripts/services start` made it
     #[arg(long)]
@@ -63,12 +63,18 @@ pub struct Options {
     /// How many faults
     #[arg(long, default_value_t = 100)]
     pub faults: usize,
+    /// Only faults of this name, such as "Kafka paused"; may be given again
+    #[arg(long, value_name = "FAULT", value_parser = Kind::from_name)]
+    pub only: Vec<Kind>,
     /// Chooses faults, targets, durations and events; default: a random one, which is printed
     #[arg(long)]
     pub seed: Option<u64>,
     /// Rest after each fault, in seconds: half to one and a half times this
     #[arg(long, default_value_t = 2.0)]
     pub seconds_between: f64,
+    /// Load on a whole cluster before the first fault, in seconds
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds_quiet: f64,
     /// Partitions of the log
     #[arg(long, default_value_t = 4)]
     pub partitions: u16,
@@ -84,27 +90,60 @@ pub struct Options {
     /// Folder for the logs of the roles; default: one below the servers' folder
     #[arg(long)]
     pub logs: Option<PathBuf>,
+    /// File for all results as JSON; written after each comparison, and whatever the run ends with
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// A setting of raingauge that differs from those of this instrument, for example cql.request_timeout_ms=5000
+    #[arg(long = "set", value_name = "SETTING=VALUE", value_parser = setting)]
+    pub settings: Vec<(String, String)>,
+    /// Exactly these faults, alone or in pairs, instead of random ones: for who calls this from a program.
+    #[arg(skip)]
+    pub exactly: Vec<Vec<Fault>>,
 }
 
-/// Runs the faults and compares. An error says what was waited for in vain; a deviation is in the report.
+impl Options {
+    /// What the command line does when it is told these two and nothing else.
+    pub fn new(services: PathBuf, binary: PathBuf) -> Self {
+        let arguments = Self::augment_args(clap::Command::new("faults"));
+        let given: [OsString; 5] =
+            ["faults".into(), "--services".into(), services.into(), "--binary".into(), binary.into()];
+        let matches = arguments.get_matches_from(given);
+        Self::from_arg_matches(&matches).expect("every other option has a default")
+    }
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a setting is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Runs the faults and compares. An error says that the run could not begin. Whatever ends it later, a deviation or
+/// something that is waited for in vain, is in the report.
 pub fn run(options: &Options) -> Result<Report> {
     let seed = options.seed.unwrap_or_else(rand::random);
-    let started = jiff::Timestamp::now();
+    let (machine, started) = (Machine::here(), jiff::Timestamp::now());
     let names = Names { run: format!("faults{}", started.as_millisecond()) };
     let servers = Servers::new(&options.script, &options.services)?;
     let folder = options.logs.clone().unwrap_or_else(|| options.services.join("logs").join(&names.run));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     eprintln!("faults: seed {seed}, logs of the roles in {}", folder.display());
-    let setup = Setup::new(&options.binary, &absolute(&folder)?, &servers, &names.run, options.partitions)?;
+    let mut setup = Setup::new(&options.binary, &absolute(&folder)?, &servers, &names.run, options.partitions)?;
+    options.settings.iter().for_each(|(name, value)| setup.set(name, value));
     let mut cluster = Cluster::new(servers, setup)?;
-    let ran = Director::new(options, seed, names, started.as_second()).run(&mut cluster);
+    let span = Span::of_run(started.as_second());
+    let traffic = Traffic::new(names.clone(), cluster.places(), span, options.events_per_s, options.counts_per_s);
+    let mut director = Director::new(options, seed, names, &cluster, machine, started);
+    let ran = director.run(&mut cluster, &traffic);
     if ran.is_err() {
         // Whoever uses the servers next finds them whole.
         if let Err(error) = cluster.servers.mend() {
             eprintln!("faults: the servers could not all be brought back: {error:#}");
         }
     }
-    ran.with_context(|| format!("seed {seed}, logs in {}", folder.display()))
+    let context = |error: anyhow::Error| format!("{error:#} (seed {seed}, logs in {})", folder.display());
+    director.report.error = ran.err().map(context);
+    director.tell(&traffic)?;
+    Ok(director.report)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
@@ -114,60 +153,63 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 /// Deals the faults out and keeps the record.
 struct Director<'a> {
     options: &'a Options,
-    seed: u64,
     names: Names,
-    started_s: i64,
     /// The order of the faults. Whatever else is random has generators of its own.
     random: StdRng,
-    episodes: Vec<Episode>,
-    compared: Vec<Compared>,
-    kinds: BTreeMap<&'static str, usize>,
-    dealt: usize,
+    /// What is known so far.
+    report: Report,
 }
 
 impl<'a> Director<'a> {
-    fn new(options: &'a Options, seed: u64, names: Names, started_s: i64) -> Self {
-        Self {
-            options,
+    fn new(
+        options: &'a Options,
+        seed: u64,
+        names: Names,
+        cluster: &Cluster,
+        machine: Machine,
+        started: jiff::Timestamp,
+    ) -> Self {
+        let planned = match options.exactly.iter().map(Vec::len).sum() {
+            0 => options.faults,
+            exactly => exactly,
+        };
+        let report = Report {
+            started: started.to_string(),
+            machine,
             seed,
-            names,
-            started_s,
-            random: StdRng::seed_from_u64(seed),
-            episodes: Vec::new(),
-            compared: Vec::new(),
+            faults: 0,
+            faults_planned: planned,
+            error: Some("the run has not ended".to_owned()),
+            seconds: 0,
+            nodes: cluster.servers.nodes(),
+            partitions: options.partitions,
+            sent: Totals::default(),
             kinds: BTreeMap::new(),
-            dealt: 0,
-        }
+            compared: Vec::new(),
+            impossible: Vec::new(),
+            availability: Vec::new(),
+            episodes: Vec::new(),
+        };
+        Self { options, names, random: StdRng::seed_from_u64(seed), report }
     }
 
-    fn run(mut self, cluster: &mut Cluster) -> Result<Report> {
-        let machine = Machine::here();
+    fn run(&mut self, cluster: &mut Cluster, traffic: &Traffic) -> Result<()> {
         cluster.setup.migrate()?;
         cluster.start()?;
         let counters = self.create_counters(cluster)?;
-        let place = |index: usize| (index, cluster.roles[index].target());
-        let places = Places {
-            writers: WRITERS.map(place).to_vec(),
-            readers: READERS.map(place).to_vec(),
-            portal: place(PORTAL),
-        };
-        let Options { events_per_s, counts_per_s, .. } = *self.options;
-        let span = Span::of_run(self.started_s);
-        let traffic = Traffic::new(self.names.clone(), places, span, events_per_s, counts_per_s);
-        let writers: Vec<_> = traffic.places.writers.iter().map(|(_, target)| target).collect();
         let reader = &traffic.places.readers[0].1;
-        compare::wait_effective(&self.names, &writers, reader, self.options.partitions)?;
-        let (shared, seed) = (&traffic, self.seed);
+        compare::wait_effective(&self.names, &traffic.writers(), reader, self.options.partitions)?;
+        let seed = self.report.seed;
         std::thread::scope(|scope| {
-            (0..PRODUCERS).for_each(|number| drop(scope.spawn(move || shared.produce(number as u64, PRODUCERS, seed))));
-            (0..ASKERS).for_each(|number| drop(scope.spawn(move || shared.ask(number as u64, ASKERS, seed))));
-            scope.spawn(|| shared.edit(&counters, seed));
-            let broken = self.break_all(cluster, &traffic);
+            (0..PRODUCERS)
+                .for_each(|number| drop(scope.spawn(move || traffic.produce(number as u64, PRODUCERS, seed))));
+            (0..ASKERS).for_each(|number| drop(scope.spawn(move || traffic.ask(number as u64, ASKERS, seed))));
+            scope.spawn(|| traffic.edit(&counters, seed));
+            let broken = self.break_all(cluster, traffic);
             // Whatever happened, the clients end, or the scope would not.
             traffic.ending.store(true, Ordering::Release);
             broken
-        })?;
-        Ok(self.report(machine, cluster, &traffic))
+        })
     }
 
     /// The portal makes them. The partitions learn of them in the order of their ids.
@@ -185,19 +227,14 @@ impl<'a> Director<'a> {
     }
 
     fn break_all(&mut self, cluster: &mut Cluster, traffic: &Traffic) -> Result<()> {
-        std::thread::sleep(QUIET);
-        self.wait_until_all_answer(cluster, traffic, 0)?;
-        let quiet_ms = traffic.samples.now_ms();
-        self.record(traffic, Vec::new(), 0, quiet_ms, 0);
-        let exists = |part| match part {
-            Part::Redis => cluster.servers.address("REDIS").is_some(),
-            _ => true,
-        };
-        let rounds = deck::deal(self.options.faults, exists, &mut self.random);
+        let from_ms = traffic.samples.now_ms();
+        std::thread::sleep(Duration::from_secs_f64(self.options.seconds_quiet));
+        self.wait_until_all_answer(cluster, traffic, from_ms)?;
+        self.record(traffic, Vec::new(), from_ms, 0);
         let mut next_comparison = self.options.compare_every;
-        for round in rounds {
+        for round in self.deal(cluster) {
             self.break_once(cluster, traffic, &round)?;
-            if self.dealt >= next_comparison && self.dealt < self.options.faults {
+            if self.report.faults >= next_comparison && self.report.faults < self.report.faults_planned {
                 next_comparison += self.options.compare_every;
                 self.compare(cluster, traffic, &[])?;
             }
@@ -207,20 +244,43 @@ impl<'a> Director<'a> {
         self.compare(cluster, traffic, &[&tables])
     }
 
-    /// One fault, or two at once: begun, left for a while, undone, and recovered from.
+    fn deal(&mut self, cluster: &Cluster) -> Vec<Vec<Fault>> {
+        if !self.options.exactly.is_empty() {
+            return self.options.exactly.clone();
+        }
+        let exists = |kind: Kind| {
+            let is_wanted = self.options.only.is_empty() || self.options.only.contains(&kind);
+            is_wanted && (kind.part() != Part::Redis || cluster.servers.address("REDIS").is_some())
+        };
+        deck::deal(self.options.faults, exists, &mut self.random)
+    }
+
+    /// One fault, or two at once, and what clients saw of it, also when it is not recovered from.
     fn break_once(&mut self, cluster: &mut Cluster, traffic: &Traffic, round: &[Fault]) -> Result<()> {
-        let from_ms = traffic.samples.now_ms();
-        let mut done = Vec::new();
+        let (from_ms, mut done) = (traffic.samples.now_ms(), Vec::new());
+        let back_ms = self.break_and_mend(cluster, traffic, round, &mut done);
+        self.record(traffic, done, from_ms, *back_ms.as_ref().unwrap_or(&0));
+        back_ms.map(drop)
+    }
+
+    /// Begun, left for a while, undone, and recovered from. Answers how long the last took, in milliseconds.
+    fn break_and_mend(
+        &mut self,
+        cluster: &mut Cluster,
+        traffic: &Traffic,
+        round: &[Fault],
+        done: &mut Vec<Done>,
+    ) -> Result<u64> {
         for fault in round {
-            self.dealt += 1;
-            *self.kinds.entry(fault.kind.name()).or_default() += 1;
+            self.report.faults += 1;
+            *self.report.kinds.entry(fault.kind.name()).or_default() += 1;
             let (kind, target, at_ms) = (fault.kind.name(), cluster.target(fault), traffic.samples.now_ms());
             let lasted_ms = fault.lasts.as_millis() as u64;
             eprintln!(
                 "faults: {} s: {} of {}: {kind}, {target}, {lasted_ms} ms",
                 at_ms / 1_000,
-                self.dealt,
-                self.options.faults
+                self.report.faults,
+                self.report.faults_planned
             );
             done.push(Done { kind, target, at_ms, lasted_ms });
             cluster.begin(fault)?;
@@ -244,9 +304,7 @@ impl<'a> Director<'a> {
         let back_ms = traffic.samples.now_ms() - mended_ms;
         std::thread::sleep(Duration::from_secs_f64(self.options.seconds_between * self.random.random_range(0.5..1.5)));
         cluster.check()?;
-        let to_ms = traffic.samples.now_ms();
-        self.record(traffic, done, from_ms, to_ms, back_ms);
-        Ok(())
+        Ok(back_ms)
     }
 
     /// Waits until every process has answered something that was asked after this moment.
@@ -267,10 +325,12 @@ impl<'a> Director<'a> {
         Ok(())
     }
 
-    fn record(&mut self, traffic: &Traffic, faults: Vec<Done>, from_ms: u64, to_ms: u64, back_ms: u64) {
+    /// What clients saw from then until now.
+    fn record(&mut self, traffic: &Traffic, faults: Vec<Done>, from_ms: u64, back_ms: u64) {
+        let to_ms = traffic.samples.now_ms();
         let seen = |door| traffic.samples.seen(door, from_ms, to_ms);
         let (counts, events, changes) = (seen(Door::Counts), seen(Door::Events), seen(Door::Changes));
-        self.episodes.push(Episode { faults, from_ms, to_ms, back_ms, counts, events, changes });
+        self.report.episodes.push(Episode { faults, from_ms, to_ms, back_ms, counts, events, changes });
     }
 
     /// A reader that takes the counts from the three plain tables.
@@ -295,41 +355,32 @@ impl<'a> Director<'a> {
             );
             std::thread::sleep(POLL);
         }
-        let writers: Vec<_> = traffic.places.writers.iter().map(|(_, target)| target).collect();
-        compare::wait_applied(&self.names, &writers, self.options.partitions, self.compared.len())?;
+        let round = self.report.compared.len();
+        compare::wait_applied(&self.names, &traffic.writers(), self.options.partitions, round)?;
         let known = READERS.iter().map(|reader| &cluster.roles[*reader]).chain(more.iter().copied());
         let readers: Vec<_> = known.map(|role| (role.name.clone(), role.target())).collect();
-        let mut random = StdRng::seed_from_u64(self.seed ^ self.dealt as u64);
-        let compared = compare::compare(&traffic.model(), traffic.span, &readers, self.dealt, &mut random)?;
+        let dealt = self.report.faults;
+        let mut random = StdRng::seed_from_u64(self.report.seed ^ dealt as u64);
+        let compared = compare::compare(&traffic.model(), traffic.span, &readers, dealt, &mut random)?;
         eprintln!(
-            "faults: after {} faults {} counts and {} points of series were compared: {} different, deviation {}",
-            self.dealt, compared.counts, compared.series_points, compared.different, compared.deviation
+            "faults: after {dealt} faults {} counts and {} points of series were compared: {} different, deviation {}",
+            compared.counts, compared.series_points, compared.different, compared.deviation
         );
         compared.differences.iter().for_each(|line| eprintln!("faults: DIFFERENT {line}"));
-        self.compared.push(compared);
+        self.report.compared.push(compared);
+        self.tell(traffic)?;
         traffic.producing.store(true, Ordering::SeqCst);
         Ok(())
     }
 
-    fn report(self, machine: Machine, cluster: &Cluster, traffic: &Traffic) -> Report {
-        let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let impossible = traffic.impossible.lock().map(|lines| lines.clone()).unwrap_or_default();
-        Report {
-            started: jiff::Timestamp::from_second(self.started_s).map(|time| time.to_string()).unwrap_or_default(),
-            machine,
-            seed: self.seed,
-            faults: self.dealt,
-            seconds: traffic.samples.now_ms() / 1_000,
-            nodes: cluster.servers.nodes(),
-            partitions: self.options.partitions,
-            events: number(&traffic.sent.events),
-            events_late: number(&traffic.sent.late),
-            events_repeated: number(&traffic.sent.repeated),
-            changes: number(&traffic.sent.changes),
-            kinds: self.kinds,
-            compared: self.compared,
-            impossible,
-            episodes: self.episodes,
-        }
+    /// Brings the report up to the present, and writes it where it is wanted.
+    fn tell(&mut self, traffic: &Traffic) -> Result<()> {
+        self.report.seconds = traffic.samples.now_ms() / 1_000;
+        self.report.sent = traffic.sent.totals();
+        self.report.impossible = traffic.impossible.lock().map(|lines| lines.clone()).unwrap_or_default();
+        self.report.availability = report::availability(&self.report.episodes);
+        let Some(path) = &self.options.json else { return Ok(()) };
+        let json = serde_json::to_vec_pretty(&self.report)?;
+        std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))
     }
 }

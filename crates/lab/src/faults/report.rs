@@ -1,6 +1,7 @@
 //! What a run of faults found, as JSON and as tables.
 
 use super::compare::Compared;
+use super::deck::Kind;
 use super::samples::Seen;
 use crate::report::{Machine, grouped};
 use serde::Serialize;
@@ -31,14 +32,62 @@ pub struct Episode {
     pub changes: Seen,
 }
 
-impl Episode {
-    fn name(&self) -> &'static str {
-        match &self.faults[..] {
-            [] => "nothing broken",
-            [fault] => fault.kind,
-            _ => "two at once",
+/// What clients saw while something was broken, over all times that it was.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Availability {
+    pub fault: String,
+    pub times: usize,
+    pub counts: Seen,
+    pub events: Seen,
+    pub changes: Seen,
+    /// The longest time from the end of the fault until every process answered.
+    pub back_ms: u64,
+}
+
+impl Availability {
+    fn of<'a>(fault: impl Into<String>, episodes: impl Iterator<Item = &'a Episode>) -> Self {
+        let mut all = Self { fault: fault.into(), ..Self::default() };
+        for episode in episodes {
+            all.times += 1;
+            all.counts.add(episode.counts);
+            all.events.add(episode.events);
+            all.changes.add(episode.changes);
+            all.back_ms = all.back_ms.max(episode.back_ms);
         }
+        all
     }
+}
+
+/// For the time before the first fault, the loss of one Cassandra node, each kind of fault alone, and each kind beside
+/// another one.
+pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
+    let alone = |kinds: Vec<&'static str>| {
+        episodes.iter().filter(move |episode| matches!(&episode.faults[..], [fault] if kinds.contains(&fault.kind)))
+    };
+    let quiet = episodes.iter().filter(|episode| episode.faults.is_empty());
+    let lost = Kind::LOSS_OF_A_NODE.map(Kind::name).to_vec();
+    let mut rows = vec![
+        Availability::of("nothing broken", quiet),
+        Availability::of("one Cassandra node lost, nothing else", alone(lost)),
+    ];
+    for kind in Kind::all().map(Kind::name) {
+        rows.push(Availability::of(kind, alone(vec![kind])));
+        let beside = episodes.iter().filter(|episode| episode.faults.len() > 1);
+        let beside = beside.filter(|episode| episode.faults.iter().any(|fault| fault.kind == kind));
+        rows.push(Availability::of(format!("{kind}, beside another fault"), beside));
+    }
+    rows.retain(|row| row.times > 0);
+    rows
+}
+
+/// What all clients sent.
+#[derive(Debug, Default, Serialize)]
+pub struct Totals {
+    pub events: u64,
+    pub events_late: u64,
+    /// Events that were sent again on purpose. What was sent again for want of an acknowledgement comes on top.
+    pub events_repeated: u64,
+    pub changes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -46,25 +95,40 @@ pub struct Report {
     pub started: String,
     pub machine: Machine,
     pub seed: u64,
+    /// Faults that were dealt.
     pub faults: usize,
+    /// Faults that were to be dealt.
+    pub faults_planned: usize,
+    /// Why the run ended before its end. Everything else is what was known until then.
+    pub error: Option<String>,
     pub seconds: u64,
     pub nodes: usize,
     pub partitions: u16,
-    pub events: u64,
-    pub events_late: u64,
-    /// Events that were sent again on purpose. What was sent again for want of an acknowledgement comes on top.
-    pub events_repeated: u64,
-    pub changes: u64,
+    pub sent: Totals,
     pub kinds: BTreeMap<&'static str, usize>,
     pub compared: Vec<Compared>,
     /// Counts, seen under way, that no order of events explains.
     pub impossible: Vec<String>,
+    pub availability: Vec<Availability>,
     pub episodes: Vec<Episode>,
 }
 
 impl Report {
+    /// The run came to its end, and nothing that was compared differs.
     pub fn is_exact(&self) -> bool {
-        self.impossible.is_empty() && self.compared.iter().all(|compared| compared.different == 0)
+        self.error.is_none()
+            && self.impossible.is_empty()
+            && !self.compared.is_empty()
+            && self.compared.iter().all(|compared| compared.different == 0)
+    }
+
+    /// Why the run is no success.
+    pub fn fault(&self) -> Option<String> {
+        match &self.error {
+            Some(error) => Some(format!("the run ended after {} faults: {error}", self.faults)),
+            None if self.is_exact() => None,
+            None => Some(format!("counts differ from the model: seed {}", self.seed)),
+        }
     }
 
     pub fn markdown(&self) -> String {
@@ -72,7 +136,7 @@ impl Report {
         // Writing to memory cannot fail.
         let _ = writeln!(
             text,
-            "Run {} on {} ({} cores, load before {}): seed {}, {} faults in {} s, {} Cassandra node(s), {} partitions. \
+            "Run {} on {} ({} cores, load before {}): seed {}, {} of {} faults in {} s, {} Cassandra node(s), {} partitions. \
              {} events, {} of them late, {} sent again on purpose, {} edits of counters.\n",
             self.started,
             self.machine.processor,
@@ -80,17 +144,27 @@ impl Report {
             self.machine.load_before,
             self.seed,
             self.faults,
+            self.faults_planned,
             grouped(self.seconds as f64),
             self.nodes,
             self.partitions,
-            grouped(self.events as f64),
-            grouped(self.events_late as f64),
-            grouped(self.events_repeated as f64),
-            grouped(self.changes as f64),
+            grouped(self.sent.events as f64),
+            grouped(self.sent.events_late as f64),
+            grouped(self.sent.events_repeated as f64),
+            grouped(self.sent.changes as f64),
         );
+        if let Some(error) = &self.error {
+            let _ = writeln!(text, "**Ended before its end**: {error}\n");
+        }
+        self.markdown_kinds(&mut text);
         self.markdown_compared(&mut text);
         self.markdown_availability(&mut text);
         text
+    }
+
+    fn markdown_kinds(&self, text: &mut String) {
+        let kinds: Vec<String> = self.kinds.iter().map(|(kind, times)| format!("{times} {kind}")).collect();
+        let _ = writeln!(text, "Faults: {}.\n", kinds.join(", "));
     }
 
     fn markdown_compared(&self, text: &mut String) {
@@ -121,18 +195,10 @@ impl Report {
              | batches sent | failed at one writer | at both | longest gap, s | all back after, s (longest) |\n",
         );
         text.push_str("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
-        let mut rows: BTreeMap<&str, (usize, Seen, Seen, u64)> = BTreeMap::new();
-        for episode in &self.episodes {
-            let row = rows.entry(episode.name()).or_default();
-            row.0 += 1;
-            row.1.add(episode.counts);
-            row.2.add(episode.events);
-            row.3 = row.3.max(episode.back_ms);
-        }
-        for (name, (times, counts, events, back_ms)) in rows {
+        for Availability { fault, times, counts, events, back_ms, .. } in &self.availability {
             let _ = writeln!(
                 text,
-                "| {name} | {times} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {fault} | {times} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 grouped(counts.requests as f64),
                 counts.attempts_failed,
                 counts.requests_failed,
@@ -141,7 +207,7 @@ impl Report {
                 events.attempts_failed,
                 events.requests_failed,
                 seconds(events.gap_ms),
-                seconds(back_ms),
+                seconds(*back_ms),
             );
         }
     }
@@ -149,4 +215,44 @@ impl Report {
 
 fn seconds(milliseconds: u64) -> String {
     format!("{:.1}", milliseconds as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn episode(kinds: &[Kind], requests_failed: u64, gap_ms: u64) -> Episode {
+        let done = |kind: &Kind| Done { kind: kind.name(), target: String::new(), at_ms: 0, lasted_ms: 0 };
+        let seen = Seen { requests: 10, requests_failed, gap_ms, ..Seen::default() };
+        Episode {
+            faults: kinds.iter().map(done).collect(),
+            from_ms: 0,
+            to_ms: 0,
+            back_ms: gap_ms,
+            counts: seen,
+            events: Seen::default(),
+            changes: Seen::default(),
+        }
+    }
+
+    #[test]
+    fn the_loss_of_a_node_alone_is_told_apart_from_one_beside_another_fault() {
+        let episodes = [
+            episode(&[], 0, 5),
+            episode(&[Kind::NodeKilled], 1, 300),
+            episode(&[Kind::NodePaused], 2, 700),
+            episode(&[Kind::NodeKilled, Kind::BrokerPaused], 9, 9_000),
+        ];
+        let rows = availability(&episodes);
+        let row = |fault: &str| {
+            let row = rows.iter().find(|row| row.fault == fault).unwrap();
+            (row.times, row.counts.requests, row.counts.requests_failed, row.counts.gap_ms)
+        };
+        assert_eq!(row("nothing broken"), (1, 10, 0, 5));
+        assert_eq!(row("one Cassandra node lost, nothing else"), (2, 20, 3, 700));
+        assert_eq!(row("Cassandra node killed"), (1, 10, 1, 300));
+        assert_eq!(row("Cassandra node killed, beside another fault"), (1, 10, 9, 9_000));
+        assert_eq!(row("Kafka paused, beside another fault"), (1, 10, 9, 9_000));
+        assert!(rows.iter().all(|row| row.fault != "Kafka paused"));
+    }
 }

@@ -54,6 +54,12 @@ impl Setup {
         Ok(Self { binary: binary.to_owned(), folder: folder.to_owned(), variables })
     }
 
+    /// A setting by its name in the configuration; one that is set again has the newer value.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let variable = format!("RAINGAUGE__{}", name.replace('.', "__").to_uppercase());
+        self.variables.push((variable, value.to_owned()));
+    }
+
     pub fn migrate(&self) -> Result<()> {
         let output = Command::new("timeout")
             .arg(MIGRATE_MAX_S.to_string())

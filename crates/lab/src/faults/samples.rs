@@ -86,7 +86,7 @@ impl Samples {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Seen {
     pub requests: u64,
     /// Attempts at one process that failed; the request went on to another.

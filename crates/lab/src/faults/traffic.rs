@@ -1,6 +1,7 @@
 //! The clients: producers of events, askers for counts, and somebody who edits counters.
 
 use super::model::{Model, Names, Ride, Span, only_grows, random_key};
+use super::report::Totals;
 use super::samples::{Door, Samples};
 use crate::http::client::Client;
 use crate::http::{JSON, NDJSON, Target};
@@ -67,6 +68,18 @@ pub struct Sent {
     pub changes: AtomicU64,
 }
 
+impl Sent {
+    pub fn totals(&self) -> Totals {
+        let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Totals {
+            events: number(&self.events),
+            events_late: number(&self.late),
+            events_repeated: number(&self.repeated),
+            changes: number(&self.changes),
+        }
+    }
+}
+
 struct Batch {
     body: Vec<u8>,
     events: u64,
@@ -120,6 +133,10 @@ impl Traffic {
             events_per_s,
             counts_per_s,
         }
+    }
+
+    pub fn writers(&self) -> Vec<&Target> {
+        self.places.writers.iter().map(|(_, target)| target).collect()
     }
 
     fn is_ending(&self) -> bool {

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Wait before a request is sent again that the server pushed back.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
+/// What a client that shares its core rests when there is nothing to do.
+const REST: Duration = Duration::from_micros(100);
 const POLL_MAX: Duration = Duration::from_millis(100);
 
 /// What an answer meant.
@@ -85,10 +87,7 @@ pub fn run<S: Source>(address: SocketAddr, connections: usize, run: &Run, source
         pushed_back: 0,
     };
     let end = generator.recorder.end();
-    let mut schedule = match run.pace {
-        Pace::Closed => None,
-        Pace::Open(rate_per_s) => Some(Schedule::new(start, end, rate_per_s)),
-    };
+    let mut schedule = run.pace.rate_per_s().map(|rate_per_s| Schedule::new(start, end, rate_per_s));
     loop {
         let now = Instant::now();
         generator.launch(now, end, schedule.as_mut())?;
@@ -100,6 +99,9 @@ pub fn run<S: Source>(address: SocketAddr, connections: usize, run: &Run, source
         match poll.poll(&mut events, Some(wait)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             other => other.context("cannot wait for the connections")?,
+        }
+        if events.is_empty() && matches!(run.pace, Pace::OpenShared(_)) {
+            std::thread::sleep(REST);
         }
         for event in &events {
             generator.advance(event.token().0)?;

@@ -1,6 +1,6 @@
 //! Runs workers of a peer, each on its own connection, in a closed or an open loop, on one thread.
 
-use crate::measure::{DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
+use crate::measure::{DRAIN_MAX, Measured, Recorder, Run, Schedule};
 use anyhow::Result;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,10 +30,7 @@ pub fn drive<W: Worker>(runtime: &Runtime, workers: Vec<W>, run: &Run) -> Result
     let start = Instant::now();
     let recorder = Recorder::new(run, start)?;
     let end = recorder.end();
-    let schedule = match run.pace {
-        Pace::Closed => None,
-        Pace::Open(rate_per_s) => Some(Schedule::new(start, end, rate_per_s)),
-    };
+    let schedule = run.pace.rate_per_s().map(|rate_per_s| Schedule::new(start, end, rate_per_s));
     let shared =
         Rc::new(Shared { recorder: RefCell::new(recorder), schedule: RefCell::new(schedule), end, turn: Cell::new(0) });
     let workers = LocalSet::new().block_on(runtime, async {
@@ -79,6 +76,7 @@ async fn work<W: Worker>(shared: Rc<Shared>, mut worker: W) -> Result<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Pace;
     use std::time::Duration;
 
     struct Sleeper(Duration);

@@ -31,6 +31,7 @@ pub async fn suite<C: Catalog>(fresh: impl AsyncFn() -> C) {
     policy::the_cache_policy_is_the_default_until_it_is_set(&fresh().await).await;
     policy::a_policy_comes_back_whole(&fresh().await).await;
     policy::a_change_of_the_policy_names_the_version_it_is_based_on(&fresh().await).await;
+    policy::every_version_of_the_policy_is_kept(&fresh().await).await;
     policy::an_equal_policy_is_no_change(&fresh().await).await;
     policy::the_revision_grows_with_the_policy(&fresh().await).await;
     policy::no_concurrent_change_of_the_policy_is_lost(&fresh().await).await;
@@ -287,7 +288,7 @@ fn problem_fields(answer: Result<Versioned, Error>) -> Vec<String> {
 }
 
 /// Drives all futures side by side, on whichever runtime the suite runs.
-async fn at_once<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+pub(super) async fn at_once<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut running: Vec<(BoxFuture<'_, T>, Option<T>)> = futures.into_iter().map(|future| (future, None)).collect();
     poll_fn(|context| {
         for (future, answer) in running.iter_mut().filter(|(_, answer)| answer.is_none()) {

@@ -15,7 +15,8 @@ type Counters = BTreeMap<u32, Vec<Versioned>>;
 #[derive(Debug, Default)]
 pub struct MemoryCatalog {
     counters: Mutex<Counters>,
-    policy: Mutex<VersionedPolicy>,
+    /// Every version, oldest first.
+    policies: Mutex<Vec<VersionedPolicy>>,
 }
 
 impl MemoryCatalog {
@@ -109,12 +110,17 @@ impl Catalog for MemoryCatalog {
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         let of_counters = self.counters.lock().values().map(Vec::len).sum::<usize>();
-        let of_policy = self.policy.lock().version;
-        Box::pin(async move { Ok(of_counters as i64 + i64::from(of_policy)) })
+        let of_policies = self.policies.lock().len();
+        Box::pin(async move { Ok((of_counters + of_policies) as i64) })
     }
 
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
-        Box::pin(async { Ok(self.policy.lock().clone()) })
+        Box::pin(async { Ok(self.policies.lock().last().cloned().unwrap_or_default()) })
+    }
+
+    fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>> {
+        let newest = self.policies.lock().iter().rev().take(len_max).cloned().collect();
+        Box::pin(async move { Ok(newest) })
     }
 
     fn set_cache_policy(
@@ -124,11 +130,11 @@ impl Catalog for MemoryCatalog {
         change: Change,
     ) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         Box::pin(async move {
-            let mut current = self.policy.lock();
-            if let Some(next) = current.next(policy, expected, change)? {
-                *current = next;
-            }
-            Ok(current.clone())
+            let mut versions = self.policies.lock();
+            let current = versions.last().cloned().unwrap_or_default();
+            let Some(next) = current.next(policy, expected, change)? else { return Ok(current) };
+            versions.push(next.clone());
+            Ok(next)
         })
     }
 }

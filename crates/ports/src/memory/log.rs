@@ -1,17 +1,21 @@
 //! The event log in memory.
 
 use crate::BoxFuture;
+use crate::clock::Clock;
 use crate::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
 use crate::record::{self, Identity};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Keeps every block for ever, and every identity.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryLog {
     inner: Mutex<Inner>,
     grown: Condvar,
+    /// Without one, everything was appended in 1970.
+    clock: Option<Arc<dyn Clock>>,
 }
 
 #[derive(Debug, Default)]
@@ -22,11 +26,17 @@ struct Inner {
 }
 
 impl MemoryLog {
+    /// A log whose blocks are appended at the time of this clock.
+    pub fn dated(clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..Self::default() }
+    }
+
     fn push(&self, bytes: Vec<u8>, len: u64) -> Offset {
+        let appended_ms = self.clock.as_ref().map_or(0, |clock| clock.now_ms());
         let mut inner = self.inner.lock();
         if len > 0 {
             let base = inner.end;
-            inner.blocks.push(Block { base, appended_ms: 0, len, bytes });
+            inner.blocks.push(Block { base, appended_ms, len, bytes });
             inner.end += len;
         }
         self.grown.notify_all();

@@ -12,6 +12,7 @@ use super::{note, print, print_json};
 use crate::cli::Place;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use raingauge_core::counter::State;
 use raingauge_core::time::format_rfc3339;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -48,10 +49,19 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Write all counters and the cache policy, in the form that apply takes
+    #[command(after_help = "Example: raingauge counters export >raingauge.yaml")]
+    Export {
+        /// Archived counters too
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Create the counters of a file, or replace those that have changed
     ///
-    /// The file holds one counter or a list, in YAML or JSON. A counter without an id is found by its name. Nothing is changed while anything in the
-    /// file is wrong.
+    /// The file holds one counter, a list, or what export wrote, in YAML or JSON. A counter without an id is found by its name. What is not in the file
+    /// stays as it is. Nothing is changed while anything in the file is wrong. With --dry-run, each field that would change is shown.
     #[command(after_help = "Example: raingauge counters apply -f demo/taxi.counters.yaml --dry-run")]
     Apply {
         /// File of counters; - is standard input
@@ -105,6 +115,7 @@ impl Counters {
         match self.command {
             Command::List { place } => place.with(|session| list(session, json)),
             Command::Get { id, place } => place.with(|session| get(session, id, json)),
+            Command::Export { all, place } => place.with(|session| export(session, all, json)),
             Command::Apply { file, dry_run, reason, place } => {
                 let drafts = Drafts::load(&file)?;
                 let outcomes = place.with(|session| apply(&session.client, drafts, dry_run, &reason))?;
@@ -153,6 +164,20 @@ fn get(session: &Session, id: u32, json: bool) -> anyhow::Result<()> {
     let (version, by) = (found["version"].clone(), found["changedBy"].as_str().unwrap_or_default().to_owned());
     let yaml = serde_yaml_ng::to_string(&apply::read(&found)?)?;
     Ok(print(&format!("# version {version}, changed {changed_at} by {by}\n{}", yaml.trim_end()))?)
+}
+
+fn export(session: &Session, all: bool, json: bool) -> anyhow::Result<()> {
+    let answer = session.client.get("/v1/counters", &[])?;
+    let found = answer["counters"].as_array().context("the server's list of counters cannot be read")?;
+    let counters: Vec<_> = found.iter().map(apply::read).collect::<Result<_, _>>()?;
+    let mut policy = session.client.get("/v1/cache-policy", &[])?;
+    draft::remove_version(&mut policy);
+    let kept = counters.into_iter().filter(|counter| all || counter.state != State::Archived);
+    let settings = json!({ "counters": kept.collect::<Vec<_>>(), "cachePolicy": policy });
+    if json {
+        return Ok(print_json(&settings)?);
+    }
+    Ok(print(serde_yaml_ng::to_string(&settings)?.trim_end())?)
 }
 
 fn report(outcomes: &[Outcome], dry_run: bool, json: bool) -> anyhow::Result<()> {

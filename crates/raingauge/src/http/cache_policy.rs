@@ -36,7 +36,7 @@ pub async fn replace(
         Change { by: who.name.to_string(), reason: reason(&headers).to_owned(), at_s: door.services.clock.now_s() };
     let set = door.services.counters.catalog().set_cache_policy(policy, expected, change).await?;
     // The others follow the catalog; this process need not wait for itself.
-    door.services.policies.set(&set.policy);
+    door.services.policies.follow(&set);
     Ok(with_etag(set))
 }
 

@@ -1,6 +1,7 @@
 //! Counter configurations, their versions, previews and backfills; buckets that are set.
 
 use super::Door;
+use super::audit::Said;
 use super::problem::Problem;
 use crate::auth::Who;
 use axum::Json;
@@ -12,9 +13,9 @@ use raingauge_core::counter::Counter;
 use raingauge_core::ruleset::conflicts;
 use raingauge_ports::catalog::Versioned;
 use raingauge_writer::counters::{self, bucket_of_json};
-use raingauge_writer::ingest::{Receipt, Rejected};
-use raingauge_writer::worker::Backfill;
-use raingauge_writer::{preview, states};
+use raingauge_writer::ingest::Rejected;
+use raingauge_writer::preview;
+use raingauge_writer::states::{Progress, progress};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -125,26 +126,22 @@ pub async fn start_backfill(State(door): State<Door>, Path(id): Path<u32>) -> Re
 
 /// `GET /v1/counters/{id}/backfill`
 pub async fn backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
-    let backfills = door.services.states.backfills(id);
-    let Some(backfill) = states::together(&backfills) else {
+    let services = &door.services;
+    let Some(Progress { backfill, end, share }) = progress(&*services.states, &services.published, id) else {
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
         return Err(Problem::new(StatusCode::NOT_FOUND, "backfill_unknown", detail));
     };
-    let end_of =
-        |(partition, backfill): &(_, Backfill)| door.services.published.applied(*partition).max(backfill.position);
-    let end: u64 = backfills.iter().map(end_of).sum();
-    let whole = (end - backfill.from).max(1);
     let mut answer = json!(backfill);
     if let Some(members) = answer.as_object_mut() {
         members.remove("stampBaseUs");
     }
     answer["end"] = json!(end);
-    answer["progress"] = json!((backfill.position - backfill.from) as f64 / whole as f64);
+    answer["progress"] = json!(share);
     Ok(Json(answer))
 }
 
 /// `POST /v1/buckets`
-pub async fn set_buckets(State(door): State<Door>, body: Bytes) -> Result<Json<Receipt>, Problem> {
+pub async fn set_buckets(State(door): State<Door>, body: Bytes) -> Result<Response, Problem> {
     let Value::Array(members) = json_of(&body)? else {
         return Err(Problem::bad_request("json_malformed", "the body must be an array of buckets"));
     };
@@ -162,7 +159,8 @@ pub async fn set_buckets(State(door): State<Door>, body: Bytes) -> Result<Json<R
     receipt.rejected.iter_mut().for_each(|refused| refused.index = places[refused.index]);
     receipt.rejected.extend(rejected);
     receipt.rejected.sort_by_key(|refused| refused.index);
-    Ok(Json(receipt))
+    let said = Said(json!({ "accepted": receipt.accepted, "rejected": receipt.rejected.len() }));
+    Ok((Extension(said), Json(receipt)).into_response())
 }
 
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {

@@ -1,6 +1,7 @@
 //! What stands before every handler: the token's scope, room for the body, the time a request may take, the metrics.
 
 use super::Door;
+use super::audit::Asked;
 use super::problem::Problem;
 use crate::auth::{Denied, Scope, Tokens, Who};
 use crate::settings::Role;
@@ -56,6 +57,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What one route asks of its callers.
 pub struct Guard {
+    door: Door,
     tokens: Arc<Tokens>,
     scope: Option<Scope>,
     /// The role that the route needs, when this process does not have it.
@@ -70,6 +72,7 @@ pub struct Guard {
 impl Guard {
     pub fn new(door: &Door, path: &'static str, scope: Option<Scope>) -> Self {
         Self {
+            door: door.clone(),
             tokens: Arc::clone(&door.tokens),
             scope,
             lacks: role_of(path).filter(|role| !door.services.has(*role)),
@@ -125,21 +128,45 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
     let response = match admitted {
         Err(problem) => problem.into_response(),
         Ok((who, _room)) => {
-            if let Some(who) = who {
+            let asked = Asked::of(&guard.door, guard.path, &request);
+            if let Some(who) = who.clone() {
                 request.extensions_mut().insert(who);
             }
-            match tokio::time::timeout(guard.timeout, next.run(request)).await {
-                Ok(response) => explained(response, guard.room.body_bytes_max),
-                Err(_) => {
-                    let detail =
-                        format!("the request took longer than {} s: ask for less at once", guard.timeout.as_secs());
-                    Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into_response()
-                }
+            match who.zip(asked) {
+                Some((who, asked)) => guard.change(request, next, asked, who).await,
+                None => guard.answer(request, next).await,
             }
         }
     };
     guard.note(began, response.status());
     response
+}
+
+impl Guard {
+    async fn answer(&self, request: Request, next: Next) -> Response {
+        match tokio::time::timeout(self.timeout, next.run(request)).await {
+            Ok(response) => explained(response, self.room.body_bytes_max),
+            Err(_) => {
+                let detail = format!("the request took longer than {} s: ask for less at once", self.timeout.as_secs());
+                Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into_response()
+            }
+        }
+    }
+
+    /// A change goes on to its end, with its line in the audit log, also when whoever asked for it hangs up.
+    async fn change(self: &Arc<Self>, request: Request, next: Next, asked: Asked, who: Who) -> Response {
+        let guard = Arc::clone(self);
+        let changing = tokio::spawn(async move {
+            let response = guard.answer(request, next).await;
+            let entry = asked.answered(&response);
+            guard.door.audit.deed(entry.actor(&who), entry.deed.clone(), &entry.outcome).await;
+            response
+        });
+        changing.await.unwrap_or_else(|_| {
+            let detail = "the change broke off: read what became of it before you repeat it";
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", detail).into_response()
+        })
+    }
 }
 
 /// What the framework refuses by itself, before a handler sees it, is told as a problem document too.

@@ -62,7 +62,7 @@ pub async fn follow(catalog: &dyn Catalog, policies: &CachePolicies) {
 
 async fn follow_once(catalog: &dyn Catalog, policies: &CachePolicies) {
     match catalog.cache_policy().await {
-        Ok(found) => policies.set(&found.policy),
+        Ok(found) => policies.follow(&found),
         // Whoever follows the counters says aloud that the catalog is away.
         Err(error) => tracing::debug!(%error, "the cache policy could not be read and stays as it is"),
     }

@@ -5,7 +5,7 @@
 //!   writer:      Group ──▶ Fleet ──▶ a Worker for each partition: KafkaLog, CqlWriter
 //! ```
 
-use super::waiting::until_there;
+use super::waiting::{Startup, until_there};
 use super::{Engines, Services, caching};
 use crate::settings::{Role, Settings};
 use anyhow::Context;
@@ -19,15 +19,20 @@ use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Listening, Plan};
 use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::{self, Catalog};
+use raingauge_ports::checks::Checks;
 use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
+use raingauge_ports::drafts::Drafts;
+use raingauge_ports::instances::Instances;
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
+use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_ports::tiles::{TileFeed, TileSource};
 use raingauge_reader::{LiveOptions, LiveTiles};
 use raingauge_sql::{MySqlCatalog, MySqlOptions, SqliteCatalog};
 use raingauge_writer::counters::{Covered, TakesEffect};
-use raingauge_writer::fleet::Means;
+use raingauge_writer::fleet::{Means, Troubles};
+use raingauge_writer::lost::{self, Lost};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
 use raingauge_writer::{Counters, Fleet, Follower, Ingest, worker};
@@ -45,6 +50,7 @@ pub struct Running {
     follower: Arc<Follower>,
     stop: watch::Sender<bool>,
     fleet: Mutex<Option<JoinHandle<()>>>,
+    troubles: Troubles,
     /// The stream of tiles is followed for as long as this is kept.
     listening: Mutex<Option<Listening>>,
     runtime: Handle,
@@ -53,6 +59,12 @@ pub struct Running {
 impl Running {
     pub async fn follow(&self) {
         self.follower.run().await;
+    }
+
+    /// Why partitions are not counted that this process should count.
+    pub fn troubles(&self) -> Vec<String> {
+        let say = |(partition, reason)| format!("partition {partition} is not counted: {reason}");
+        self.troubles.lock().iter().map(say).collect()
     }
 
     /// Ends the fleet. Blocks the thread.
@@ -69,15 +81,15 @@ impl Running {
 }
 
 /// Waits for the engines and starts what the roles of this process need.
-pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
+pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Services> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = open_catalog(settings).await?;
-    let cql = open_cql(settings).await?;
-    let topic = open_topic(settings).await?;
+    let Database { catalog, people, drafts, instances, checks } = open_database(settings).await?;
+    let cql = open_cql(settings, startup).await?;
+    let topic = open_topic(settings, startup).await?;
     let published = Arc::new(Published::default());
     let checkpoints: Arc<dyn Checkpoints> = Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
     let (never, partitions) = (|_: &catalog::Error| false, topic.partitions());
-    let follower = until_there("the catalog", never, async || {
+    let follower = until_there(startup, "the catalog", never, async || {
         Follower::start(Arc::clone(&catalog), Arc::clone(&checkpoints), Arc::clone(&published), partitions).await
     })
     .await?;
@@ -112,10 +124,11 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         settings.log.lag_events_max,
     );
     let maintenance = settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
+    let check_lease = Arc::new(CqlLease::new(cql.clone(), "checks", holder(settings)));
     let (stop, stopping) = watch::channel(false);
-    let fleet = match settings.cluster.has(Role::Writer) {
-        true => Some(start_fleet(settings, &topic, cql, sink, &follower, Arc::clone(&clock), stopping)?),
-        false => None,
+    let (fleet, troubles) = match settings.cluster.has(Role::Writer) {
+        true => start_fleet(settings, &topic, cql, sink, &follower, Arc::clone(&clock), stopping)?,
+        false => (None, Troubles::default()),
     };
     let (reader, policies) = caching::reader(settings, counters.catalog(), buckets, live, &published, &clock).await?;
     Ok(Services {
@@ -130,39 +143,66 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         published,
         clock,
         maintenance,
+        drafts,
+        instances,
+        checks,
+        check_lease,
+        disk: None,
+        people,
         engines: Engines::Cluster(Running {
             follower,
             stop,
             fleet: Mutex::new(fleet),
+            troubles,
             listening: Mutex::new(listening),
             runtime: Handle::current(),
         }),
     })
 }
 
-async fn open_catalog(settings: &Settings) -> anyhow::Result<Arc<dyn Catalog>> {
+/// The people alone, for a command beside a running server.
+pub async fn open_people(settings: &Settings) -> anyhow::Result<Arc<dyn People>> {
+    Ok(open_database(settings).await?.people)
+}
+
+/// The catalog, and what lies beside it.
+struct Database {
+    catalog: Arc<dyn Catalog>,
+    people: Arc<dyn People>,
+    drafts: Arc<dyn Drafts>,
+    instances: Arc<dyn Instances>,
+    checks: Arc<dyn Checks>,
+}
+
+async fn open_database(settings: &Settings) -> anyhow::Result<Database> {
     if settings.cluster.catalog_is_mysql {
-        return Ok(Arc::new(MySqlCatalog::lazy(&mysql_options(settings))?));
+        let catalog = MySqlCatalog::lazy(&mysql_options(settings))?;
+        let (people, drafts) = (Arc::new(catalog.people()), Arc::new(catalog.drafts()));
+        let (instances, checks) = (Arc::new(catalog.instances()), Arc::new(catalog.checks()));
+        return Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks });
     }
     let folder = &settings.storage.data_dir;
     std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
-    Ok(Arc::new(SqliteCatalog::open(&folder.join("catalog.sqlite")).await?))
+    let catalog = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
+    let (people, drafts) = (Arc::new(catalog.people()), Arc::new(catalog.drafts()));
+    let (instances, checks) = (Arc::new(catalog.instances()), Arc::new(catalog.checks()));
+    Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks })
 }
 
-async fn open_cql(settings: &Settings) -> anyhow::Result<Cql> {
+async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql> {
     use raingauge_cql::Error::{Keyspace, Refused, SchemaTooNew, Tls};
     let options = cql_options(settings);
     let is_final = |error: &_| matches!(error, Keyspace(_) | Refused { .. } | SchemaTooNew { .. } | Tls(_));
     let what = format!("the bucket store, {}", options.place());
-    Ok(until_there(&what, is_final, async || Cql::connect(options.clone()).await).await?)
+    Ok(until_there(startup, &what, is_final, async || Cql::connect(options.clone()).await).await?)
 }
 
-async fn open_topic(settings: &Settings) -> anyhow::Result<KafkaTopic> {
+async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<KafkaTopic> {
     use raingauge_kafka::Error::{NoTopic, Unreachable};
     let options = kafka_options(settings);
     let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
     let what = format!("the event log, topic {} of {}", options.topic, options.place());
-    Ok(until_there(&what, is_final, async || KafkaTopic::open(options.clone()).await).await?)
+    Ok(until_there(startup, &what, is_final, async || KafkaTopic::open(options.clone()).await).await?)
 }
 
 /// Every partition, to be looked at.
@@ -188,13 +228,17 @@ fn start_maintenance(settings: &Settings, cql: &Cql, clock: &Arc<dyn Clock>) -> 
         url: compaction.url,
         tables: if compaction.all_tables { CompactionTables::All } else { CompactionTables::Auto },
     };
-    let holder = format!("{}-{}-{:08x}", settings.cluster.instance, std::process::id(), rand::random::<u32>());
     Arc::new(Maintenance::start(
         Arc::new(NodeCompactor::new(cql.clone(), options)),
-        Arc::new(CqlLease::new(cql.clone(), "maintenance", holder)),
+        Arc::new(CqlLease::new(cql.clone(), "maintenance", holder(settings))),
         Arc::clone(clock),
         settings.maintenance.options.clone(),
     ))
+}
+
+/// This process, by a name that no other one has.
+fn holder(settings: &Settings) -> String {
+    format!("{}-{}-{:08x}", settings.cluster.instance, std::process::id(), rand::random::<u32>())
 }
 
 /// The tiles of active keys in memory, and what keeps them current.
@@ -227,7 +271,7 @@ fn start_fleet(
     follower: &Follower,
     clock: Arc<dyn Clock>,
     stopping: watch::Receiver<bool>,
-) -> anyhow::Result<JoinHandle<()>> {
+) -> anyhow::Result<(Option<JoinHandle<()>>, Troubles)> {
     let options = worker::Options {
         commit_interval: settings.cluster.commit_interval,
         future_allowance_s: settings.events.future_allowance.as_secs() as i64,
@@ -250,7 +294,9 @@ fn start_fleet(
         clock,
         options,
     };
-    Ok(tokio::spawn(Fleet::new(means).run(stopping)))
+    let fleet = Fleet::new(means);
+    let troubles = fleet.troubles();
+    Ok((Some(tokio::spawn(fleet.run(stopping))), troubles))
 }
 
 /// Membership of the consumer group.
@@ -319,6 +365,26 @@ impl Partitions for PartitionEngines {
     }
 }
 
+/// Finds what a partition of the log has lost, and goes on behind it when that is wanted.
+pub async fn skip_lost(settings: &Settings, partition: Partition, skips: bool) -> anyhow::Result<Option<Lost>> {
+    anyhow::ensure!(
+        settings.cluster.is_cluster,
+        "the log of a data folder drops nothing before it is counted: cluster.engines is not \"cluster\""
+    );
+    let cql = Cql::connect(cql_options(settings)).await?;
+    let topic = KafkaTopic::open(kafka_options(settings)).await?;
+    let engines = PartitionEngines { topic, cql, feed: None, runtime: Handle::current() };
+    let find_and_skip = move || {
+        let (log, store) = (engines.topic.log(partition)?, engines.store(partition));
+        let found = lost::find(&log, &*store)?;
+        if let Some(lost) = found.as_ref().filter(|_| skips) {
+            lost::skip(&*store, lost)?;
+        }
+        Ok(found)
+    };
+    tokio::task::spawn_blocking(find_and_skip).await?
+}
+
 /// Makes the schema, the topics and the catalog, and answers what was done, in sentences.
 pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
     let mut done = Vec::new();
@@ -370,11 +436,15 @@ fn cql_options(settings: &Settings) -> raingauge_cql::Options {
 
 fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
     let kafka = settings.cluster.kafka.clone();
-    let sasl = kafka.user.zip(kafka.password).map(|(user, password)| raingauge_kafka::Sasl {
-        mechanism: raingauge_kafka::SaslMechanism::Plain,
-        user,
-        password,
-    });
+    let mechanism = match kafka.sasl_mechanism {
+        "scram-sha-256" => raingauge_kafka::SaslMechanism::ScramSha256,
+        "scram-sha-512" => raingauge_kafka::SaslMechanism::ScramSha512,
+        _ => raingauge_kafka::SaslMechanism::Plain,
+    };
+    let sasl = kafka.user.zip(kafka.password);
+    let sasl = sasl.map(|(user, password)| raingauge_kafka::Sasl { mechanism, user, password });
+    let certificate = kafka.certificate_file.zip(kafka.key_file);
+    let tls = kafka.has_tls.then_some(raingauge_kafka::Tls { ca: kafka.ca_file, certificate });
     raingauge_kafka::Options {
         brokers: kafka.brokers,
         topic: kafka.topic,
@@ -389,7 +459,7 @@ fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
         session_timeout: kafka.session_timeout,
         delivery_timeout: kafka.delivery_timeout,
         queue_bytes_max: settings.log.queue_bytes_max as usize,
-        security: raingauge_kafka::Security { sasl, ..raingauge_kafka::Security::default() },
+        security: raingauge_kafka::Security { tls, sasl },
         ..raingauge_kafka::Options::default()
     }
 }

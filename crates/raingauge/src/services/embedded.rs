@@ -10,6 +10,7 @@ use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::maintenance::Alone;
+use raingauge_ports::memory::MemoryInstances;
 use raingauge_ports::published::Published;
 use raingauge_sql::SqliteCatalog;
 use raingauge_writer::recount::Recounter;
@@ -24,7 +25,10 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     // The store first: it is what tells that another program has the folder.
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
-    let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::open(&folder.join("catalog.sqlite")).await?);
+    let database = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
+    let (people, drafts) = (Arc::new(database.people()), Arc::new(database.drafts()));
+    let checks = Arc::new(database.checks());
+    let catalog: Arc<dyn Catalog> = Arc::new(database);
     let log = Arc::new(SegmentLog::open(&folder.join("log"), log_options(settings), Arc::clone(&clock))?);
     let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) = (Arc::clone(&log) as _, vec![log]);
     let published = Arc::new(Published::default());
@@ -76,6 +80,13 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         published,
         clock,
         maintenance: Some(Arc::new(maintenance)),
+        drafts,
+        // The data folder has one process, which need not tell itself over a disk that it is there.
+        instances: Arc::<MemoryInstances>::default(),
+        checks,
+        check_lease: Arc::new(Alone),
+        disk: Some(folder.clone()),
+        people,
         engines: Engines::Embedded(writer),
     })
 }

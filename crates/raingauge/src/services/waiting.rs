@@ -1,14 +1,33 @@
 //! Waiting for engines that are not there yet, and saying for what.
 
+use parking_lot::Mutex;
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(250);
 /// How often somebody who waits says so.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How far a process has come that is starting, for who asks it.
+#[derive(Clone, Default)]
+pub struct Startup {
+    waits_for: Arc<Mutex<Option<String>>>,
+}
+
+impl Startup {
+    /// In a sentence, without what engines answered: anybody may ask.
+    pub fn says(&self) -> String {
+        match &*self.waits_for.lock() {
+            Some(what) => format!("the server is starting, and is waiting for {what}: its log says why"),
+            None => "the server is starting".to_owned(),
+        }
+    }
+}
+
 /// Tries until it succeeds, or fails in a way that time does not heal.
 pub async fn until_there<T, E: Display>(
+    startup: &Startup,
     what: &str,
     is_final: impl Fn(&E) -> bool,
     attempt: impl AsyncFn() -> Result<T, E>,
@@ -19,6 +38,7 @@ pub async fn until_there<T, E: Display>(
             Ok(there) => {
                 if reported.is_some() {
                     tracing::info!("{what} is there");
+                    startup.waits_for.lock().take();
                 }
                 return Ok(there);
             }
@@ -26,6 +46,7 @@ pub async fn until_there<T, E: Display>(
             Err(error) => {
                 if reported.is_none_or(|last| last.elapsed() >= REPORT_INTERVAL) {
                     tracing::warn!(%error, "waiting for {what}");
+                    *startup.waits_for.lock() = Some(what.to_owned());
                     reported = Some(Instant::now());
                 }
             }

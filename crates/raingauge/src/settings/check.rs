@@ -131,6 +131,26 @@ impl Checker {
         })
     }
 
+    /// Yes or no: `true` or `false`, in quotes or without.
+    pub fn switch(&mut self, section: &str, name: &str) -> bool {
+        let (key, item) = self.take(section, name);
+        let Kind::Switch { default } = key.kind else { unreachable!("{} is a switch", key.path()) };
+        let Some(Item { raw, origin }) = item else { return default };
+        let read = match raw {
+            Raw::Switch(is_on) => Ok(is_on),
+            other => text_of(other).and_then(|text| match text.trim() {
+                "true" => Ok(true),
+                "false" => Ok(false),
+                _ => Err(format!("{} is neither true nor false", quote(&text))),
+            }),
+        };
+        read.unwrap_or_else(|message| {
+            let advice = format!("Give true or false; the default is {default}. {}", key.doc);
+            self.problem(key.path(), origin, message, advice);
+            default
+        })
+    }
+
     /// One of the words of the key, exactly as the table writes it.
     pub fn word(&mut self, section: &str, name: &str) -> &'static str {
         let (key, item) = self.take(section, name);
@@ -190,6 +210,7 @@ pub fn wrong_type(wanted: &str, found: &Raw) -> String {
     let found = match found {
         Raw::Plain(_) | Raw::Text(_) => "text",
         Raw::Whole(_) => "a number",
+        Raw::Switch(_) => "a boolean",
         Raw::List(_) => "a list",
         Raw::Table(_) => "a table",
         Raw::Other(name) => name,

@@ -75,6 +75,11 @@ pub struct Kafka {
     pub delivery_timeout: Duration,
     pub user: Option<String>,
     pub password: Option<String>,
+    pub sasl_mechanism: &'static str,
+    pub has_tls: bool,
+    pub ca_file: Option<PathBuf>,
+    pub certificate_file: Option<PathBuf>,
+    pub key_file: Option<PathBuf>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -138,11 +143,18 @@ impl Cluster {
                 checker.problem(user_key, checker.origin(user_key), message, "Give both, or none");
             }
         }
-        if self.cql.certificate_file.is_some() != self.cql.key_file.is_some() {
-            let key = "cql.certificate_file";
-            let message = "cql.certificate_file and cql.key_file go together".to_owned();
-            checker.problem(key, checker.origin(key), message, "Give both, or none");
+        let pairs = [
+            ("cql", &self.cql.certificate_file, &self.cql.key_file),
+            ("kafka", &self.kafka.certificate_file, &self.kafka.key_file),
+        ];
+        for (section, certificate, key) in pairs {
+            if certificate.is_some() != key.is_some() {
+                let message = format!("{section}.certificate_file and {section}.key_file go together");
+                let key = format!("{section}.certificate_file");
+                checker.problem(key.clone(), checker.origin(&key), message, "Give both, or none");
+            }
         }
+        self.kafka.contradictions(checker);
     }
 
     pub fn has(&self, role: Role) -> bool {
@@ -177,6 +189,29 @@ impl Cql {
 }
 
 impl Kafka {
+    fn contradictions(&self, checker: &mut Checker) {
+        let files = [("ca_file", &self.ca_file), ("certificate_file", &self.certificate_file)];
+        for (name, file) in files {
+            if file.is_some() && !self.has_tls {
+                let key = format!("kafka.{name}");
+                let message = "there is a file for TLS, and no TLS".to_owned();
+                checker.problem(
+                    key.clone(),
+                    checker.origin(&key),
+                    message,
+                    "Set kafka.tls to \"yes\", or leave the file out",
+                );
+            }
+        }
+        let has_scram = self.user.is_some() && self.sasl_mechanism != "plain";
+        let wishes = [("kafka.tls", self.has_tls), ("kafka.sasl_mechanism", has_scram)];
+        for (key, _) in wishes.into_iter().filter(|(_, wish)| *wish && !cfg!(feature = "kafka-tls")) {
+            let message = "this program was built without TLS and SCRAM for Kafka".to_owned();
+            let advice = "Build it with `cargo build --release --features kafka-tls`, see docs/operations.md";
+            checker.problem(key, checker.origin(key), message, advice);
+        }
+    }
+
     fn read(from: &mut Checker) -> Self {
         Self {
             brokers: list(&from.text("kafka", "brokers")),
@@ -190,6 +225,11 @@ impl Kafka {
             delivery_timeout: millis(from.whole("kafka", "delivery_timeout_ms")),
             user: given(from.text("kafka", "user")),
             password: given(from.text("kafka", "password")),
+            sasl_mechanism: from.word("kafka", "sasl_mechanism"),
+            has_tls: from.word("kafka", "tls") == "yes",
+            ca_file: file(from, "kafka", "ca_file"),
+            certificate_file: file(from, "kafka", "certificate_file"),
+            key_file: file(from, "kafka", "key_file"),
         }
     }
 }

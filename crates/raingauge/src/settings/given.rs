@@ -21,6 +21,7 @@ pub enum Raw {
     Text(String),
     /// `None` is a number beyond 128 bits.
     Whole(Option<i128>),
+    Switch(bool),
     List(Vec<Item>),
     Table(Vec<(String, Item)>),
     /// A type that no key takes, by its name.
@@ -168,7 +169,7 @@ fn raw_of(value: Spanned<DeValue<'_>>, origin: &dyn Fn(Range<usize>) -> Origin) 
         DeValue::String(text) => Raw::Text(text.into_owned()),
         DeValue::Integer(digits) => Raw::Whole(i128::from_str_radix(digits.as_str(), digits.radix()).ok()),
         DeValue::Float(_) => Raw::Other("a number with a point or an exponent"),
-        DeValue::Boolean(_) => Raw::Other("a boolean"),
+        DeValue::Boolean(is_on) => Raw::Switch(is_on),
         DeValue::Datetime(_) => Raw::Other("a date or time"),
         DeValue::Array(values) => {
             let item = |value: Spanned<DeValue<'_>>| Item { origin: origin(value.span()), raw: raw_of(value, origin) };

@@ -2,6 +2,7 @@
 //! `docs/configuration.md` all follow it; tests compare them.
 
 pub mod cluster;
+pub mod portal;
 
 /// One key: what it takes, what it is when nobody sets it, and what it is for.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub enum Kind {
     OneOf { default: &'static str, words: &'static [&'static str] },
     /// Any text. What is secret is never repeated.
     Text { default: &'static str, is_secret: bool },
+    /// Yes or no.
+    Switch { default: bool },
     /// API tokens: a list of tables; empty by default.
     Tokens,
 }
@@ -72,13 +75,13 @@ pub const KEYS: &[Key] = &[
         section: "server",
         name: "listen",
         kind: Kind::Address { default: "127.0.0.1:8080" },
-        doc: "Address and port of the HTTP door; port 0 takes a free one, and an address that is not loopback needs a token.",
+        doc: "Address and port of the HTTP door; port 0 takes a free one, and an address that is not loopback needs a token, or auth.required.",
     },
     Key {
         section: "server",
         name: "grpc_listen",
         kind: Kind::OptionalAddress,
-        doc: "Address and port of the gRPC door; empty for none, port 0 takes a free one, and an address that is not loopback needs a token.",
+        doc: "Address and port of the gRPC door; empty for none, port 0 takes a free one, and an address that is not loopback needs a token, or auth.required.",
     },
     whole(
         "server",
@@ -191,7 +194,13 @@ pub const KEYS: &[Key] = &[
         section: "auth",
         name: "tokens",
         kind: Kind::Tokens,
-        doc: "API tokens, each with a name, the SHA-256 of the token and its scopes; without any, no token is asked for.",
+        doc: "API tokens, each with a name, the SHA-256 of the token and its scopes; without any, no token is asked for unless auth.required is set.",
+    },
+    Key {
+        section: "auth",
+        name: "required",
+        kind: Kind::Switch { default: false },
+        doc: "Whether a token is asked for while auth.tokens is empty, so that those made in the portal are the only ones.",
     },
     Key {
         section: "observe",
@@ -207,9 +216,9 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
-/// Every key: those of one machine, then those of the cluster engines.
+/// Every key: those of one machine, of the portal, then those of the cluster engines.
 pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
-    KEYS.iter().chain(cluster::KEYS)
+    KEYS.iter().chain(portal::KEYS).chain(cluster::KEYS)
 }
 
 /// The key of that section and name.

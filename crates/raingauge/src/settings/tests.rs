@@ -99,6 +99,10 @@ fn options_win_over_variables_and_variables_over_the_file() {
 fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
     let hash = new_token().1;
     for key in keys::all() {
+        let is_of_tls = key.section == "kafka" && (key.name == "tls" || key.name.ends_with("_file"));
+        if is_of_tls && !cfg!(feature = "kafka-tls") {
+            continue;
+        }
         let value = match key.kind {
             Kind::Whole { default, .. } if key.name == "body_bytes_max" => (default - 1).to_string(),
             Kind::Whole { default, .. } => (default + 1).to_string(),
@@ -108,7 +112,9 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "roles" => "reader".to_owned(),
             Kind::Text { .. } if key.name == "schedule" => "0 3 * * *; 0 14 * * *".to_owned(),
             Kind::Text { .. } if key.name == "timezone" => "Asia/Singapore".to_owned(),
+            Kind::Text { .. } if key.name == "public_url" => "https://rain.example".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
+            Kind::Switch { default } => (!default).to_string(),
             Kind::Tokens => format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]"),
         };
         // Those that go together are given together.
@@ -121,6 +127,9 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         ];
         let twin = twins.iter().find(|(name, _)| *name == key.name).and_then(|(_, twin)| keys::find(key.section, twin));
         given.extend(twin.map(|twin| (twin.variable(), "other".to_owned())));
+        if is_of_tls && key.name != "tls" {
+            given.push(("RAINGAUGE__KAFKA__TLS".to_owned(), "yes".to_owned()));
+        }
         if key.name == "roles" {
             given.push(("RAINGAUGE__CLUSTER__ENGINES".to_owned(), "cluster".to_owned()));
         }
@@ -131,6 +140,30 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         let settings = Settings::load(None, variables(&given), []);
         assert_ne!(settings.unwrap(), defaults(), "{}", key.path());
     }
+}
+
+#[test]
+fn tls_and_scram_to_kafka_need_a_build_that_has_them() {
+    let text = r#"
+[kafka]
+user = "writer"
+password = "secret"
+sasl_mechanism = "scram-sha-512"
+tls = "yes"
+ca_file = "ca.pem"
+"#;
+    let loaded = load(text, &[]);
+    if cfg!(feature = "kafka-tls") {
+        assert!(loaded.unwrap().cluster.kafka.has_tls);
+    } else {
+        let refused = "this program was built without TLS and SCRAM for Kafka. Build it with";
+        let expected = [format!("5 kafka.sasl_mechanism: {refused}"), format!("6 kafka.tls: {refused}")];
+        assert_starts(&loaded.unwrap_err(), &expected.each_ref().map(String::as_str));
+    }
+    assert_starts(&load("[kafka]\nca_file = \"ca.pem\"\n", &[]).unwrap_err(), &["2 kafka.ca_file: there is a file"]);
+    assert_starts(&load("[kafka]\nkey_file = \"key.pem\"\n", &[]).unwrap_err(), &["0 kafka.certificate_file: kafka"]);
+    let plain = "[kafka]\nuser = \"writer\"\npassword = \"secret\"\n";
+    assert_eq!(load(plain, &[]).unwrap().cluster.kafka.sasl_mechanism, "plain");
 }
 
 #[test]
@@ -251,6 +284,44 @@ fn an_address_beyond_loopback_needs_a_token() {
 }
 
 #[test]
+fn whoever_need_not_sign_in_is_on_this_machine() {
+    let open = ("RAINGAUGE__PORTAL__SIGN_IN", "false");
+    assert!(!Settings::load(None, variables(&[open]), []).unwrap().portal.sign_in);
+    let (elsewhere, required) = (("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80"), ("RAINGAUGE__AUTH__REQUIRED", "true"));
+    let problems = Settings::load(None, variables(&[open, elsewhere, required]), []).unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].to_string().starts_with("portal.sign_in (variable RAINGAUGE__PORTAL__SIGN_IN): 0.0.0.0:80"));
+    // A process without the portal has no page.
+    let reader = ("RAINGAUGE__CLUSTER__ROLES", "reader");
+    let engines = ("RAINGAUGE__CLUSTER__ENGINES", "cluster");
+    assert!(Settings::load(None, variables(&[open, elsewhere, required, reader, engines]), []).is_ok());
+}
+
+#[test]
+fn tokens_of_the_portal_are_enough_to_listen_elsewhere() {
+    let elsewhere = ("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80");
+    let settings = Settings::load(None, variables(&[elsewhere, ("RAINGAUGE__AUTH__REQUIRED", "true")]), []).unwrap();
+    assert!(settings.auth.is_asked());
+}
+
+#[test]
+fn the_address_of_the_portal_has_no_path() {
+    let url = |url: &str| load(&format!("[portal]\npublic_url = \"{url}\"\n"), &[]);
+    assert_eq!(
+        url("https://Rain.example:8443/").unwrap().portal.public_url.as_deref(),
+        Some("https://rain.example:8443")
+    );
+    for wrong in ["rain.example", "ftp://rain.example", "https://", "https://rain.example/portal", "https://a@b"] {
+        assert_starts(&url(wrong).unwrap_err(), &["2 portal.public_url: "]);
+    }
+    let header = |name: &str| load(&format!("[portal]\naddress_header = \"{name}\"\n"), &[]);
+    assert_eq!(header("X-Forwarded-For").unwrap().portal.address_header.as_deref(), Some("x-forwarded-for"));
+    assert_starts(&header("X Forwarded").unwrap_err(), &["2 portal.address_header: "]);
+    let switch = load("[portal]\nsign_in = \"maybe\"\n", &[]);
+    assert_starts(&switch.unwrap_err(), &["2 portal.sign_in: \"maybe\" is neither true nor false"]);
+}
+
+#[test]
 fn the_grpc_door_may_be_left_out() {
     let grpc = |value: &str| load(&format!("[server]\ngrpc_listen = {value}\n"), &[]);
     assert_eq!(defaults().server.grpc_listen, None);
@@ -332,6 +403,7 @@ fn default_text(key: &Key) -> String {
         Kind::Address { default } | Kind::Folder { default } | Kind::OneOf { default, .. } => format!("{default:?}"),
         Kind::OptionalAddress => "\"\"".to_owned(),
         Kind::Text { default, .. } => format!("{default:?}"),
+        Kind::Switch { default } => default.to_string(),
         Kind::Tokens => "[]".to_owned(),
     }
 }
@@ -352,8 +424,11 @@ fn the_standalone_file_names_every_key_with_its_default_and_sentence() {
             found.push(format!("{section}.{name} = {value} # {above}"));
         }
     }
-    let expected: Vec<_> =
-        KEYS.iter().map(|key| format!("{} = {} # {}", key.path(), default_text(key), key.doc)).collect();
+    let expected: Vec<_> = KEYS
+        .iter()
+        .chain(keys::portal::KEYS)
+        .map(|key| format!("{} = {} # {}", key.path(), default_text(key), key.doc))
+        .collect();
     assert_eq!(found, expected);
 }
 
@@ -381,6 +456,7 @@ fn the_documentation_has_a_row_for_every_key() {
             Kind::OneOf { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
             Kind::Text { is_secret: false, .. } => "text".to_owned(),
             Kind::Text { is_secret: true, .. } => "text, secret".to_owned(),
+            Kind::Switch { .. } => "`true`, `false`".to_owned(),
             Kind::Tokens => "list of tables".to_owned(),
         };
         format!("| `{}` | `{}` | {takes} | {} |", key.path(), default_text(key), key.doc)

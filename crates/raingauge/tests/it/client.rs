@@ -27,7 +27,12 @@ pub struct Answer {
 
 impl Client {
     pub fn new(address: &str) -> Self {
-        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).build();
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_global(Some(TIMEOUT))
+            .build();
         Self { address: address.to_owned(), agent: config.into(), token: None }
     }
 

@@ -8,11 +8,15 @@
 mod database_away;
 mod demo;
 mod example;
+mod faults;
 mod foreign;
 mod history;
+mod live;
 mod load;
+mod lost_log;
 mod lost_writers;
 mod place;
 mod portal;
 mod roles;
 mod start_order;
+mod watching;

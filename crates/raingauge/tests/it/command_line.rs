@@ -100,6 +100,40 @@ fn counters_are_applied_from_a_file() {
 }
 
 #[test]
+fn what_is_exported_is_applied_again_and_what_differs_is_told_first() {
+    let (home, other) = (Home::new(), Home::new());
+    let (server, empty) = (home.start(), other.start());
+    let file = home.path().join("raingauge.yaml").display().to_string();
+    let run = |server: &str, more: &[&str]| home.run(&[&["counters"], more, &["--server", server]].concat());
+    let first = url(&server);
+    assert!(run(&first, &["apply", "-f", &demo("coffee.counters.yaml")]).status.success());
+    assert!(run(&first, &["delete", "151"]).status.success());
+    let policy = ["cache-policy", "set", "--strategy", "result", "--rollout", "live:2:1", "--server", &first];
+    assert!(home.run(&policy).status.success());
+
+    std::fs::write(&file, run(&first, &["export"]).output).unwrap();
+    let again = run(&first, &["apply", "-f", &file, "--json"]).json();
+    let unchanged = again["counters"].as_array().unwrap().iter().all(|outcome| outcome["action"] == "unchanged");
+    assert!(unchanged, "{again}");
+    assert!(run(&url(&empty), &["apply", "-f", &file]).status.success());
+    let counters = |server: &Client| {
+        let answer = server.get("/v1/counters").json();
+        let living = answer["counters"].as_array().unwrap().iter().filter(|found| found["state"] != "archived");
+        living.map(|found| (found["id"].clone(), found["template"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(counters(&server), counters(&empty));
+    assert_eq!(counters(&empty).len(), 5);
+    assert_eq!(empty.get("/v1/cache-policy").json()["rollout"], json!([{"strategy": "live", "modulo": 2, "below": 1}]));
+
+    let edited = std::fs::read_to_string(&file).unwrap().replace("owner: coffee", "owner: kitchen");
+    std::fs::write(&file, edited.replace("strategy: result", "strategy: phased")).unwrap();
+    let told = run(&first, &["apply", "-f", &file, "--dry-run"]);
+    assert!(told.output.contains("Owner: coffee → kitchen"), "{told:?}");
+    assert!(told.output.contains("would be changed") && told.output.contains("phased"), "{told:?}");
+    assert_eq!(server.get("/v1/counters/150").json()["owner"], "coffee", "nothing was done");
+}
+
+#[test]
 fn a_token_that_is_made_opens_a_server_that_knows_it() {
     let mut home = Home::new();
     let made = home.run(&["token", "--name", "ops", "--json"]).json();

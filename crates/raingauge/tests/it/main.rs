@@ -14,5 +14,6 @@ mod grpc;
 mod maintenance;
 mod model;
 mod operations;
+mod portal;
 mod server;
 mod truth;

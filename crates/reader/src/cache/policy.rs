@@ -2,22 +2,31 @@
 
 use arc_swap::{ArcSwap, Guard};
 use raingauge_core::cache_policy::{Choice, Policy, Strategy};
+use raingauge_ports::catalog::VersionedPolicy;
 use std::sync::Arc;
 
 /// What this instance does for each counter. Whoever follows the catalog sets it; every request reads it once.
 pub struct CachePolicies {
     instance: String,
     choice: ArcSwap<Choice>,
+    version: metrics::Gauge,
 }
 
 impl CachePolicies {
     /// The policy of a deployment that has none yet, for the instance with this name.
     pub fn new(instance: impl Into<String>) -> Self {
-        Self { instance: instance.into(), choice: ArcSwap::default() }
+        let version = metrics::gauge!("raingauge_cache_policy_version");
+        Self { instance: instance.into(), choice: ArcSwap::default(), version }
     }
 
     pub fn instance(&self) -> &str {
         &self.instance
+    }
+
+    /// Takes over what the catalog has, and says which version that is.
+    pub fn follow(&self, found: &VersionedPolicy) {
+        self.set(&found.policy);
+        self.version.set(f64::from(found.version));
     }
 
     /// Takes over another policy. Requests that have begun end under the one before.

@@ -6,7 +6,12 @@ use sqlx::mysql::MySqlConnection;
 
 /// What leads from each version of the schema to the next; an empty database is at version 0.
 /// A migration that was released is never edited: another one is added behind it.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/mysql/0001_catalog.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("../../migrations/mysql/0001_catalog.sql"),
+    include_str!("../../migrations/mysql/0002_people.sql"),
+    include_str!("../../migrations/mysql/0003_drafts.sql"),
+    include_str!("../../migrations/mysql/0004_watch.sql"),
+];
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
 const VERSION: &str = "SELECT version FROM raingauge_schema";
@@ -18,7 +23,8 @@ const MAKE_VERSION: &str = "CREATE TABLE IF NOT EXISTS raingauge_schema (
 const SET_VERSION: &str = "INSERT INTO raingauge_schema (only_row, version) VALUES (1, ?)
     ON DUPLICATE KEY UPDATE version = VALUES(version)";
 const FOREIGN: &str = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()
-    AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision')";
+    AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision', 'people_revision', 'users',
+    'sessions', 'invitations', 'api_tokens', 'audit_entries', 'drafts_revision', 'drafts', 'instances', 'checks')";
 /// One migration at a time on each server. The name of a lock has room for 64 characters, and that of a database
 /// may have as many.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('raingauge ', SHA1(DATABASE())), ?)";

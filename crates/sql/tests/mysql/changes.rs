@@ -9,6 +9,7 @@ use raingauge_core::counter::{Counter, State};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
+use raingauge_ports::contract::{checks, drafts, instances, people};
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
 use sqlx::Connection;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,6 +20,28 @@ use tokio::runtime::Runtime;
 async fn mysql_keeps_the_contract() {
     let Some(server) = Server::shared() else { return };
     suite(async || server.catalog().await).await;
+    server.clean_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_keeps_the_contracts_of_instances_and_checks() {
+    let Some(server) = Server::shared() else { return };
+    instances::suite(async || server.catalog().await.instances()).await;
+    checks::suite(async || server.catalog().await.checks()).await;
+    server.clean_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_keeps_the_contract_of_people() {
+    let Some(server) = Server::shared() else { return };
+    people::suite(async || server.catalog().await.people()).await;
+    server.clean_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_keeps_the_contract_of_drafts() {
+    let Some(server) = Server::shared() else { return };
+    drafts::suite(async || server.catalog().await.drafts()).await;
     server.clean_up().await;
 }
 
@@ -78,6 +101,10 @@ impl Catalog for Two {
 
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         self.next().cache_policy()
+    }
+
+    fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>> {
+        self.next().cache_policies(len_max)
     }
 
     fn set_cache_policy(

@@ -2,9 +2,17 @@
 
 use crate::server::{PrivateServer, free_port};
 use crate::support::{Server, name_of, says, sentence};
+use raingauge_core::access::Role;
 use raingauge_core::counter::Counter;
 use raingauge_ports::catalog::Catalog;
+use raingauge_ports::checks::{Checks, Outcome};
 use raingauge_ports::contract::catalog::{change, counter};
+use raingauge_ports::contract::checks::check;
+use raingauge_ports::contract::instances::instance;
+use raingauge_ports::contract::people::{entry, hash, invitation, new_user, session, token};
+use raingauge_ports::drafts::{Draft, Drafts};
+use raingauge_ports::instances::Instances;
+use raingauge_ports::people::{People, Sweep, UserChange};
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
 
 const PASSWORD: &str = "never-to-be-told-1";
@@ -71,7 +79,17 @@ async fn the_documented_rights_are_enough() {
             "",
             &format!(
                 "GRANT SELECT, INSERT ON {name}.* TO '{serves}'@'%';
-                 GRANT UPDATE ON {name}.catalog_revision TO '{serves}'@'%'"
+                 GRANT UPDATE ON {name}.catalog_revision TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.people_revision TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.drafts_revision TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.drafts TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.users TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.api_tokens TO '{serves}'@'%';
+                 GRANT UPDATE, DELETE ON {name}.sessions TO '{serves}'@'%';
+                 GRANT DELETE ON {name}.invitations TO '{serves}'@'%';
+                 GRANT DELETE ON {name}.audit_entries TO '{serves}'@'%';
+                 GRANT DELETE ON {name}.instances TO '{serves}'@'%';
+                 GRANT DELETE ON {name}.checks TO '{serves}'@'%'"
             ),
         )
         .await;
@@ -86,4 +104,33 @@ async fn the_documented_rights_are_enough() {
     assert_eq!(catalog.versions(1).await.unwrap().len(), 2);
     assert_eq!(catalog.list().await.unwrap().len(), 1);
     assert_eq!(catalog.revision().await.unwrap(), 3);
+    use_all_of(&catalog.people()).await;
+    let draft = catalog.drafts().create(Draft::new(counter("c"), 0, "zoe", 7)).await.unwrap();
+    catalog.drafts().replace(draft).await.unwrap();
+    assert_eq!(catalog.drafts().list(true, 9).await.unwrap().len(), 1);
+    let (instances, checks) = (catalog.instances(), catalog.checks());
+    instances.announce(instance("a", 7)).await.unwrap();
+    instances.announce(instance("a", 8)).await.unwrap();
+    instances.leave("a").await.unwrap();
+    instances.forget(9).await.unwrap();
+    checks.add(vec![check("k", Outcome::Equal)], 1).await.unwrap();
+    assert_eq!((instances.list().await.unwrap().len(), checks.differing(1).await.unwrap().len()), (0, 0));
+}
+
+/// Runs every statement of people once.
+async fn use_all_of(people: &dyn People) {
+    let user = people.add_user(new_user("zoe", Role::Admin)).await.unwrap();
+    people.invite(invitation(1, "max", Role::Viewer)).await.unwrap();
+    people.accept(hash(1), new_user("max", Role::Viewer)).await.unwrap();
+    people.withdraw(hash(2)).await.unwrap();
+    people.change_user(user.id, UserChange::Password("new".to_owned())).await.unwrap();
+    people.open_session(session(1, &user)).await.unwrap();
+    people.touch_session(hash(1), 7).await.unwrap();
+    people.close_session(hash(1)).await.unwrap();
+    people.close_sessions(user.id, None).await.unwrap();
+    people.add_token(token(1, "shop")).await.unwrap();
+    people.note_tokens_used(vec![(1, 7)]).await.unwrap();
+    people.revoke_token(1, 8).await.unwrap();
+    people.record(entry(7, "zoe", "token.revoke", "token shop")).await.unwrap();
+    people.sweep(Sweep { now_s: 0, idle_since_s: 0, audit_before_s: 0 }).await.unwrap();
 }

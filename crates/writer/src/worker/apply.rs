@@ -22,6 +22,9 @@ pub struct Applier {
     skips: Vec<[u64; Skip::ALL.len()]>,
     /// Of each rule and granularity, how many events came too late.
     late: Vec<[u64; Granularity::ALL.len()]>,
+    /// Of each rule, how many events of the block it counted; and the rules that counted any.
+    counted: Vec<u64>,
+    touched: Vec<usize>,
 }
 
 impl Applier {
@@ -34,7 +37,7 @@ impl Applier {
         from: Offset,
     ) -> Result<Offset, super::Error> {
         let view = self.prepare(published, block.appended_ms);
-        let Self { horizons, skips, late, .. } = self;
+        let Self { horizons, skips, late, counted, touched, .. } = self;
         let (mut scratch, mut newest_s, mut failure) = (Scratch::default(), 0, None);
         let mut next = from;
         for entry in block.entries(from) {
@@ -56,6 +59,10 @@ impl Applier {
             }
             let count = |index: usize, key: &str, value| {
                 note_late(&horizons[index], time_s, &mut late[index]);
+                if counted[index] == 0 {
+                    touched.push(index);
+                }
+                counted[index] += u64::from(horizons[index].keeps(Granularity::Day, time_s));
                 for generation in view.generations_at(index, time_s) {
                     if let Err(error) = store.add(generation, key, Added { offset, time_s, value }, &horizons[index]) {
                         failure = Some(error);
@@ -63,6 +70,10 @@ impl Applier {
                 }
             };
             view.ruleset.apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
+        }
+        for index in touched.drain(..) {
+            let (id, events) = (view.ruleset.rules()[index].counter.id, std::mem::take(&mut counted[index]));
+            published.activity().counted(id, block.appended_ms.div_euclid(1_000), events);
         }
         failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
     }
@@ -97,26 +108,30 @@ impl Applier {
             self.horizons = (0..view.timelines.len()).map(|index| view.horizons(index, now_s)).collect();
         }
         if !same_view {
-            self.report();
+            self.report(published);
             self.skips = vec![Default::default(); view.ruleset.rules().len()];
             self.late = vec![Default::default(); view.ruleset.rules().len()];
+            self.counted = vec![0; view.ruleset.rules().len()];
             self.view = Some(Arc::clone(&view));
         }
         view
     }
 
-    /// Moves what was counted here into the metrics.
-    pub fn report(&mut self) {
+    /// Moves what was not counted here into the metrics and the activity.
+    pub fn report(&mut self, published: &Published) {
+        let activity = published.activity();
         let Some(view) = &self.view else { return };
         for (index, rule) in view.ruleset.rules().iter().enumerate() {
             let id = rule.counter.id;
             for (reason, count) in Skip::ALL.iter().zip(&mut self.skips[index]).filter(|(_, count)| **count > 0) {
                 let labels = [("counter", id.to_string()), ("reason", reason.name().to_owned())];
+                activity.skipped(id, reason.name(), *count);
                 metrics::counter!("raingauge_events_skipped_total", &labels).increment(std::mem::take(count));
             }
-            let late = Granularity::ALL.iter().zip(&mut self.late[index]);
+            let late = Granularity::ALL.into_iter().zip(&mut self.late[index]);
             for (granularity, count) in late.filter(|(_, count)| **count > 0) {
                 let labels = [("counter", id.to_string()), ("granularity", granularity.name().to_owned())];
+                activity.late(id, granularity, *count);
                 metrics::counter!("raingauge_late_refused_total", &labels).increment(std::mem::take(count));
             }
         }

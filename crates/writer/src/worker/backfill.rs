@@ -8,7 +8,7 @@ use super::{Error, Worker};
 use crate::state::{Control, CounterState, counting};
 use raingauge_core::ruleset::{Ruleset, Scratch};
 use raingauge_ports::buckets::{Added, Generation};
-use raingauge_ports::log::Block;
+use raingauge_ports::log::{self, Block, Offset};
 use raingauge_ports::record::Entry;
 
 /// Bytes of the log that a backfill reads before the live events have their turn.
@@ -31,15 +31,22 @@ impl Worker {
         let (position, generation, after_s) = (backfill.position, backfill.generation, backfill.after_s);
         self.store.stamp_from(backfill.stamp_base_us);
         if position >= self.position {
-            self.state.finish_backfill(id);
+            self.state.finish_backfill(id, self.clock.now_s());
             (self.state_changed, self.unpublished) = (true, true);
             self.publish();
             tracing::info!(counter = id, "a backfill has caught up, and answers from now on");
             return self.commit();
         }
+        let blocks = match self.log.read(position, STEP_BYTES) {
+            Err(log::Error::Trimmed { start, .. }) if start > position => {
+                self.pass_over_trimmed(id, start, after_s);
+                return Ok(());
+            }
+            blocks => blocks?,
+        };
         let ruleset = Ruleset::new([counting(&self.state.counters[&id].counter)]);
         let (mut counted, mut end) = (0, position);
-        for block in self.log.read(position, STEP_BYTES)? {
+        for block in blocks {
             if block.end() > self.position {
                 break;
             }
@@ -62,6 +69,20 @@ impl Worker {
             self.commit()?;
         }
         Ok(())
+    }
+
+    /// The log was trimmed while a backfill read it: it goes on where the log begins now, unless that has dropped some of
+    /// what it is to count.
+    fn pass_over_trimmed(&mut self, id: u32, start: Offset, after_s: i64) {
+        let is_covered = crate::history::covered_from_s(&*self.log, self.options.future_allowance_s) <= after_s;
+        if !is_covered {
+            tracing::warn!(counter = id, "a backfill is given up: the log has dropped what it was to count");
+            self.state.cancel_backfill(id, self.clock.now_s());
+        } else if let Some(backfill) = self.state.counters.get_mut(&id).and_then(CounterState::running_backfill) {
+            backfill.position = start.min(self.position);
+        }
+        (self.state_changed, self.unpublished) = (true, true);
+        self.publish();
     }
 
     /// Counts a block for one counter. Answers how many events were counted.

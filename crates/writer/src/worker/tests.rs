@@ -1,6 +1,7 @@
 //! The worker, stepped by hand so that crashes fall where a test wants them.
 
 mod exactly_once;
+mod lost;
 mod model;
 mod stamps;
 mod upkeep;

@@ -4,6 +4,8 @@ use raingauge_core::counter::Counter;
 use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
 use raingauge_ports::catalog::{Catalog, Change};
 use raingauge_writer::counters::{Bucket, Error, bucket_of_json};
+use raingauge_writer::states::progress;
+use raingauge_writer::worker::BackfillStatus;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -27,6 +29,20 @@ async fn a_counter_counts_from_its_creation_until_it_is_archived() {
     assert_eq!(services.published.view().ruleset.index_of_key("c1:x"), None);
     services.create(counter(2, json!({"template": "c1:{k}"}))).await;
     assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 0, "another counter has counts of its own");
+}
+
+#[tokio::test]
+async fn a_backfill_says_how_far_it_is_and_when_it_ended() {
+    let services = Services::start();
+    services.send(&[event_x("a", NOON_S), event_x("b", NOON_S)]).await;
+    services.create(counter(1, json!({}))).await;
+    let now = || progress(&*services.writer, &services.published, 1);
+    assert_eq!(now(), None);
+    services.clock.set_s(NOON_S + 60);
+    services.backfill(1).await;
+    let done = now().expect("one");
+    assert_eq!((done.backfill.status, done.backfill.counted), (BackfillStatus::Finished, 2));
+    assert_eq!((done.backfill.ended_at, done.share), (NOON_S + 60, 1.0));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod counters;
 mod ingest;
+mod observed;
 mod preview;
 mod recount;
 mod support;

@@ -59,6 +59,16 @@ pub async fn a_change_of_the_policy_names_the_version_it_is_based_on(catalog: &d
     assert_eq!(catalog.set_cache_policy(policy(Strategy::None), None, change("")).await.unwrap().version, 3);
 }
 
+pub async fn every_version_of_the_policy_is_kept(catalog: &dyn Catalog) {
+    assert_eq!(catalog.cache_policies(9).await.unwrap(), []);
+    let mut versions = Vec::new();
+    for strategy in [Strategy::Result, Strategy::Live, Strategy::Result] {
+        versions.insert(0, catalog.set_cache_policy(policy(strategy), None, change(strategy.name())).await.unwrap());
+    }
+    assert_eq!(catalog.cache_policies(9).await.unwrap(), versions);
+    assert_eq!(catalog.cache_policies(2).await.unwrap(), versions[..2]);
+}
+
 pub async fn an_equal_policy_is_no_change(catalog: &dyn Catalog) {
     let first = catalog.set_cache_policy(whole_policy(), None, change("first")).await.unwrap();
     let revision = catalog.revision().await.unwrap();

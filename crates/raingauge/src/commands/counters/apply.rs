@@ -3,8 +3,10 @@
 use super::draft::{Drafts, remove_version};
 use crate::client::Client;
 use anyhow::{Context, anyhow, bail};
+use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::ruleset::conflicts;
+use raingauge_portal::difference;
 use serde::Serialize;
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -22,6 +24,8 @@ pub struct Outcome {
     pub id: u32,
     pub name: String,
     pub action: Action,
+    /// What it changes, a sentence for each field.
+    pub differences: Vec<String>,
     /// Why it could not be done; empty when it was.
     pub problems: Vec<String>,
 }
@@ -48,13 +52,15 @@ impl Outcome {
         };
         let id = if self.id == 0 { "-".to_owned() } else { self.id.to_string() };
         let width = if dry_run { 16 } else { 9 };
-        let problems: String = self.problems.iter().map(|problem| format!("\n  {problem}")).collect();
-        format!("{action:<width$}  {id:>6}  {}{problems}", self.name)
+        let more = self.differences.iter().chain(&self.problems);
+        let more: String = more.map(|sentence| format!("\n  {sentence}")).collect();
+        format!("{action:<width$}  {id:>6}  {}{more}", self.name)
     }
 }
 
 /// Creates and replaces. Everything is checked before anything is changed.
 pub fn apply(client: &Client, drafts: Drafts, dry_run: bool, reason: &str) -> anyhow::Result<Vec<Outcome>> {
+    let cache_policy = drafts.cache_policy.clone();
     let resolved = resolve(client, drafts)?;
     let mut outcomes = Vec::new();
     for (counter, existing) in resolved {
@@ -63,7 +69,9 @@ pub fn apply(client: &Client, drafts: Drafts, dry_run: bool, reason: &str) -> an
             Some(existing) if existing.counter == counter => Action::Unchanged,
             Some(_) => Action::Changed,
         };
-        let mut outcome = Outcome { id: counter.id, name: counter.name.clone(), action, problems: Vec::new() };
+        let differences = existing.as_ref().map_or_else(Vec::new, |existing| told(&existing.counter, &counter));
+        let name = counter.name.clone();
+        let mut outcome = Outcome { id: counter.id, name, action, differences, problems: Vec::new() };
         if !dry_run && action != Action::Unchanged {
             match send(client, &counter, existing.as_ref(), reason) {
                 Ok(id) => outcome.id = id,
@@ -72,7 +80,39 @@ pub fn apply(client: &Client, drafts: Drafts, dry_run: bool, reason: &str) -> an
         }
         outcomes.push(outcome);
     }
+    if let Some(policy) = cache_policy {
+        outcomes.push(apply_policy(client, &policy, dry_run, reason)?);
+    }
     Ok(outcomes)
+}
+
+/// What differs between two configurations, a sentence for each field.
+fn told(before: &Counter, after: &Counter) -> Vec<String> {
+    let changed = difference::between(before, after);
+    changed.iter().map(|change| format!("{}: {} → {}", change.label, change.before, change.after)).collect()
+}
+
+fn apply_policy(client: &Client, policy: &Policy, dry_run: bool, reason: &str) -> anyhow::Result<Outcome> {
+    const PATH: &str = "/v1/cache-policy";
+    let mut found = client.get(PATH, &[])?;
+    let version = format!("\"{}\"", found["version"]);
+    remove_version(&mut found);
+    let wanted = json!(policy);
+    let is_same = found == wanted;
+    let mut outcome = Outcome {
+        id: 0,
+        name: "cache policy".to_owned(),
+        action: if is_same { Action::Unchanged } else { Action::Changed },
+        differences: if is_same { Vec::new() } else { vec![format!("{found} → {wanted}")] },
+        problems: Vec::new(),
+    };
+    if !dry_run && !is_same {
+        let headers = [("x-reason", reason), ("if-match", &version)];
+        if let Err(error) = client.send(Method::PUT, PATH, &headers, wanted.to_string().as_bytes()) {
+            (outcome.action, outcome.problems) = (Action::Failed, vec![error.to_string()]);
+        }
+    }
+    Ok(outcome)
 }
 
 /// The counters of a file with their ids, each beside the one that it replaces. An error lists every template that
@@ -80,7 +120,7 @@ pub fn apply(client: &Client, drafts: Drafts, dry_run: bool, reason: &str) -> an
 pub fn resolve(client: &Client, drafts: Drafts) -> anyhow::Result<Vec<(Counter, Option<Existing>)>> {
     let mut existing = existing(client)?;
     let mut resolved = Vec::new();
-    for mut counter in drafts.0 {
+    for mut counter in drafts.counters {
         let at = position(&existing, &counter)?;
         let old = at.map(|at| existing.swap_remove(at));
         counter.id = old.as_ref().map_or(counter.id, |old| old.counter.id);

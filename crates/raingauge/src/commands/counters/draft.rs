@@ -1,6 +1,7 @@
-//! Counters in a file: YAML or JSON, one or a list, each checked by itself.
+//! Configurations in a file: YAML or JSON. Counters, one or a list, and perhaps the cache policy, each checked by itself.
 
 use anyhow::{Context, bail};
+use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, Problem};
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,9 +11,12 @@ use std::path::Path;
 /// Largest file of counters, in bytes.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// The counters of a file, none of which is known to be wrong.
-#[derive(Debug)]
-pub struct Drafts(pub Vec<Counter>);
+/// What stands in a file, nothing of which is known to be wrong.
+#[derive(Debug, Default)]
+pub struct Drafts {
+    pub counters: Vec<Counter>,
+    pub cache_policy: Option<Policy>,
+}
 
 impl Drafts {
     pub fn load(path: &Path) -> anyhow::Result<Self> {
@@ -28,26 +32,45 @@ impl Drafts {
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Reads counters; the error lists every problem of every counter.
+    /// Reads configurations; the error lists every problem of each.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
-        let (mut drafts, mut problems) = (Vec::new(), Vec::new());
-        for (index, mut json) in counters_of(documents(text)?).into_iter().enumerate() {
+        let (mut drafts, mut problems) = (Self::default(), Vec::new());
+        let (counters, policies) = parts_of(documents(text)?);
+        for (index, mut json) in counters.into_iter().enumerate() {
             remove_version(&mut json);
             match Counter::from_json(&json) {
-                Ok(counter) => drafts.push(counter),
+                Ok(counter) => drafts.counters.push(counter),
                 Err(found) => problems.extend(found.iter().map(|problem| line(index, &json, problem))),
             }
         }
-        problems.extend(repetitions(&drafts));
+        problems.extend(repetitions(&drafts.counters));
+        if policies.len() > 1 {
+            problems.push("  cachePolicy: stands there more than once".to_owned());
+        }
+        for mut json in policies {
+            remove_version(&mut json);
+            match Policy::from_json(&json) {
+                Ok(policy) => drafts.cache_policy = Some(policy),
+                Err(found) => {
+                    let told = |problem: &Problem| format!("  cachePolicy: {}: {}", problem.field, problem.detail);
+                    problems.extend(found.iter().map(told));
+                }
+            }
+        }
         if !problems.is_empty() {
             bail!("there are {} problem(s):\n{}", problems.len(), problems.join("\n"));
         }
-        if drafts.is_empty() {
+        if drafts.counters.is_empty() && drafts.cache_policy.is_none() {
             bail!("there are no counters in it");
         }
-        Ok(Self(drafts))
+        Ok(drafts)
     }
 }
+
+const COUNTERS: &str = "counters";
+const CACHE_POLICY: &str = "cachePolicy";
+/// What an object that is no counter may hold.
+const PARTS: [&str; 2] = [COUNTERS, CACHE_POLICY];
 
 /// Removes what reading a counter added to it, so that it can be sent back.
 pub fn remove_version(counter: &mut Value) {
@@ -67,20 +90,24 @@ fn documents(text: &str) -> anyhow::Result<Vec<Value>> {
     documents.collect::<Result<_, _>>().context("this is not YAML")
 }
 
-/// One counter, a list of them, or what `GET /v1/counters` answers.
-fn counters_of(documents: Vec<Value>) -> Vec<Value> {
-    let flatten = |document| match document {
-        Value::Array(counters) => counters,
-        Value::Object(mut members) if members.len() == 1 && members.contains_key("counters") => {
-            match members.remove("counters") {
-                Some(Value::Array(counters)) => counters,
-                other => other.into_iter().collect(),
+/// Counters and cache policies: one counter, a list of them, or an object that holds both, as `export` writes it.
+fn parts_of(documents: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
+    let (mut counters, mut policies) = (Vec::new(), Vec::new());
+    for document in documents {
+        match document {
+            Value::Array(listed) => counters.extend(listed),
+            Value::Object(mut members) if members.keys().all(|name| PARTS.contains(&name.as_str())) => {
+                match members.remove(COUNTERS) {
+                    Some(Value::Array(listed)) => counters.extend(listed),
+                    other => counters.extend(other),
+                }
+                policies.extend(members.remove(CACHE_POLICY));
             }
+            Value::Null => {}
+            counter => counters.push(counter),
         }
-        Value::Null => Vec::new(),
-        counter => vec![counter],
-    };
-    documents.into_iter().flat_map(flatten).collect()
+    }
+    (counters, policies)
 }
 
 fn line(index: usize, json: &Value, problem: &Problem) -> String {
@@ -121,10 +148,20 @@ mod tests {
             (format!("[{json}]"), 1),
             (format!("{{\"counters\": [{json}]}}"), 1),
         ] {
-            let drafts = Drafts::parse(&text).unwrap().0;
+            let drafts = Drafts::parse(&text).unwrap().counters;
             assert_eq!(drafts.len(), count, "{text}");
             assert_eq!(drafts[0].template, "rain:{city}");
         }
+    }
+
+    #[test]
+    fn a_file_may_hold_counters_and_the_cache_policy() {
+        let text = format!("counters:\n- {}cachePolicy:\n  strategy: live\n  version: 3\n", ONE.replace('\n', "\n  "));
+        let text = text.replace("\n  cachePolicy", "\ncachePolicy");
+        let drafts = Drafts::parse(&text).unwrap();
+        assert_eq!((drafts.counters.len(), drafts.cache_policy.unwrap().choice.strategy.name()), (1, "live"));
+        let alone = Drafts::parse("cachePolicy: {strategy: none}").unwrap();
+        assert!(alone.counters.is_empty() && alone.cache_policy.is_some());
     }
 
     #[test]
@@ -136,6 +173,8 @@ mod tests {
         }
         let twice = format!("{ONE}---\n{ONE}");
         assert!(Drafts::parse(&twice).unwrap_err().to_string().contains("give them ids"));
+        let policy = "cachePolicy: {strategy: live, rollout: [{strategy: none, modulo: 0, below: 1}]}";
+        assert!(Drafts::parse(policy).unwrap_err().to_string().contains("cachePolicy: rollout[0]"));
         for text in ["", "[]", "- [", "{"] {
             assert!(Drafts::parse(text).is_err(), "{text}");
         }

@@ -9,6 +9,9 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 
+/// Ranges, and their counts.
+type Expected<'a> = (Vec<(&'a str, i64, i64)>, Vec<i64>);
+
 pub struct Load {
     name: String,
     next_id: u32,
@@ -79,6 +82,21 @@ impl Load {
     /// Compares many ranges of every key with the model.
     #[track_caller]
     pub fn compare(&self, reader: &Client, random: &mut StdRng) {
+        for (ranges, expected) in self.ranges(random) {
+            assert_eq!(reader.counts(&ranges), expected, "{ranges:?}");
+        }
+    }
+
+    /// Asks a reader that may lag a little until many ranges of every key are as in the model.
+    pub fn wait_equal(&self, reader: &Client, random: &mut StdRng) {
+        for (ranges, expected) in self.ranges(random) {
+            until("the reader counts everything", || (reader.counts(&ranges) == expected).then_some(()));
+        }
+    }
+
+    /// Ranges of each key, and what they count.
+    fn ranges(&self, random: &mut StdRng) -> Vec<Expected<'_>> {
+        let mut all = Vec::new();
         for key in self.model.keys() {
             let mut ranges =
                 vec![(key, START_S, END_S), (key, END_S - 7_200, END_S), (key, END_S - 3_600, END_S - 900)];
@@ -86,9 +104,10 @@ impl Load {
                 let from = random.random_range(START_S..END_S);
                 (key, from, random.random_range(from..END_S))
             }));
-            let expected: Vec<i64> = ranges.iter().map(|(key, from, to)| self.model.count(key, *from, *to)).collect();
-            assert_eq!(reader.counts(&ranges), expected, "{ranges:?}");
+            let expected = ranges.iter().map(|(key, from, to)| self.model.count(key, *from, *to)).collect();
+            all.push((ranges, expected));
         }
+        all
     }
 
     pub fn len(&self) -> usize {

@@ -81,7 +81,8 @@ impl Place {
         Some(place)
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    /// Whatever processes here need to know, but for the catalog.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
         let text = |text: &str| text.to_owned();
         vec![
             ("cluster.engines", text("cluster")),
@@ -94,6 +95,8 @@ impl Place {
             ("cql.request_timeout_ms", text("60000")),
             ("cql.speculative_after_ms", text("0")),
             ("server.request_timeout_s", text("60")),
+            // Pages are asked for as anybody at this machine may.
+            ("portal.sign_in", text("false")),
             ("reader.deadline_ms", text("60000")),
             ("kafka.brokers", self.addresses.kafka.clone()),
             ("kafka.topic", self.topic.clone()),
@@ -115,10 +118,19 @@ impl Place {
         self.database_url(server)
     }
 
+    /// The address of this place's catalog.
+    pub fn catalog_url(&self) -> String {
+        self.database_url(&self.addresses.mysql)
+    }
+
     /// The address of this place's database on a server.
     pub fn database_url(&self, server: &str) -> String {
         let (address, _) = server.rsplit_once('/').expect("an address ends in a database");
         format!("{address}/{}", self.database)
+    }
+
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
     }
 
     fn run_sql(&self, server: &str, statement: &str) {

@@ -3,7 +3,7 @@
 
 use super::load::ids_of_each_partition;
 use super::place::{Place, start};
-use super::{example, foreign, history, portal};
+use super::{example, foreign, history, portal, watching};
 use crate::client::{Client, event, forever};
 use crate::server::{Home, Server, until};
 use serde_json::{Value, json};
@@ -12,11 +12,12 @@ use std::time::Instant;
 
 type Promise = (&'static str, fn(&Roles));
 
-const PROMISES: [Promise; 8] = [
+const PROMISES: [Promise; 9] = [
     ("the worked example", example::answers_487_through_a_reader_of_its_own),
     ("a changed counter", portal::a_change_is_counted_by_the_writer_and_answered_by_the_reader),
     ("other roles", portal::a_route_of_another_role_says_which),
     ("waiting", portal::what_was_waited_for_is_seen_by_another_process),
+    ("watching", watching::processes_see_each_other),
     ("foreign events", foreign::are_counted_and_what_is_malformed_is_put_aside),
     ("recount", history::a_recount_equals_what_is_stored),
     ("backfill", history::a_counter_that_came_later_is_previewed_and_backfilled),

@@ -1,6 +1,7 @@
 //! Processes that start before what they work on.
 
 use super::place::Place;
+use crate::client::Client;
 use crate::server::{Home, until};
 use std::fs::File;
 use std::process::{Child, Stdio};
@@ -37,6 +38,13 @@ fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
     let waiting = Waiting::start(&home, "waiting for the bucket store");
     let errors = home.errors();
     assert!(errors.contains("127.0.0.1:1") && errors.contains("look whether the nodes run"), "{errors}");
+    let door = waiting.door(&errors);
+    assert_eq!(door.get("/healthz").status, 200, "it lives");
+    for path in ["/readyz", "/v1/counters", "/metrics"] {
+        let problem = door.get(path).expect_problem(503, "not_ready");
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(detail.contains("waiting for the bucket store") && detail.contains("127.0.0.1:1"), "{path}: {detail}");
+    }
     waiting.terminate();
 }
 
@@ -57,6 +65,13 @@ impl Waiting {
             home.errors().contains(says).then_some(())
         });
         waiting
+    }
+
+    /// The door that it opened, by what it logged.
+    fn door(&self, errors: &str) -> Client {
+        let line = errors.lines().find(|line| line.contains("the HTTP door is open")).expect("it says so");
+        let (_, address) = line.split_once("address=").expect("and where");
+        Client::new(address.split_whitespace().next().expect("an address"))
     }
 
     /// Ends it with the signal of a service manager; it ends well, and long before anybody would force it.

@@ -60,7 +60,10 @@ fn health_and_the_page_are_there() {
     let server = home.start();
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.get("/readyz").status, 200);
-    let page = server.get("/");
+    let way_in = server.get("/");
+    assert_eq!(way_in.status, 200);
+    assert!(way_in.text().contains("Sign in"));
+    let page = server.get("/sign-in");
     assert_eq!((page.status, page.header("content-type").starts_with("text/html")), (200, true));
     assert!(page.header("content-security-policy").contains("default-src"));
     // Everything that the page loads comes from here.

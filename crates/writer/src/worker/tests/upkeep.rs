@@ -79,6 +79,8 @@ fn a_late_event_counts_where_its_bucket_is_kept_and_the_rest_is_in_the_metrics()
         world.append(&ages.map(|(id, age)| event(id, START_S - age * DAY_S)));
         world.drain();
         assert_eq!(days(&world, FIRST), [vec![-1, 0], vec![-3, -2, -1, 0], vec![-10, -4, -3, -2, -1, 0]]);
+        let recent = world.published.activity().of(1).expect("the counter counted");
+        assert_eq!((recent.counted.iter().sum::<u64>(), recent.late["quarter"]), (6, 5));
     });
     let late = counters.of("raingauge_late_refused_total");
     assert_eq!(late, BTreeMap::from([("1 day".into(), 1), ("1 hour".into(), 3), ("1 quarter".into(), 5)]));

@@ -55,6 +55,15 @@ impl DatedLog {
         self.inner.lock().oldest_ms = self.clock.now_ms();
     }
 
+    /// Drops everything before this offset, counted or not, as a broker does.
+    pub fn drop_before(&self, offset: Offset) {
+        let mut inner = self.inner.lock();
+        inner.start = offset;
+        // Where the log begins now is the beginning of a block.
+        let dated = inner.appended_ms.range(..=offset).next_back().map(|(_, appended_ms)| *appended_ms);
+        inner.appended_ms.insert(offset, dated.unwrap_or_default());
+    }
+
     /// Replaces the entry at this offset, which nobody has read, by one that counts nothing.
     fn make_void(&self, offset: Offset) {
         self.inner.lock().voids.insert(offset);
@@ -243,6 +252,13 @@ impl World {
         (self.published, self.worker) = (published, Some(worker));
     }
 
+    /// The log and the store, without a worker between them.
+    pub fn idle(&mut self) -> (Arc<DatedLog>, Arc<dyn BucketWriter>) {
+        self.worker = None;
+        self.medium.crash();
+        (Arc::clone(&self.log), self.medium.writer())
+    }
+
     pub fn append(&self, events: &[Event<'_>]) -> Appended {
         let mut batch = Batch::default();
         events.iter().for_each(|event| batch.push(event));
@@ -262,7 +278,7 @@ impl World {
     }
 
     pub fn set_counter(&self, version: u32, counter: &Json) -> Offset {
-        self.control(&Control::Counter { version, counter: Box::new(of_json(counter)) })
+        self.control(&Control::counter(version, of_json(counter)))
     }
 
     pub fn set_buckets(&self, buckets: Vec<Bucket>) -> Offset {

@@ -1,0 +1,153 @@
+//! Who may do what: the roles of people and the scopes of tokens, with their names.
+
+use std::fmt;
+
+/// What a person may do in the portal; each role may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Sees counters, counts and the system.
+    Viewer,
+    /// Defines counters.
+    Editor,
+    /// Manages people, tokens and the system.
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Editor, Self::Admin];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// What an API token may be good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Send events and load buckets.
+    EventsWrite,
+    /// Ask for counts, series and keys, and read counters.
+    CountsRead,
+    /// Create, change and archive counters.
+    CountersWrite,
+    /// Everything, now and later.
+    Admin,
+}
+
+impl Scope {
+    pub const ALL: [Self; 4] = [Self::EventsWrite, Self::CountsRead, Self::CountersWrite, Self::Admin];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::EventsWrite => "events:write",
+            Self::CountsRead => "counts:read",
+            Self::CountersWrite => "counters:write",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    pub fn insert(&mut self, scope: Scope) {
+        self.0 |= 1 << scope as u8;
+    }
+
+    /// Whether these scopes are enough for that one; `admin` is enough for all.
+    pub const fn allow(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u8 | 1 << Scope::Admin as u8) != 0
+    }
+
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those that were put in, by themselves.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.0 & 1 << *scope as u8 != 0)
+    }
+
+    /// Reads names with commas between them, as [`fmt::Display`] writes them.
+    pub fn from_names(names: &str) -> Option<Self> {
+        names.split(',').filter(|name| !name.is_empty()).map(Scope::from_name).collect()
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        let mut set = Self::default();
+        scopes.into_iter().for_each(|scope| set.insert(scope));
+        set
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, scope) in self.iter().enumerate() {
+            if place > 0 {
+                out.write_str(",")?;
+            }
+            out.write_str(scope.name())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_may_do_what_those_before_it_may() {
+        assert!(Role::Viewer < Role::Editor && Role::Editor < Role::Admin);
+        for role in Role::ALL {
+            assert_eq!(Role::from_name(role.name()), Some(role));
+        }
+        assert_eq!(Role::from_name("Admin"), None);
+    }
+
+    #[test]
+    fn scopes_come_back_from_their_names() {
+        for bits in 0_u8..16 {
+            let scopes: Scopes = Scope::ALL.into_iter().filter(|scope| bits & 1 << *scope as u8 != 0).collect();
+            assert_eq!(Scopes::from_names(&scopes.to_string()), Some(scopes));
+        }
+        assert_eq!(Scopes::from_names("counts:read,sing"), None);
+    }
+
+    #[test]
+    fn admin_is_enough_for_every_scope() {
+        let admin: Scopes = [Scope::Admin].into_iter().collect();
+        let reader: Scopes = [Scope::CountsRead].into_iter().collect();
+        assert!(Scope::ALL.into_iter().all(|scope| admin.allow(scope)));
+        assert!(reader.allow(Scope::CountsRead) && !reader.allow(Scope::EventsWrite) && !reader.allow(Scope::Admin));
+        assert!(Scopes::default().is_empty() && !reader.is_empty());
+    }
+}

@@ -1,0 +1,142 @@
+//! The pages of the portal: how long the server takes for each, with many counters and a year of data.
+//!
+//! ```text
+//!   load: COUNTERS counters, a year of quarter hours, hours and days of one key of the first of them
+//!   measure: each page again and again over one kept connection, from the request to the last byte of its answer
+//! ```
+//!
+//! Pages need no sign-in here: the server runs with `portal.sign_in = false`.
+
+use crate::http::Target;
+use crate::http::client::Client;
+use anyhow::{Context, Result, anyhow, ensure};
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+const DAY_S: i64 = 86_400;
+/// Latencies beyond this are recorded as this.
+const LATENCY_MAX_US: u64 = 60_000_000;
+/// The year that is loaded: its days.
+const DAYS: i64 = 365;
+const BUCKETS_PER_REQUEST: usize = 5_000;
+/// The key that has a year of data; 64 others share the last of its days with it.
+const KEY: &str = "lab_page:0:1";
+const OTHER_KEYS: i64 = 64;
+
+/// What one page came to.
+#[derive(Debug)]
+pub struct Timed {
+    pub what: &'static str,
+    pub bytes: usize,
+    pub p50_ms: f64,
+    pub p95_ms: f64,
+    pub max_ms: f64,
+}
+
+/// Sees to the counters and to the year. What is there already stays.
+pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
+    let mut client = Client::connect(target)?;
+    let listed = client.json("GET", "/v1/counters", b"")?;
+    let known = listed["counters"].as_array().context("an answer without counters")?;
+    let known: BTreeSet<&str> = known.iter().filter_map(|counter| counter["template"].as_str()).collect();
+    for number in 0..counters {
+        let template = template(number);
+        if !known.contains(template.as_str()) {
+            let counter = json!({
+                "name": format!("lab page {number}"), "template": template, "eventType": format!("lab_page_{}", number % 20),
+                "owner": format!("team {}", number % 12), "description": "A counter among many, by which pages are measured",
+                "filter": { "operator": "gte", "lhs": "data.fare", "rhs": number },
+                "retentionDays": { "quarter": null, "hour": null, "day": null },
+            });
+            client.json("POST", "/v1/counters", &serde_json::to_vec(&counter)?)?;
+        }
+    }
+    let listed = client.json("GET", "/v1/counters", b"")?;
+    let first = listed["counters"].as_array().into_iter().flatten().find(|counter| counter["template"] == template(0));
+    let id = first.and_then(|counter| counter["id"].as_u64()).context("the first counter is not there")?;
+    for chunk in year(now_s).chunks(BUCKETS_PER_REQUEST) {
+        let answer = client.json("POST", "/v1/buckets", &serde_json::to_vec(chunk)?)?;
+        ensure!(answer["accepted"].as_u64() == Some(chunk.len() as u64), "of {} buckets: {answer}", chunk.len());
+    }
+    Ok(u32::try_from(id)?)
+}
+
+fn template(number: usize) -> String {
+    format!("lab_page:{number}:{{city_id}}")
+}
+
+/// A year up to the last midnight: quarter hours with a course over day and week, and hours and days that add them up.
+fn year(now_s: i64) -> Vec<Value> {
+    let end_s = now_s - now_s % DAY_S;
+    let start_s = end_s - DAYS * DAY_S;
+    let count = |quarter: i64| 3 + (quarter % 96 - 48).abs() + if quarter / 96 % 7 < 2 { 20 } else { 0 };
+    let bucket = |granularity: &str, time_s: i64, width: i64| {
+        let first = (time_s - start_s) / 900;
+        let sum: i64 = (first..first + width).map(count).sum();
+        json!({ "key": KEY, "granularity": granularity, "time": time_s, "count": sum })
+    };
+    let of = |granularity: &'static str, step_s: i64| {
+        (start_s..end_s).step_by(step_s as usize).map(move |time_s| bucket(granularity, time_s, step_s / 900))
+    };
+    let others = (2..2 + OTHER_KEYS).map(|city| {
+        json!({ "key": format!("lab_page:0:{city}"), "granularity": "day", "time": end_s - DAY_S, "count": city })
+    });
+    of("quarter", 900).chain(of("hour", 3_600)).chain(of("day", DAY_S)).chain(others).collect()
+}
+
+/// Asks for each page so often, after some that warm up.
+pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Vec<Timed>> {
+    let end_s = now_s - now_s % DAY_S;
+    let (from_s, to_s) = (end_s - DAYS * DAY_S + 900, end_s - 4_500);
+    let key = "key=lab_page%3A0%3A1";
+    let pages = [
+        ("list of counters", "/".to_owned()),
+        ("list, searched and sorted", "/?q=team+3&sort=-activity".to_owned()),
+        ("a counter, latest data (a year of days)", format!("/counters/{id}")),
+        ("a counter, a year of hours, compared", format!("/counters/{id}?{key}&range=1y&granularity=hour&compare=1")),
+        ("chart alone, a year of days", format!("/counters/{id}/chart.svg?{key}&range=1y")),
+        ("chart alone, a year of hours", format!("/counters/{id}/chart.svg?{key}&range=1y&granularity=hour")),
+        ("CSV, a year of quarter hours", format!("/counters/{id}/series.csv?{key}&range=1y&granularity=quarter")),
+        ("versions", format!("/counters/{id}/versions")),
+        ("query, a year", format!("/query?{key}&from={from_s}&to={to_s}")),
+    ];
+    let mut client = Client::connect(target)?;
+    pages.iter().map(|(what, path)| time(&mut client, what, path, requests)).collect()
+}
+
+fn time(client: &mut Client, what: &'static str, path: &str, requests: u32) -> Result<Timed> {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_US, 3)
+        .map_err(|error| anyhow!("cannot make a histogram: {error}"))?;
+    let mut bytes = 0;
+    for number in 0..requests + requests / 10 + 2 {
+        let began = Instant::now();
+        let answer = client.call("GET", path, b"")?;
+        let took = began.elapsed();
+        ensure!(answer.status == 200, "GET {path} answered {}: {}", answer.status, answer.text());
+        bytes = answer.body.len();
+        if number > requests / 10 {
+            histogram.saturating_record(took.as_micros() as u64);
+        }
+    }
+    let ms = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
+    Ok(Timed { what, bytes, p50_ms: ms(0.5), p95_ms: ms(0.95), max_ms: ms(1.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_year_adds_up() {
+        let buckets = year(1_795_000_000);
+        let sum = |granularity: &str| {
+            let own = buckets.iter().filter(|bucket| bucket["granularity"] == granularity && bucket["key"] == KEY);
+            own.map(|bucket| bucket["count"].as_i64().unwrap_or_default()).sum::<i64>()
+        };
+        assert_eq!(buckets.len() as i64, DAYS * (96 + 24 + 1) + OTHER_KEYS);
+        assert!(sum("quarter") > 0);
+        assert_eq!((sum("hour"), sum("day")), (sum("quarter"), sum("quarter")));
+    }
+}

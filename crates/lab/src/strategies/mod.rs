@@ -1,0 +1,423 @@
+//! A reader under each cache strategy, and by the plain plan of the published description, in one run.
+//!
+//! ```text
+//!   stream ── events of now ──▶ writer, portal ─┐           CQL, Kafka, MySQL, Redis
+//!   closed loop, then open ───▶ reader by tables├─▶ engines       none
+//!   batches of ten ranges  ───▶ reader by tiles ┘                 none, result, phased, live: by /v1/cache-policy
+//! ```
+//!
+//! All hold the same history and are asked the same mix. While they are measured, some answers are compared with the
+//! truth; afterwards counts up to now are, with the events that were sent meanwhile.
+
+mod mix;
+mod report;
+mod truth;
+
+use crate::events::{Drop, Ids, Rendered};
+use crate::faults::roles::{Role, Setup};
+use crate::faults::servers::Servers;
+use crate::http::client::Client;
+use crate::http::{NDJSON, load};
+use crate::measure::{Measured, Pace, Run};
+use crate::plan::{self, QUARTER_S};
+use crate::report::Machine;
+use crate::server::Lab;
+use crate::workload::{Popularity, Settings, Workload};
+use anyhow::{Context, Result, ensure};
+use mix::{Answer, Asked, Asking};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+pub use report::Report;
+use report::Row;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use truth::{Stream, Truth};
+
+/// Different batches that are cycled through: so many that a cycle takes seconds even at the greatest rate.
+const BATCHES: usize = 16_384;
+/// Batches that are compared after each measurement.
+const COMPARED: usize = 100;
+/// So many events that no partition stays without one, but for one time in 10^13.
+const PROBES_PER_PARTITION: usize = 32;
+const POLL: Duration = Duration::from_millis(20);
+const POLICY_MAX: Duration = Duration::from_secs(30);
+const EQUAL_MAX: Duration = Duration::from_secs(30);
+const LOADED_MAX: Duration = Duration::from_secs(1_200);
+/// Added to what a measurement takes, when it has to fit before the next quarter hour.
+const SLACK: Duration = Duration::from_secs(15);
+
+/// Reader by reader, the strategies that are measured.
+const CASES: [(&str, &str); 5] =
+    [("tables", "none"), ("tiles", "none"), ("tiles", "result"), ("tiles", "phased"), ("tiles", "live")];
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Folder of running servers, as `scripts/services start` made it
+    #[arg(long)]
+    pub services: PathBuf,
+    /// The script that started them
+    #[arg(long, default_value = "scripts/services")]
+    pub script: PathBuf,
+    /// The raingauge program
+    #[arg(long)]
+    pub binary: PathBuf,
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Partitions of the log
+    #[arg(long, default_value_t = 1)]
+    pub partitions: u16,
+    /// How often everything is measured
+    #[arg(long, default_value_t = 2)]
+    pub rounds: usize,
+    /// How long each closed loop and each open loop takes, in seconds
+    #[arg(long, default_value_t = 15)]
+    pub seconds: u64,
+    /// How long caches are filled before that, in seconds
+    #[arg(long, default_value_t = 15)]
+    pub warm_up: u64,
+    /// Kept connections, each with one batch in flight
+    #[arg(long, default_value_t = 16)]
+    pub connections: usize,
+    /// Batches per second of the open loops; default: half of what the plain plan reached
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// Events that are counted per second while counts are asked for
+    #[arg(long, default_value_t = 1_000)]
+    pub events_per_s: usize,
+    /// Folder for the logs of the roles; default: one below the servers' folder
+    #[arg(long)]
+    pub logs: Option<PathBuf>,
+}
+
+pub fn run(options: &Options) -> Result<Report> {
+    let machine = Machine::here();
+    let started = jiff::Timestamp::now();
+    let name = format!("strategies{}", started.as_millisecond());
+    let servers = Servers::new(&options.script, &options.services)?;
+    let logs = options.logs.clone().unwrap_or_else(|| options.services.join("logs").join(&name));
+    std::fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+    let setup = Setup::new(&options.binary, &std::path::absolute(logs)?, &servers, &name, options.partitions)?;
+    setup.migrate()?;
+    let processes = Processes::start(&setup, servers.needed("REDIS")?)?;
+    let workload = Workload::new(options.settings, started.as_second());
+    let mut bench = Bench {
+        options,
+        processes,
+        truth: Truth::new(&workload),
+        popularity: Popularity::new(options.settings.keys),
+        random: StdRng::seed_from_u64(options.settings.seed),
+        rate_per_s: options.rate,
+    };
+    let history_buckets = bench.load(&workload)?;
+    let mut rows = Vec::new();
+    for round in 1..=options.rounds {
+        for (plan, strategy) in CASES {
+            rows.push(bench.measure(round, plan, strategy).with_context(|| format!("{plan}, {strategy}"))?);
+        }
+    }
+    let rate_per_s = bench.rate_per_s.unwrap_or_default();
+    bench.processes.stop()?;
+    Ok(Report {
+        started: started.to_string(),
+        machine,
+        nodes: servers.nodes(),
+        partitions: options.partitions,
+        keys: options.settings.keys,
+        history_buckets,
+        events_per_s: options.events_per_s,
+        connections: options.connections,
+        rate_per_s,
+        rows,
+    })
+}
+
+/// The processes of raingauge.
+struct Processes {
+    writer: Role,
+    tiles: Role,
+    tables: Role,
+}
+
+impl Processes {
+    fn start(setup: &Setup, redis: &str) -> Result<Self> {
+        // Nothing is to be measured that is refused for being slow.
+        let patient = [("CQL__REQUEST_TIMEOUT_MS", "10000"), ("CQL__SPECULATIVE_AFTER_MS", "0")];
+        let cached = [
+            ("CACHE__RESULT", "redis"),
+            ("CACHE__REDIS_URLS", redis),
+            ("CACHE__REDIS_TIMEOUT_MS", "200"),
+            ("CLUSTER__INSTANCE", "tiles"),
+        ];
+        let plain = [("CQL__READ_PLAN", "tables"), ("CLUSTER__PUBLISH_TILES", "no"), ("CLUSTER__INSTANCE", "tables")];
+        let mut processes = Self {
+            writer: Role::new("writer", "writer,portal", &patient)?,
+            tiles: Role::new("reader-tiles", "reader", &[&patient[..], &cached].concat())?,
+            tables: Role::new("reader-tables", "reader", &[&patient[..], &plain].concat())?,
+        };
+        for role in processes.all() {
+            role.start(setup)?;
+        }
+        for role in processes.all() {
+            role.wait_ready(setup)?;
+        }
+        Ok(processes)
+    }
+
+    fn all(&mut self) -> [&mut Role; 3] {
+        [&mut self.writer, &mut self.tiles, &mut self.tables]
+    }
+
+    fn reader(&self, plan: &str) -> &Role {
+        if plan == "tables" { &self.tables } else { &self.tiles }
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        self.all().into_iter().rev().try_for_each(Role::stop)
+    }
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    processes: Processes,
+    truth: Truth<'a>,
+    popularity: Popularity,
+    random: StdRng,
+    /// Batches per second of the open loops.
+    rate_per_s: Option<f64>,
+}
+
+impl Bench<'_> {
+    /// Gives the cluster its counter and its history, and waits until both readers answer it. Answers how many buckets.
+    fn load(&mut self, workload: &Workload) -> Result<u64> {
+        let began = Instant::now();
+        let mut lab = Lab::prepare(&self.processes.writer.target(), workload)?;
+        self.wait_effective()?;
+        let buckets = lab.load_history(workload)?;
+        let to_s = workload.end_s;
+        let whole = |city| Asked { city, from_s: workload.start_s(), to_s };
+        let batches: Vec<Vec<Asked>> = (0..self.options.settings.keys).map(|city| vec![whole(city)]).collect();
+        for plan in ["tiles", "tables"] {
+            self.wait_equal(plan, &batches, false, LOADED_MAX)?;
+        }
+        eprintln!("strategies: {buckets} buckets of history are stored after {:.0} s", began.elapsed().as_secs_f64());
+        Ok(buckets)
+    }
+
+    /// Waits until every partition counts by the counter that was made.
+    fn wait_effective(&self) -> Result<()> {
+        let deadline = Instant::now() + LOADED_MAX;
+        // Each time a city that nobody else asks for.
+        for city in self.options.settings.keys.. {
+            let sent = send_probes(&self.processes.writer, city, self.options.partitions)?;
+            let now_s = crate::now_s();
+            let asked = Asked { city, from_s: now_s - QUARTER_S, to_s: now_s };
+            if ask(&self.processes.tiles, &[asked], true).is_ok_and(|counts| counts == [sent]) {
+                break;
+            }
+            ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until the counter took effect");
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, round: usize, plan: &'static str, strategy: &'static str) -> Result<Row> {
+        self.set_policy(strategy)?;
+        self.wait_for_room();
+        let now_s = crate::now_s();
+        let batches = mix::batches(&self.popularity, &mut self.random, now_s, BATCHES);
+        let stream = Stream::start(
+            &self.processes.writer.target(),
+            self.options.settings.keys,
+            self.options.events_per_s,
+            rand::random(),
+        )?;
+        let reader = self.processes.reader(plan);
+        let (target, connections) = (reader.target(), self.options.connections);
+        let mut asking = Asking::new(&batches, &target, connections, &self.truth, strategy == "phased");
+        let mut drive = |pace, warm_up: u64, seconds: u64| {
+            let (warm_up, duration) = (Duration::from_secs(warm_up), Duration::from_secs(seconds));
+            load::run(target.address, connections, &Run { pace, warm_up, duration }, &mut asking)
+        };
+        drive(Pace::Closed, 0, self.options.warm_up)?;
+        let before = Costs::of(reader, strategy)?;
+        let greatest = drive(Pace::Closed, 0, self.options.seconds)?.measured;
+        let costs = Costs::of(reader, strategy)?.since(&before);
+        let rate_per_s = *self.rate_per_s.get_or_insert(greatest.requests_per_s / 2.0);
+        let paced = drive(Pace::OpenShared(rate_per_s), 1, self.options.seconds)?.measured;
+        let checked = asking.checked;
+        self.truth.add(&stream.stop()?);
+        let compared = self.compare_up_to_now(plan)?;
+        say(round, plan, strategy, &greatest);
+        Ok(Row {
+            round,
+            plan,
+            strategy,
+            greatest,
+            paced,
+            requests_per_count: costs.requests / costs.counts,
+            rows_per_count: costs.rows / costs.counts,
+            hit_share: (strategy != "none").then_some(costs.hits / costs.counts),
+            failed_share: costs.failed / costs.counts,
+            batches_compared: checked + compared,
+        })
+    }
+
+    /// Waits while the next quarter hour is so near that it would begin within the measurement: what ends now would then
+    /// be something else.
+    fn wait_for_room(&self) {
+        let needed = Duration::from_secs(self.options.warm_up + 2 * self.options.seconds) + SLACK;
+        let now_s = crate::now_s();
+        let left_s = plan::floor(now_s, QUARTER_S) + QUARTER_S - now_s;
+        if (left_s as u64) < needed.as_secs() && needed.as_secs() < QUARTER_S as u64 {
+            eprintln!("strategies: waiting {left_s} s for the next quarter hour");
+            std::thread::sleep(Duration::from_secs(left_s as u64 + 2));
+        }
+    }
+
+    /// Sets the policy at the portal, and waits until the readers follow it.
+    fn set_policy(&self, strategy: &str) -> Result<()> {
+        let mut portal = Client::connect(&self.processes.writer.target())?;
+        let policy = json!({ "strategy": strategy }).to_string();
+        let set = portal.json("PUT", "/v1/cache-policy", policy.as_bytes())?;
+        let version = set["version"].as_f64().with_context(|| format!("a policy without a version: {set}"))?;
+        let deadline = Instant::now() + POLICY_MAX;
+        for reader in [&self.processes.tiles, &self.processes.tables] {
+            while metric(&metrics_page(reader)?, "raingauge_cache_policy_version", "") < version {
+                ensure!(Instant::now() < deadline, "{} did not follow version {version} of the policy", reader.name);
+                std::thread::sleep(POLL);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares counts up to now, the open quarter hour included: these every strategy answers alike.
+    fn compare_up_to_now(&mut self, plan: &str) -> Result<u64> {
+        let now_s = crate::now_s();
+        let mut batches = mix::batches(&self.popularity, &mut self.random, now_s, COMPARED);
+        batches.iter_mut().flatten().for_each(|asked| asked.to_s = now_s);
+        self.wait_equal(plan, &batches, true, EQUAL_MAX)?;
+        Ok(batches.len() as u64)
+    }
+
+    /// Asks until every count is right, or the time is over.
+    fn wait_equal(&self, plan: &str, batches: &[Vec<Asked>], fresh: bool, time: Duration) -> Result<()> {
+        let deadline = Instant::now() + time;
+        // Several at once, or this would mostly wait for answers.
+        for chunk in batches.chunks(500 / batches[0].len()) {
+            let asked = chunk.concat();
+            let right = asked.iter().map(|asked| self.right(asked, fresh)).collect::<Vec<i64>>();
+            loop {
+                let counts = ask(self.processes.reader(plan), &asked, fresh);
+                if counts.as_ref().is_ok_and(|counts| *counts == right) {
+                    break;
+                }
+                ensure!(Instant::now() < deadline, "waited {time:?}: {}", difference(&asked, &right, counts));
+                std::thread::sleep(POLL);
+            }
+        }
+        Ok(())
+    }
+
+    fn right(&self, asked: &Asked, fresh: bool) -> i64 {
+        let to_s = if fresh { asked.to_s + QUARTER_S } else { asked.to_s };
+        self.truth.count(asked.city, asked.from_s, to_s)
+    }
+}
+
+fn difference(asked: &[Asked], right: &[i64], counts: Result<Vec<i64>>) -> String {
+    match counts {
+        Err(error) => format!("{error:#}"),
+        Ok(counts) => {
+            let mut all = asked.iter().zip(right).zip(counts);
+            let wrong = all.find(|((_, right), count)| *right != count);
+            wrong.map_or_else(String::new, |((asked, right), count)| {
+                format!("WRONG COUNT: {asked:?} answered {count}, right is {right}")
+            })
+        }
+    }
+}
+
+/// The counts of some ranges.
+fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
+    let body = mix::body(asked, fresh);
+    let answer = Client::connect(&reader.target())?.json("POST", "/v1/counts", body.as_bytes())?;
+    let answer: Answer = serde_json::from_value(answer)?;
+    let count = |item: mix::Item| item.count.with_context(|| format!("no count for {}", item.key));
+    answer.results.into_iter().map(count).collect()
+}
+
+/// Sends events of one city that spread over all partitions, and waits until they are counted; answers how many.
+fn send_probes(writer: &Role, city: u32, partitions: u16) -> Result<i64> {
+    let drop = Drop { city, time_s: crate::now_s(), amount_cents: 100 };
+    let mut body = Rendered::new(&vec![drop; PROBES_PER_PARTITION * usize::from(partitions)], |_| Vec::new());
+    body.renew(&mut Ids::new(rand::random()));
+    let mut client = Client::connect(&writer.target())?;
+    let answer = client.call_with(NDJSON, "POST", "/v1/events?wait=applied", &body.bytes)?;
+    ensure!(answer.status == 200, "POST /v1/events answered {}: {}", answer.status, answer.text());
+    Ok(body.events() as i64)
+}
+
+fn say(round: usize, plan: &str, strategy: &str, measured: &Measured) {
+    eprintln!("strategies: round {round}: {plan}, {strategy}: {:.0} counts/s", measured.units_per_s);
+}
+
+/// What counts have cost a reader so far.
+struct Costs {
+    counts: f64,
+    requests: f64,
+    rows: f64,
+    hits: f64,
+    failed: f64,
+}
+
+impl Costs {
+    fn of(reader: &Role, strategy: &str) -> Result<Self> {
+        let page = metrics_page(reader)?;
+        let label = format!("strategy=\"{strategy}\"");
+        let of_strategy = |name: &str| metric(&page, name, &label);
+        Ok(Self {
+            counts: metric(&page, "raingauge_range_counts_total", ""),
+            requests: metric(&page, "raingauge_cql_read_requests_total", ""),
+            rows: metric(&page, "raingauge_cql_read_rows_total", ""),
+            hits: of_strategy("raingauge_cache_hits_total"),
+            failed: of_strategy("raingauge_cache_errors_total") + of_strategy("raingauge_cache_skipped_total"),
+        })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            counts: (self.counts - before.counts).max(1.0),
+            requests: self.requests - before.requests,
+            rows: self.rows - before.rows,
+            hits: self.hits - before.hits,
+            failed: self.failed - before.failed,
+        }
+    }
+}
+
+fn metrics_page(role: &Role) -> Result<String> {
+    Ok(Client::connect(&role.target())?.call("GET", "/metrics", b"")?.text())
+}
+
+/// The sum of all series of a metric that carry a label; 0 when there is none.
+fn metric(page: &str, name: &str, label: &str) -> f64 {
+    page.lines()
+        .filter_map(|line| line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{'])))
+        .filter(|rest| rest.contains(label))
+        .filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_the_sum_of_its_series() {
+        let page = "# HELP hits what\nhits{strategy=\"live\"} 3\nhits{strategy=\"result\"} 4\nhits_all 9\nversion 2\n";
+        assert_eq!(metric(page, "hits", ""), 7.0);
+        assert_eq!(metric(page, "hits", "strategy=\"live\""), 3.0);
+        assert_eq!((metric(page, "version", ""), metric(page, "none", "")), (2.0, 0.0));
+    }
+}

@@ -1,0 +1,75 @@
+// Every page at three widths, light and dark: a picture is kept, nothing is asked of anybody else, nothing sticks out to
+// the side, and a checker of accessibility finds nothing serious.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { Browser, PATIENCE_MS, Server, barriers, picture } from "./harness.mjs";
+
+const WIDTHS = [1440, 768, 390];
+const SCHEMES = ["light", "dark"];
+
+const PAGES = {
+  counters: "/",
+  "counters-none-matches": "/?q=nothing-has-this-name",
+  counter: "/counters/101?key=taxi:vendor:2&range=latest",
+  versions: "/counters/101/versions",
+  query: "/query",
+  "query-answered": "/query?key=taxi:vendor:2&from=2019-01-14T22:15&to=2019-01-17T09:30",
+  new: "/counters/new",
+  edit: "/counters/101/edit",
+  drafts: "/drafts",
+  events: "/events",
+  "events-of-type": "/events/taxi.pickup",
+  checks: "/checks",
+  system: "/system",
+  "cache-policy": "/system/cache",
+  people: "/people",
+  tokens: "/tokens",
+  audit: "/audit",
+  account: "/account",
+  backfill: "/counters/101/backfill",
+  archive: "/counters/101/archive",
+  missing: "/counters/4000",
+};
+/** Pages of somebody who is not signed in. */
+const OUTSIDE = { "sign-in": "/sign-in" };
+
+describe("looks", { timeout: 20 * PATIENCE_MS }, () => {
+  let server;
+  let browser;
+  let cookies;
+
+  before(async () => {
+    server = await Server.start();
+    browser = await Browser.start(server);
+    const page = await browser.administrator();
+    cookies = await page.context().cookies();
+    server.run("counters", "apply", "-f", "demo/taxi.counters.yaml");
+    server.run("import", "demo/taxi.csv.gz", "--mapping", "demo/taxi.mapping.toml");
+  });
+
+  after(async () => {
+    await browser?.stop();
+    await server?.stop();
+  });
+
+  async function look(name, path, isSignedIn) {
+    for (const scheme of SCHEMES) {
+      for (const width of WIDTHS) {
+        const page = await browser.person({ scheme, width });
+        if (isSignedIn) await page.context().addCookies(cookies);
+        await page.goto(path, { waitUntil: "networkidle" });
+        await picture(page, `${name}-${width}-${scheme}`);
+        assert.deepEqual(await barriers(page), [], `${path} at ${width}, ${scheme}`);
+        const overhang = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        assert.ok(overhang <= 0, `${path} is ${overhang} pixels wider than ${width}`);
+        assert.equal(await page.locator("h1").count(), 1, `${path} has one title`);
+        assert.deepEqual(page.complaints, [], path);
+        await page.context().close();
+      }
+    }
+  }
+
+  for (const [name, path] of Object.entries(PAGES)) test(name, () => look(name, path, true));
+  for (const [name, path] of Object.entries(OUTSIDE)) test(name, () => look(name, path, false));
+});

@@ -1,0 +1,364 @@
+//! The self-audit: counts that are stored, compared with what the log comes to, without anybody asking.
+//!
+//! ```text
+//!   every hour ──▶ lease ──▶ sample: recent keys, largest keys, what differed ──▶ Recounter ──▶ Checks ──▶ page, alarm
+//!   a form ──────────────────────────────────────────────────────▶ Job ───────────┘
+//! ```
+//!
+//! In a cluster one portal does it at a time, by the lease that compaction uses too: it lies in the bucket store, which
+//! the audit reads anyway, and runs out by itself when its holder dies.
+
+mod job;
+mod sample;
+
+pub use job::{Job, Result as JobResult};
+
+use job::Jobs;
+use metrics::{counter, gauge};
+use parking_lot::Mutex;
+use raingauge_core::plan::Plan;
+use raingauge_core::time::format_rfc3339;
+use raingauge_ports::catalog;
+use raingauge_ports::checks::{CHECKS_KEPT, Check, Checks, DIFFERENCES_KEPT, Outcome, Wanted};
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::EventLog;
+use raingauge_ports::maintenance::{LEASE_TTL, Lease};
+use raingauge_ports::published::Published;
+use raingauge_reader::Reader;
+use raingauge_writer::recount::{Asked, Progress, Recount, Recounter};
+use raingauge_writer::worker;
+use sample::Sampler;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whose checks those are that nobody asked for.
+pub const AUDITOR: &str = "raingauge";
+/// Keys that one audit checks at most, besides those that differed before.
+pub const CHECK_KEYS_MAX: usize = 1_000;
+/// Keys that differed and are checked again by each audit, until they no longer differ.
+const RECHECKED_MAX: usize = 100;
+/// How often it is looked whether an audit is due, and what other portals found.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60);
+/// Newest checks among which the last audit is looked for.
+const LOOKED_BACK: usize = 500;
+
+/// How the audit is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Nothing: only when somebody asks.
+    pub interval: Option<Duration>,
+    pub keys: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { interval: Some(Duration::from_secs(3_600)), keys: 20 }
+    }
+}
+
+/// Why a check was not begun, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("an audit is running already: wait for its end")]
+    Running,
+    #[error("another portal is checking at this moment: try again when it has ended")]
+    Elsewhere,
+    #[error("the right to check could not be taken: {0}")]
+    Lease(String),
+    #[error("{0} recounts are running already: wait until one has ended")]
+    Busy(usize),
+}
+
+/// Everything that an audit looks at.
+pub struct Means {
+    pub recounter: Arc<Recounter>,
+    pub reader: Arc<Reader>,
+    pub checks: Arc<dyn Checks>,
+    pub lease: Arc<dyn Lease>,
+    /// Every partition of the log.
+    pub logs: Vec<Arc<dyn EventLog>>,
+    pub published: Arc<Published>,
+    pub clock: Arc<dyn Clock>,
+    pub options: Options,
+}
+
+/// An audit that is under way.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub by: String,
+    pub began_s: i64,
+    pub progress: Progress,
+}
+
+/// The audit of this process.
+pub struct Audit {
+    means: Means,
+    state: Mutex<State>,
+    jobs: Jobs,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    /// When the last audit began that this process knows of.
+    last_s: Option<i64>,
+}
+
+impl Audit {
+    pub fn new(means: Means) -> Self {
+        gauge!("raingauge_check_mismatches").set(0.0);
+        Self { means, state: Mutex::default(), jobs: Jobs::default() }
+    }
+
+    pub fn options(&self) -> Options {
+        self.means.options
+    }
+
+    pub fn checks(&self) -> &dyn Checks {
+        &*self.means.checks
+    }
+
+    pub fn running(&self) -> Option<Running> {
+        self.state.lock().running.clone()
+    }
+
+    /// When the next audit is due, in seconds since 1970; nothing when none is.
+    pub fn next_s(&self) -> Option<i64> {
+        let interval = self.interval()?;
+        Some(self.state.lock().last_s.map_or_else(|| self.means.clock.now_s(), |last_s| last_s + interval))
+    }
+
+    fn interval(&self) -> Option<i64> {
+        let Options { interval, keys } = self.means.options;
+        interval.filter(|_| keys > 0).map(|interval| interval.as_secs() as i64)
+    }
+
+    /// Audits whenever it is due, for as long as it is polled.
+    pub async fn run(self: Arc<Self>) {
+        let mut interval = tokio::time::interval(LOOK_INTERVAL);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // A process that has just started has other things to do.
+        interval.tick().await;
+        loop {
+            interval.tick().await;
+            self.look().await;
+        }
+    }
+
+    /// Looks once whether an audit is due, and makes it then.
+    pub async fn look(self: &Arc<Self>) {
+        if let Err(error) = self.refresh().await {
+            tracing::debug!(%error, "what other portals checked could not be read");
+            return;
+        }
+        let Some(interval) = self.interval() else { return };
+        let last_s = self.state.lock().last_s;
+        if last_s.is_some_and(|last_s| self.means.clock.now_s() < last_s + interval) {
+            return;
+        }
+        match self.begin(AUDITOR).await {
+            Ok(running) => self.finish(running).await,
+            Err(Refused::Lease(reason)) => tracing::warn!(reason, "the self-audit could not begin"),
+            Err(reason) => tracing::debug!(%reason, "no self-audit for now"),
+        }
+    }
+
+    /// Begins an audit now, on behalf of `by`, in the background.
+    pub async fn start(self: &Arc<Self>, by: &str) -> Result<(), Refused> {
+        let running = self.begin(by).await?;
+        let audit = Arc::clone(self);
+        tokio::spawn(async move { audit.finish(running).await });
+        Ok(())
+    }
+
+    async fn begin(&self, by: &str) -> Result<Running, Refused> {
+        let running = {
+            let mut state = self.state.lock();
+            if state.running.is_some() {
+                return Err(Refused::Running);
+            }
+            let began_s = self.means.clock.now_s();
+            let running = Running { by: by.to_owned(), began_s, progress: Progress::default() };
+            state.running = Some(running.clone());
+            running
+        };
+        let refused = match self.means.lease.hold().await {
+            Ok(true) => return Ok(running),
+            Ok(false) => Refused::Elsewhere,
+            Err(error) => Refused::Lease(error.to_string()),
+        };
+        self.state.lock().running = None;
+        Err(refused)
+    }
+
+    async fn finish(&self, running: Running) {
+        let audited = tokio::select! {
+            audited = self.audit(&running) => audited,
+            () = self.keep_lease() => Err("the right to check was lost to another portal".to_owned()),
+        };
+        {
+            let mut state = self.state.lock();
+            state.running = None;
+            state.last_s = Some(running.began_s);
+        }
+        if let Err(reason) = audited {
+            tracing::warn!(reason, "the self-audit did not come to its end");
+        }
+        if let Err(error) = self.means.lease.release().await {
+            tracing::debug!(%error, "the right to check could not be given back; it runs out by itself");
+        }
+    }
+
+    /// Ends when the lease is lost.
+    async fn keep_lease(&self) {
+        loop {
+            tokio::time::sleep(LEASE_TTL / 3).await;
+            if !matches!(self.means.lease.hold().await, Ok(true)) {
+                return;
+            }
+        }
+    }
+
+    async fn audit(&self, running: &Running) -> Result<(), String> {
+        let Means { checks, options, recounter, clock, .. } = &self.means;
+        let differing = checks.differing(RECHECKED_MAX).await.map_err(|error| error.to_string())?;
+        let again = differing.iter().filter_map(|check| {
+            let range = Plan::new(check.from_s, check.to_s).ok()?;
+            Some(Asked { key: check.key.clone(), range })
+        });
+        let mut asked: Vec<Asked> = again.collect();
+        let recent = checks.list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() }).await.unwrap_or_default();
+        for sampled in Sampler::of(&self.means).keys(options.keys.min(CHECK_KEYS_MAX), &recent).await {
+            if asked.iter().all(|known| known.key != sampled.key) {
+                asked.push(sampled);
+            }
+        }
+        let recounts = recounter.recount_all(asked.clone(), &running.progress).await;
+        let recounts = match recounts {
+            Ok(recounts) => recounts.into_iter().map(|found| found.map_err(|error| error.to_string())).collect(),
+            Err(error) => vec![Err(error.to_string()); asked.len()],
+        };
+        let now_s = clock.now_s();
+        let made = asked.iter().zip(recounts).filter_map(|(asked, found)| self.check(asked, found, &running.by, now_s));
+        self.keep(made.collect()).await.map_err(|error| error.to_string())
+    }
+
+    /// What a recount comes to. A key that no counter has any more is no check.
+    fn check(&self, asked: &Asked, found: Result<Option<Recount>, String>, by: &str, now_s: i64) -> Option<Check> {
+        let view = self.means.published.view();
+        let rule = view.ruleset.index_of_key(&asked.key);
+        let counter = rule.map_or(0, |rule| view.ruleset.rules()[rule].counter.id);
+        let (from_s, to_s) = (asked.range.from_s, asked.range.to_s);
+        let (key, by) = (asked.key.clone(), by.to_owned());
+        let blank = Check {
+            id: 0,
+            at_s: now_s,
+            by,
+            counter,
+            key,
+            from_s,
+            to_s,
+            compared_from_s: to_s,
+            outcome: Outcome::Failed,
+            stored: 0,
+            recounted: 0,
+            detail: String::new(),
+            differences: Vec::new(),
+        };
+        Some(match found {
+            Ok(None) => return None,
+            Err(detail) => Check { detail, ..blank },
+            Ok(Some(recount)) => Check {
+                compared_from_s: recount.compared_from,
+                outcome: match recount.equal {
+                    _ if recount.compared_from >= to_s => Outcome::Uncovered,
+                    true => Outcome::Equal,
+                    false => Outcome::Differs,
+                },
+                stored: recount.stored,
+                recounted: recount.recounted,
+                detail: left_out(&recount),
+                differences: recount.differences.into_iter().take(DIFFERENCES_KEPT).collect(),
+                ..blank
+            },
+        })
+    }
+
+    /// Keeps what was found, and says aloud what is wrong.
+    async fn keep(&self, made: Vec<Check>) -> Result<(), catalog::Error> {
+        for check in &made {
+            counter!("raingauge_checks_total", "outcome" => check.outcome.name()).increment(1);
+            if check.outcome == Outcome::Differs {
+                tracing::error!(
+                    counter = check.counter,
+                    from = check.from_s,
+                    to = check.to_s,
+                    stored = %check.stored,
+                    recounted = %check.recounted,
+                    "a stored count is not what the log comes to: see the page /checks"
+                );
+            }
+        }
+        self.means.checks.add(made, CHECKS_KEPT).await?;
+        self.refresh().await
+    }
+
+    /// Learns what this portal and the others have found so far.
+    async fn refresh(&self) -> Result<(), catalog::Error> {
+        let checks = &self.means.checks;
+        gauge!("raingauge_check_mismatches").set(checks.differing(RECHECKED_MAX).await?.len() as f64);
+        let newest = checks.list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() }).await?;
+        let last_s = newest.iter().filter(|check| check.by == AUDITOR).map(|check| check.at_s).max();
+        let mut state = self.state.lock();
+        state.last_s = state.last_s.max(last_s);
+        Ok(())
+    }
+
+    /// Begins to recount one key, on behalf of `by`. Answers the id of the job.
+    pub fn recount(self: &Arc<Self>, asked: Asked, by: &str) -> Result<String, Refused> {
+        let job = self.jobs.begin(asked, by, self.means.clock.now_s())?;
+        let (audit, id) = (Arc::clone(self), job.id.clone());
+        tokio::spawn(async move {
+            let found = audit.recount_now(&job).await;
+            audit.jobs.end(&job.id, found);
+        });
+        Ok(id)
+    }
+
+    async fn recount_now(&self, job: &Job) -> JobResult {
+        let Means { recounter, clock, .. } = &self.means;
+        let asked = job.asked.clone();
+        let found = match recounter.recount_all(vec![asked], &job.progress).await {
+            Ok(mut found) => found.pop().unwrap_or(Ok(None)),
+            Err(error) => Err(error),
+        };
+        let found = found.map_err(|error: worker::Error| error.to_string());
+        if let Some(check) = self.check(&job.asked, found.clone(), &job.by, clock.now_s())
+            && let Err(error) = self.keep(vec![check]).await
+        {
+            tracing::warn!(%error, "the result of a recount could not be kept");
+        }
+        found
+    }
+
+    /// A recount that was begun here; those that ended long ago are forgotten.
+    pub fn job(&self, id: &str) -> Option<Job> {
+        self.jobs.find(id)
+    }
+}
+
+/// What of its range a recount could not compare, in a sentence.
+pub fn left_out(recount: &Recount) -> String {
+    let Recount { from_time, to_time, compared_from, .. } = *recount;
+    match compared_from {
+        compared if compared >= to_time => {
+            "Nothing could be compared: the log no longer holds all events of this range, or its buckets have expired."
+                .to_owned()
+        }
+        compared if compared > from_time => format!(
+            "Compared from {} on: the log no longer holds all events before that, or its buckets have expired.",
+            format_rfc3339(compared)
+        ),
+        _ => String::new(),
+    }
+}

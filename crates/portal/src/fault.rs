@@ -1,0 +1,121 @@
+//! What a page answers when it cannot do what it was asked: what happened, and what to do.
+
+use crate::html::layout;
+use crate::person::Person;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use raingauge_ports::{catalog, drafts, people};
+use raingauge_reader::Failure;
+use raingauge_writer::counters;
+
+/// A page that says what is wrong. Handlers answer `Result<_, Fault>`.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub status: StatusCode,
+    /// What happened, in a few words.
+    pub title: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl Fault {
+    pub fn new(status: StatusCode, title: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { status, title: title.into(), advice: advice.into() }
+    }
+
+    pub fn bad_request(title: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, title, advice)
+    }
+
+    pub fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("There is no {what}"), "It may have another address by now.")
+    }
+
+    /// The page for this person; for somebody who is not signed in, without the navigation.
+    pub fn page(&self, person: Option<&Person>) -> Response {
+        let body = html! {
+            div.page-head { h1 { (self.title) } }
+            p.notice.bad role="alert" { (self.advice) }
+            p { a href="/" { "All counters" } }
+        };
+        (self.status, layout::page(person, layout::Place::Nowhere, &self.title, &body)).into_response()
+    }
+}
+
+/// Without the person: the guard makes the page of it, for whom it is.
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<catalog::Error> for Fault {
+    fn from(error: catalog::Error) -> Self {
+        let advice = error.to_string();
+        match error {
+            catalog::Error::NotFound(_) => Self::not_found("such counter"),
+            catalog::Error::VersionMismatch { .. } | catalog::Error::PolicyMismatch { .. } => {
+                Self::new(StatusCode::CONFLICT, "Somebody else was faster", advice)
+            }
+            catalog::Error::IdTaken(_) => Self::new(StatusCode::CONFLICT, "The id is taken", advice),
+            catalog::Error::Invalid(problems) => {
+                let details: Vec<String> =
+                    problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();
+                Self::bad_request("The configuration cannot be saved", details.join("; "))
+            }
+            catalog::Error::Unavailable(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach", advice)
+            }
+        }
+    }
+}
+
+impl From<drafts::Error> for Fault {
+    fn from(error: drafts::Error) -> Self {
+        let advice = error.to_string();
+        match error {
+            drafts::Error::NotFound(_) => Self::not_found("such draft"),
+            drafts::Error::RevisionMismatch { .. } => {
+                Self::new(StatusCode::CONFLICT, "Somebody else was faster", advice)
+            }
+            drafts::Error::Unavailable(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach", advice)
+            }
+        }
+    }
+}
+
+impl From<counters::Error> for Fault {
+    fn from(error: counters::Error) -> Self {
+        match error {
+            counters::Error::Catalog(error) => error.into(),
+            error => {
+                let advice = format!("{error}. Try again; what was saved before is kept.");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The change did not take effect yet", advice)
+            }
+        }
+    }
+}
+
+impl From<people::Error> for Fault {
+    fn from(error: people::Error) -> Self {
+        let advice = error.to_string();
+        match error {
+            people::Error::NotFound(what) => Self::not_found(&format!("such {what}")),
+            people::Error::LinkSpent => Self::new(StatusCode::GONE, "This link is of no use any more", advice),
+            people::Error::Unavailable(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The database of people is out of reach", advice)
+            }
+            _ => Self::new(StatusCode::CONFLICT, "This cannot be done", advice),
+        }
+    }
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        Self::bad_request("This cannot be counted", failure.detail)
+    }
+}

@@ -1,0 +1,309 @@
+//! The form of a counter: what was typed, as text, and the configuration that it means.
+//!
+//! ```text
+//!   Counter ──▶ Form ──▶ fields of the page ──▶ Form ──▶ Counter, or what is wrong and beside which field
+//! ```
+//!
+//! No input or output, and no way back that is not the way there: any configuration that is valid comes back as it was.
+
+mod examples;
+mod filter;
+#[cfg(test)]
+mod tests;
+
+pub use examples::{Examples, examples};
+pub use filter::Node;
+
+use crate::fields::Fields;
+use raingauge_core::counter::{Counter, Problem};
+use raingauge_core::field::Field;
+use raingauge_core::time::{format_rfc3339, parse_time_s};
+use raingauge_core::value::{FieldValue, Value};
+use raingauge_writer::observed::Kind;
+use serde_json::{Value as Json, json};
+
+/// What is known of the kind of a field.
+pub type Kinds<'a> = &'a dyn Fn(&str) -> Option<Kind>;
+
+/// What was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The counter that is edited; 0 for a new one.
+    pub id: u32,
+    /// The version of the counter that was read; 0 for a new one.
+    pub base_version: u32,
+    /// The draft that is edited, and its revision that was read; 0 while there is none.
+    pub draft: u64,
+    pub revision: u32,
+    pub name: String,
+    pub template: String,
+    pub event_type: String,
+    pub filter: Option<Node>,
+    pub adds: Adds,
+    /// For [`Adds::Number`].
+    pub number: String,
+    /// For [`Adds::Field`].
+    pub field: String,
+    pub scale: String,
+    /// Days; nothing is for ever.
+    pub quarter: String,
+    pub hour: String,
+    pub day: String,
+    pub active_from: String,
+    pub active_until: String,
+    pub state: String,
+    pub owner: String,
+    pub description: String,
+}
+
+/// What each event adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adds {
+    One,
+    Number,
+    Field,
+}
+
+impl Adds {
+    pub const ALL: [Self; 3] = [Self::One, Self::Number, Self::Field];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Number => "number",
+            Self::Field => "field",
+        }
+    }
+}
+
+impl Default for Form {
+    /// The form of a new counter, with what is usual.
+    fn default() -> Self {
+        Self {
+            id: 0,
+            base_version: 0,
+            draft: 0,
+            revision: 0,
+            name: String::new(),
+            template: String::new(),
+            event_type: String::new(),
+            filter: None,
+            adds: Adds::One,
+            number: "1".to_owned(),
+            field: String::new(),
+            scale: "1".to_owned(),
+            quarter: "90".to_owned(),
+            hour: "400".to_owned(),
+            day: String::new(),
+            active_from: String::new(),
+            active_until: String::new(),
+            state: "active".to_owned(),
+            owner: String::new(),
+            description: String::new(),
+        }
+    }
+}
+
+impl Form {
+    /// The form in which a configuration stands.
+    pub fn of_counter(counter: &Counter, base_version: u32) -> Self {
+        let usual = Self::default();
+        let days = |days: Option<u32>| days.map(|days| days.to_string()).unwrap_or_default();
+        let instant = |at: Option<i64>| at.map(local_of).unwrap_or_default();
+        let (adds, number, field, scale) = match &counter.value {
+            Value::Fixed(1) => (Adds::One, usual.number, usual.field, usual.scale),
+            Value::Fixed(number) => (Adds::Number, number.to_string(), usual.field, usual.scale),
+            Value::Field(FieldValue { field, scale }) => (Adds::Field, usual.number, field.clone(), scale.to_string()),
+        };
+        let state = crate::html::parts::state_word(counter.state).to_owned();
+        Self {
+            id: counter.id,
+            base_version,
+            draft: 0,
+            revision: 0,
+            name: counter.name.clone(),
+            template: counter.template.clone(),
+            event_type: counter.event_type.clone(),
+            filter: counter.filter.as_ref().map(Node::of_condition),
+            adds,
+            number,
+            field,
+            scale,
+            quarter: days(counter.retention_days.quarter),
+            hour: days(counter.retention_days.hour),
+            day: days(counter.retention_days.day),
+            active_from: instant(counter.active_from),
+            active_until: instant(counter.active_until),
+            state,
+            owner: counter.owner.clone(),
+            description: counter.description.clone(),
+        }
+    }
+
+    /// Reads a form that was sent. What is missing is as in a new form.
+    pub fn of_fields(fields: &Fields) -> Self {
+        let usual = Self::default();
+        let text = |name: &str| fields.exact(name).to_owned();
+        let or = |name: &str, usual: String| match fields.pairs().iter().any(|(known, _)| known == name) {
+            true => fields.text(name).to_owned(),
+            false => usual,
+        };
+        let adds = Adds::ALL.into_iter().find(|adds| adds.name() == fields.text("adds")).unwrap_or(Adds::One);
+        Self {
+            id: fields.text("id").parse().unwrap_or(0),
+            base_version: fields.text("base").parse().unwrap_or(0),
+            draft: fields.text("draft").parse().unwrap_or(0),
+            revision: fields.text("revision").parse().unwrap_or(0),
+            name: text("name"),
+            template: text("template"),
+            event_type: text("eventType"),
+            filter: Node::of_fields(fields),
+            adds,
+            number: or("number", usual.number),
+            field: or("valueField", usual.field),
+            scale: or("scale", usual.scale),
+            quarter: or("quarter", usual.quarter),
+            hour: or("hour", usual.hour),
+            day: or("day", usual.day),
+            active_from: or("activeFrom", usual.active_from),
+            active_until: or("activeUntil", usual.active_until),
+            state: or("state", usual.state),
+            owner: text("owner"),
+            // Browsers send the ends of lines as two characters.
+            description: text("description").replace("\r\n", "\n"),
+        }
+    }
+
+    /// The fields as a page sends them, without those of buttons.
+    #[cfg(test)]
+    pub fn to_fields(&self) -> Vec<(String, String)> {
+        let fields = [
+            ("id", self.id.to_string()),
+            ("base", self.base_version.to_string()),
+            ("draft", self.draft.to_string()),
+            ("revision", self.revision.to_string()),
+            ("name", self.name.clone()),
+            ("template", self.template.clone()),
+            ("eventType", self.event_type.clone()),
+            ("adds", self.adds.name().to_owned()),
+            ("number", self.number.clone()),
+            ("valueField", self.field.clone()),
+            ("scale", self.scale.clone()),
+            ("quarter", self.quarter.clone()),
+            ("hour", self.hour.clone()),
+            ("day", self.day.clone()),
+            ("activeFrom", self.active_from.clone()),
+            ("activeUntil", self.active_until.clone()),
+            ("state", self.state.clone()),
+            ("owner", self.owner.clone()),
+            ("description", self.description.clone()),
+        ];
+        let own = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
+        own.chain(self.filter.iter().flat_map(Node::to_fields)).collect()
+    }
+
+    /// The configuration that the form means, or all that is wrong with it.
+    pub fn counter(&self, kinds: Kinds<'_>) -> Result<Counter, Vec<Problem>> {
+        let mut reading = Reading { problems: Vec::new() };
+        let mut counter = json!({
+            "id": self.id, "name": self.name, "template": self.template, "eventType": self.event_type,
+            "state": self.state, "owner": self.owner, "description": self.description,
+        });
+        counter["value"] = reading.value(self);
+        counter["retentionDays"] = json!({
+            "quarter": reading.days("retentionDays.quarter", &self.quarter),
+            "hour": reading.days("retentionDays.hour", &self.hour),
+            "day": reading.days("retentionDays.day", &self.day),
+        });
+        counter["activeFrom"] = reading.instant("activeFrom", &self.active_from);
+        counter["activeUntil"] = reading.instant("activeUntil", &self.active_until);
+        if let Some(filter) = &self.filter {
+            counter["filter"] = filter.to_json("filter", kinds, &mut reading.problems);
+        }
+        let mut problems = reading.problems;
+        match Counter::from_json(&counter) {
+            Ok(counter) if problems.is_empty() => Ok(counter),
+            Ok(_) => Err(problems),
+            Err(more) => {
+                let told = |problem: &Problem, known: &[Problem]| {
+                    let place = |problem: &Problem| problem.detail.split(' ').next().map(str::to_owned);
+                    known.iter().any(|known| known.field == problem.field && place(known) == place(problem))
+                };
+                for problem in more {
+                    if !told(&problem, &problems) {
+                        problems.push(problem);
+                    }
+                }
+                Err(problems)
+            }
+        }
+    }
+}
+
+/// Reads texts, and notes which are not what they must be.
+struct Reading {
+    problems: Vec<Problem>,
+}
+
+impl Reading {
+    fn value(&mut self, form: &Form) -> Json {
+        match form.adds {
+            Adds::One => json!(1),
+            Adds::Number => self.whole("value", &form.number),
+            Adds::Field => json!({ "field": path_of(&form.field), "scale": self.whole("value.scale", &form.scale) }),
+        }
+    }
+
+    fn whole(&mut self, field: &str, text: &str) -> Json {
+        match text.trim().parse::<i64>() {
+            Ok(number) => json!(number),
+            Err(_) => {
+                self.problems.push(Problem::new(field, "must be a whole number, such as 1 or 100"));
+                json!(1)
+            }
+        }
+    }
+
+    fn days(&mut self, field: &str, text: &str) -> Json {
+        match (text.trim(), text.trim().parse::<u32>()) {
+            ("", _) => Json::Null,
+            (_, Ok(days)) => json!(days),
+            (_, Err(_)) => {
+                self.problems.push(Problem::new(field, "must be a number of days, or empty for ever"));
+                Json::Null
+            }
+        }
+    }
+
+    fn instant(&mut self, field: &str, text: &str) -> Json {
+        match (text.trim(), instant_of(text.trim())) {
+            ("", _) => Json::Null,
+            (_, Some(seconds)) => json!(seconds),
+            (_, None) => {
+                self.problems.push(Problem::new(field, "must be a date and a time, such as 2024-09-24T22:00, in UTC"));
+                Json::Null
+            }
+        }
+    }
+}
+
+/// A path as it was typed: `fare` is taken for `data.fare`.
+pub fn path_of(typed: &str) -> String {
+    let typed = typed.trim();
+    let inside = || format!("data.{typed}");
+    match Field::of_path(typed).is_none() && Field::of_path(&inside()).is_some() {
+        true => inside(),
+        false => typed.to_owned(),
+    }
+}
+
+/// An instant as the browser's own control for dates and times writes it.
+fn local_of(seconds: i64) -> String {
+    format_rfc3339(seconds).trim_end_matches('Z').to_owned()
+}
+
+/// Reads what the browser's control writes, and whatever else says a time.
+fn instant_of(text: &str) -> Option<i64> {
+    let with = |ending: &str| parse_time_s(&format!("{text}{ending}"));
+    parse_time_s(text).or_else(|| with("Z")).or_else(|| with(":00Z")).or_else(|| with("T00:00:00Z"))
+}

@@ -1,0 +1,42 @@
+//! The keys that a template would make of events that really came.
+
+use raingauge_core::field::{Field, extract};
+use raingauge_core::template::Template;
+use raingauge_writer::observed::EventType;
+
+/// Keys that are shown.
+const KEYS_MAX: usize = 5;
+
+/// What became of a template on some recent events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examples {
+    /// Different keys, those of the newest events first.
+    pub keys: Vec<String>,
+    /// Fields of the template that some of the events lack, as the template names them.
+    pub missing: Vec<String>,
+    /// Events that it was tried on.
+    pub tried: usize,
+}
+
+/// Tries a template on the newest events of a type. What is wrong with the template is told otherwise.
+pub fn examples(template: &str, events: &EventType) -> Option<Examples> {
+    let template = Template::parse(template).ok()?;
+    let fields: Vec<Field> = template.fields().cloned().collect();
+    let mut examples = Examples { tried: events.samples.len(), ..Examples::default() };
+    for sample in events.samples.iter().rev() {
+        let (event, mut found, mut key) = (sample.event(&events.name), Vec::new(), String::new());
+        extract(&event, &fields, &mut found);
+        for (field, _) in fields.iter().zip(&found).filter(|(_, value)| value.is_none()) {
+            let name = field.to_string();
+            let name = name.strip_prefix("data.").unwrap_or(&name).to_owned();
+            if !examples.missing.contains(&name) {
+                examples.missing.push(name);
+            }
+        }
+        let rendered = template.render(found.iter().map(Option::as_ref), &mut key);
+        if rendered && examples.keys.len() < KEYS_MAX && !examples.keys.contains(&key) {
+            examples.keys.push(key);
+        }
+    }
+    Some(examples)
+}

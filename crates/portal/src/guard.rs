@@ -1,0 +1,200 @@
+//! What stands before every page: who asks, whether they may, whether a form comes from one of our own pages; and what
+//! stands behind it: the audit log and the headers that protect a page.
+
+mod deeds;
+mod origin;
+
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::people::Caller;
+use crate::people::audit::{Actor, Deed};
+use crate::person::{Person, Role};
+use crate::routes::Needs;
+use crate::{CONTENT_SECURITY_POLICY, Portal};
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use std::sync::Arc;
+
+/// Bytes of a form, at most.
+pub const FORM_BYTES_MAX: usize = 256 * 1024;
+
+/// The name of everybody while nobody signs in.
+pub const ANONYMOUS: &str = "anonymous";
+
+/// What one route asks of its callers.
+#[derive(Clone)]
+pub struct Guard {
+    pub portal: Portal,
+    pub needs: Needs,
+    /// The path of the route, with the names of its parts.
+    pub path: &'static str,
+}
+
+/// Lets a request through to its page. A change goes on to its end, with its line in the audit log, also when whoever
+/// asked for it does not wait for the answer.
+pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    match request.method() == Method::POST {
+        false => guard.answer(request, next).await,
+        true => tokio::spawn(async move { guard.answer(request, next).await }).await.unwrap_or_else(|_| {
+            let advice = "Look whether it was done before you repeat it; the log of raingauge says more.";
+            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "Something broke", advice).page(None)
+        }),
+    }
+}
+
+impl Guard {
+    async fn answer(&self, request: Request, next: Next) -> Response {
+        let options = &self.portal.accounts.options;
+        let (mut head, body) = request.into_parts();
+        let caller = Caller::of(&head.extensions, &head.headers, options);
+        head.extensions.insert(caller.clone());
+        let (changes, path) = (head.method == Method::POST, head.uri.path().to_owned());
+        let (person, admitted) = match self.person(&head).await {
+            Ok(person) => (person.clone(), self.admit(person, Request::from_parts(head, body)).await),
+            Err(fault) => (None, Err(Box::new(fault.into_response()))),
+        };
+        let response = match admitted {
+            Ok(request) => next.run(request).await,
+            Err(refused) => *refused,
+        };
+        // Signing in writes itself down.
+        if changes
+            && self.needs != Needs::Nothing
+            && let Some(person) = &person
+            && let Some((deed, outcome)) = self.deed(&path, &response)
+        {
+            let actor = Actor { name: &person.name, address: &caller.address };
+            self.portal.accounts.audit.deed(actor, deed, &outcome).await;
+        }
+        let fault = response.extensions().get::<Fault>().cloned();
+        let mut response = fault.map_or(response, |fault| fault.page(person.as_ref()));
+        protect(response.headers_mut(), options.is_https());
+        response
+    }
+
+    /// Who asks; none when they are not signed in.
+    async fn person(&self, head: &Parts) -> Result<Option<Person>, Fault> {
+        let accounts = &self.portal.accounts;
+        if accounts.options.sign_in {
+            return Ok(accounts.person(&head.headers).await?);
+        }
+        // A page from elsewhere whose name was made to lead here must not become an administrator.
+        if !origin::is_loopback_name(origin::host(head)) {
+            let advice = "Nobody needs to sign in here, so this portal answers under the names of this machine alone: \
+                          use http://localhost or http://127.0.0.1 with the port.";
+            return Err(Fault::new(StatusCode::FORBIDDEN, "This portal has another name", advice));
+        }
+        let csrf = Arc::clone(&self.portal.open_secret);
+        Ok(Some(Person { name: ANONYMOUS.into(), role: Role::Admin, csrf, signed_in: None }))
+    }
+
+    async fn admit(&self, person: Option<Person>, request: Request) -> Result<Request, Box<Response>> {
+        if let Needs::Role(role) = self.needs {
+            let Some(person) = &person else { return Err(Box::new(send_to_sign_in(&request))) };
+            if !person.may(role) {
+                return Err(Box::new(self.lacks(person, role).await.into_response()));
+            }
+        }
+        let changes = request.method() == Method::POST;
+        let (mut head, body) = request.into_parts();
+        let body = match changes {
+            false => body,
+            true => {
+                let Ok(bytes) = to_bytes(body, FORM_BYTES_MAX).await else {
+                    let advice = format!("A form has at most {FORM_BYTES_MAX} bytes. Send less at once.");
+                    return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large", &advice));
+                };
+                let fields = Fields::parse(&bytes);
+                if !origin::is_own(&head, &fields, person.as_ref(), &self.portal.accounts.options) {
+                    let advice = "It does not come from a page of this portal, or the page is from before you signed in. \
+                                  Go back, load the page again, and repeat it.";
+                    return Err(refuse(StatusCode::FORBIDDEN, "The form was not accepted", advice));
+                }
+                head.extensions.insert(fields);
+                bytes.into()
+            }
+        };
+        if let Some(person) = person {
+            head.extensions.insert(person);
+        }
+        Ok(Request::from_parts(head, body))
+    }
+
+    /// Says which role is missing, and who can give it.
+    async fn lacks(&self, person: &Person, role: Role) -> Fault {
+        let users = self.portal.accounts.people.users().await.unwrap_or_default();
+        let admins: Vec<&str> = users
+            .iter()
+            .filter(|user| user.role == Role::Admin && user.may_sign_in())
+            .map(|user| user.name.as_str())
+            .take(5)
+            .collect();
+        let whom = if admins.is_empty() { "an administrator".to_owned() } else { admins.join(", ") };
+        let advice = format!(
+            "It needs the role {role}, and you are {article} {}. Ask {whom} to give it to you.",
+            person.role,
+            article = if person.role == Role::Viewer { "a" } else { "an" },
+        );
+        Fault::new(StatusCode::FORBIDDEN, "You may not do this", advice)
+    }
+
+    /// What a form did, and how it went; none for a form that is shown again, or that only asked something.
+    fn deed(&self, path: &str, response: &Response) -> Option<(Deed, String)> {
+        let (said, status) = (response.extensions().get::<Deed>(), response.status());
+        let is_refused = status.is_client_error() || status.is_server_error();
+        if said.is_none() && !is_refused && !status.is_redirection() {
+            return None;
+        }
+        let outcome = if is_refused { format!("refused_{}", status.as_u16()) } else { "done".to_owned() };
+        Some((said.cloned().unwrap_or_else(|| deeds::of_route(self.path, path)), outcome))
+    }
+}
+
+/// Where somebody who is not signed in goes: to sign in and back to the page. A form is not repeated by itself.
+fn send_to_sign_in(request: &Request) -> Response {
+    let headers = request.headers();
+    if request.method() == Method::POST {
+        let advice = "Your session has ended, or you have signed out. Sign in, and repeat it.";
+        return *refuse(StatusCode::UNAUTHORIZED, "You are not signed in", advice);
+    }
+    if headers.contains_key("hx-request") {
+        // A part of a page cannot become the page of sign-in: the whole page goes there.
+        let page = headers.get("hx-current-url").and_then(|url| url.to_str().ok()?.parse::<Uri>().ok());
+        let place = sign_in_address(page.as_ref().unwrap_or(request.uri()));
+        return (StatusCode::UNAUTHORIZED, [(HeaderName::from_static("hx-redirect"), place)]).into_response();
+    }
+    Redirect::to(&sign_in_address(request.uri())).into_response()
+}
+
+fn sign_in_address(page: &Uri) -> String {
+    let next = page.path_and_query().map_or("/", |next| next.as_str());
+    if next == "/" {
+        return "/sign-in".to_owned();
+    }
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
+    format!("/sign-in?{query}")
+}
+
+fn refuse(status: StatusCode, title: &str, advice: &str) -> Box<Response> {
+    Box::new(Fault::new(status, title, advice).into_response())
+}
+
+/// The headers of every page.
+pub fn protect(headers: &mut HeaderMap, is_https: bool) {
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::X_FRAME_OPTIONS, "DENY");
+    set(header::REFERRER_POLICY, "same-origin");
+    set(header::CACHE_CONTROL, "no-store");
+    set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    set(HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()");
+    if is_https {
+        set(header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a request comes from one of our own pages.
+
+use crate::fields::Fields;
+use crate::people::Options;
+use crate::person::Person;
+use axum::http::header;
+use axum::http::request::Parts;
+use std::net::IpAddr;
+
+/// The name and the port under which a request came; empty when it does not say so.
+pub fn host(head: &Parts) -> &str {
+    let named = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    named.or_else(|| head.uri.authority().map(|authority| authority.as_str())).unwrap_or_default()
+}
+
+/// Whether a host is this machine for whoever asks. What names no host comes from no browser.
+pub fn is_loopback_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_address = name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
+    name.is_empty() || name.eq_ignore_ascii_case("localhost") || name.ends_with(".localhost") || is_address
+}
+
+/// Whether a form was sent by a page of ours: the browser says so, and the form carries the person's secret. Somebody who
+/// is not signed in has no secret yet, so that the browser's word is needed.
+pub fn is_own(head: &Parts, fields: &Fields, person: Option<&Person>, options: &Options) -> bool {
+    let site = head.headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    let origin = head.headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    let is_foreign = site.is_some_and(|site| site != b"same-origin" && site != b"none");
+    let is_elsewhere = origin.is_some_and(|origin| !is_ours(origin, host(head), options));
+    let is_known = match person {
+        Some(person) => is_equal(person.csrf.as_bytes(), fields.exact("csrf").as_bytes()),
+        None => site == Some(b"same-origin") || origin.is_some(),
+    };
+    !is_foreign && !is_elsewhere && is_known
+}
+
+/// Whether an origin is the place under which this portal is reached, or would be but for a proxy.
+fn is_ours(origin: &str, host: &str, options: &Options) -> bool {
+    let is_public = options.public_url.as_deref().is_some_and(|url| url == origin);
+    is_public || origin.split_once("://").is_some_and(|(_, place)| !place.is_empty() && place == host)
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |found, (one, other)| std::hint::black_box(found | (one ^ other)));
+    one.len() == other.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::person::Role;
+    use axum::http::Request;
+
+    fn head(headers: &[(&str, &str)]) -> Parts {
+        let request = headers.iter().fold(Request::post("/"), |request, (name, value)| request.header(*name, *value));
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_loopback() {
+        for own in ["", "localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.9.9.9", "[::1]:8080", "a.localhost:1"] {
+            assert!(is_loopback_name(own), "{own}");
+        }
+        for foreign in
+            ["evil.example", "localhost.evil.example", "192.0.2.7:80", "127.0.0.1.evil.example", "[2001:db8::1]"]
+        {
+            assert!(!is_loopback_name(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_somebody_signed_in_carries_their_secret() {
+        let person = Person { name: "zoe".into(), role: Role::Viewer, csrf: "abc".into(), signed_in: None };
+        let own = |headers: &[(&str, &str)], form: &str| {
+            let options = Options { public_url: Some("https://rain.example".to_owned()), ..Options::default() };
+            is_own(&head(headers), &Fields::parse(form.as_bytes()), Some(&person), &options)
+        };
+        let host = ("host", "rain.example");
+        assert!(own(&[host], "csrf=abc"));
+        assert!(own(&[host, ("sec-fetch-site", "same-origin"), ("origin", "https://rain.example")], "csrf=abc"));
+        assert!(own(&[("host", "behind:1"), ("origin", "https://rain.example")], "csrf=abc"));
+        for form in ["", "csrf=", "csrf=abd", "csrf=abcd", "csrf=abd&csrf=abc"] {
+            assert!(!own(&[host], form), "{form}");
+        }
+        for foreign in [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+            ("origin", "null"),
+            ("origin", "https://evil.example"),
+            ("origin", ""),
+            ("origin", "https://"),
+        ] {
+            assert!(!own(&[host, foreign], "csrf=abc"), "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_somebody_unknown_needs_the_word_of_the_browser() {
+        let own = |headers: &[(&str, &str)]| is_own(&head(headers), &Fields::default(), None, &Options::default());
+        assert!(own(&[("sec-fetch-site", "same-origin")]));
+        assert!(own(&[("host", "h:1"), ("origin", "http://h:1")]));
+        assert!(!own(&[]) && !own(&[("sec-fetch-site", "none")]) && !own(&[("host", "h"), ("origin", "http://g")]));
+        assert!(!own(&[("origin", "http://")]));
+    }
+}

@@ -1,0 +1,11 @@
+//! What pages are made of.
+
+pub mod chart;
+pub mod counter_form;
+pub mod drafts;
+pub mod layout;
+pub mod notes;
+pub mod parts;
+pub mod passwords;
+pub mod trial;
+pub mod words;

@@ -1,0 +1,229 @@
+//! Charts over time, drawn on the server as SVG.
+//!
+//! ```text
+//!   lines ──▶ thin: at most so many columns ──▶ scale: values, clock: times ──▶ draw ──▶ figure │ document
+//! ```
+//!
+//! One picture fits every width: what has a shape lies in a part that is stretched, and texts stand beside it at shares
+//! of the width. Colours come from the style sheet, and from attributes where there is none. The table below a figure
+//! has the same numbers; `chart.js` reads them out under the pointer and saves the picture.
+
+mod clock;
+mod draw;
+mod scale;
+mod spark;
+mod thin;
+
+pub use scale::Unit;
+pub use spark::sparkline;
+
+use super::words;
+use draw::Drawing;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use serde_json::json;
+
+/// Columns that a picture shows at most: two for each point of a wide screen would only flicker.
+pub const COLUMNS_MAX: usize = 1_200;
+/// Lines that have a colour of their own.
+pub const LINES_MAX: usize = 6;
+/// Rows of the table below a figure.
+const ROWS_MAX: usize = 400;
+
+/// What is drawn, and over which time.
+pub struct Chart<'a> {
+    /// What it shows, as a screen reader says it first.
+    pub title: String,
+    /// What there is to see in it.
+    pub words: String,
+    /// Seconds since 1970, ascending.
+    pub times: Vec<i64>,
+    pub lines: Vec<Line>,
+    /// The axis of time, which covers all times.
+    pub from_s: i64,
+    pub to_s: i64,
+    pub points: Points,
+    pub unit: Unit,
+    pub scale: Scale,
+    pub zone: &'a TimeZone,
+    /// A mark at this moment, if it lies on the axis.
+    pub now_s: Option<i64>,
+    /// What happened meanwhile, in the order of time.
+    pub marks: Vec<Mark>,
+}
+
+/// Something that happened at a moment, to be seen beside what it did.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    pub at_s: i64,
+    /// A few words.
+    pub name: String,
+}
+
+/// One row of values, each at the time with the same place; `None` where nothing is known.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub name: String,
+    pub values: Vec<Option<f64>>,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bars from the baseline; one surface when there are too many to tell apart.
+    Bars,
+    Line,
+    /// A pale line that others are compared with.
+    Pale,
+}
+
+/// What the values are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Points {
+    /// Of the time up to the next point: sums that may be added up.
+    Buckets,
+    /// Of a moment.
+    Moments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    Linear,
+    Logarithmic,
+}
+
+impl Scale {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Logarithmic => "log",
+        }
+    }
+}
+
+impl Chart<'_> {
+    /// The picture for a page, with its legend and its numbers as a table.
+    pub fn figure(&self) -> Markup {
+        let thinned = thin::thin(&self.times, &self.lines, self.points, COLUMNS_MAX);
+        let drawing = Drawing::new(self, &thinned);
+        html! {
+            figure.chart data-chart=(self.data(&thinned)) {
+                div class={ "chart-plot labels-" (drawing.label_len()) } tabindex="0" role="group" aria-label={ (self.title) ". Arrow keys read the values." } {
+                    (drawing.picture())
+                }
+                @if self.lines.len() > 1 { (self.legend()) }
+                @if thinned.merged > 1 { p.quiet.chart-note { (self.merged_words(thinned.merged)) } }
+                (self.table())
+            }
+        }
+    }
+
+    /// The picture alone, as a file that needs no style sheet.
+    pub fn document(&self) -> Markup {
+        let thinned = thin::thin(&self.times, &self.lines, self.points, COLUMNS_MAX);
+        Drawing::new(self, &thinned).document()
+    }
+
+    fn legend(&self) -> Markup {
+        html! {
+            ul.legend {
+                @for (place, line) in self.lines.iter().enumerate() {
+                    li {
+                        svg.swatch viewBox="0 0 16 10" width="16" height="10" aria-hidden="true" {
+                            path class=(draw::line_class(line.kind, place)) d="M0 5H16" {}
+                        }
+                        span { (line.name) }
+                    }
+                }
+            }
+        }
+    }
+
+    fn merged_words(&self, merged: usize) -> String {
+        match self.points {
+            Points::Buckets => format!(
+                "There are {} points. The picture adds up {merged} at a time; the table and the download have each by itself.",
+                words::number(self.times.len() as i128)
+            ),
+            Points::Moments => {
+                format!("There are {} points. The picture shows the mean of {merged} at a time.", self.times.len())
+            }
+        }
+    }
+
+    /// The end of the bucket with this place.
+    fn end_s(&self, place: usize) -> i64 {
+        self.times.get(place + 1).copied().unwrap_or(self.to_s)
+    }
+
+    fn when(&self, place: usize) -> String {
+        match self.points {
+            Points::Buckets => words::bucket(self.times[place], self.end_s(place), self.zone),
+            Points::Moments => words::moment(self.times[place], self.zone),
+        }
+    }
+
+    /// The same numbers as a table: what is not 0, latest first.
+    fn table(&self) -> Markup {
+        let says_something = |place: &usize| {
+            self.lines.iter().any(|line| line.values.get(*place).copied().flatten().is_some_and(|value| value != 0.0))
+        };
+        let places: Vec<usize> = (0..self.times.len()).rev().filter(says_something).collect();
+        let caption = match places.len() {
+            0 => "Every value is 0.".to_owned(),
+            len if len > ROWS_MAX => format!("The latest {ROWS_MAX} of {len} rows that are not 0"),
+            _ => "Rows that are not 0, latest first".to_owned(),
+        };
+        html! {
+            details.chart-table {
+                summary { "Show as a table" }
+                div.scroll tabindex="0" role="region" aria-label={ "Table of " (self.title) } {
+                    table {
+                        caption { (caption) }
+                        thead {
+                            tr {
+                                th scope="col" { "Time, " (words::zone(self.zone)) }
+                                @for line in &self.lines { th.number scope="col" { (line.name) } }
+                            }
+                        }
+                        tbody {
+                            @for place in places.iter().take(ROWS_MAX) {
+                                tr {
+                                    th scope="row" { (self.when(*place)) }
+                                    @for line in &self.lines {
+                                        td.number { (self.unit.full(line.values.get(*place).copied().flatten())) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the script reads out.
+    fn data(&self, thinned: &thin::Thinned) -> String {
+        let lines: Vec<_> = thinned
+            .lines
+            .iter()
+            .map(|line| json!({ "name": line.name, "values": line.values.iter().map(short_json).collect::<Vec<_>>() }))
+            .collect();
+        let (from, to, times) = (self.from_s, self.to_s, &thinned.times);
+        let is_buckets = self.points == Points::Buckets;
+        json!({ "title": self.title, "from": from, "to": to, "zone": words::zone(self.zone), "unit": self.unit.name(),
+            "buckets": is_buckets, "times": times, "lines": lines })
+        .to_string()
+    }
+}
+
+/// Whole numbers without a fraction, so that a year of them stays small.
+fn short_json(value: &Option<f64>) -> serde_json::Value {
+    match value {
+        Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => json!(*value as i64),
+        value => json!(value),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! From values to heights: round ticks, linear or logarithmic, and values in words.
+
+use super::Scale;
+use crate::html::words;
+
+/// Steps between two ticks of values, about.
+const STEPS: f64 = 4.0;
+/// Decades that a logarithmic axis labels, at most.
+const DECADES_MAX: i32 = 6;
+
+/// What values are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Whole things.
+    Count,
+    PerSecond,
+    Seconds,
+    Bytes,
+    /// Shares of 1, shown as percents.
+    Share,
+}
+
+impl Unit {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::PerSecond => "per_second",
+            Self::Seconds => "seconds",
+            Self::Bytes => "bytes",
+            Self::Share => "share",
+        }
+    }
+
+    /// A value as an axis shows it.
+    pub fn short(self, value: f64) -> String {
+        match self {
+            Self::Count | Self::PerSecond => words::short_number(value),
+            Self::Seconds => words::duration(value),
+            Self::Bytes => words::bytes(value),
+            Self::Share => format!("{} %", trimmed(value * 100.0)),
+        }
+    }
+
+    /// A value as a table shows it.
+    pub fn full(self, value: Option<f64>) -> String {
+        let Some(value) = value else { return "–".to_owned() };
+        match self {
+            Self::Count => words::number(value as i128),
+            Self::PerSecond => format!("{}/s", words::short_number(value)),
+            Self::Seconds | Self::Bytes | Self::Share => self.short(value),
+        }
+    }
+}
+
+/// A number with up to two digits behind the point, and no zeros at its end.
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The axis of values.
+pub struct Values {
+    bottom: f64,
+    top: f64,
+    scale: Scale,
+    pub ticks: Vec<f64>,
+}
+
+impl Values {
+    /// An axis that shows all of these values. A logarithmic one needs values above 0, and is linear without them.
+    pub fn new(values: impl Iterator<Item = f64> + Clone, scale: Scale, is_whole: bool) -> Self {
+        let known = values.filter(|value| value.is_finite());
+        let high = known.clone().fold(0.0, f64::max);
+        let low = known.clone().fold(0.0, f64::min);
+        let least = known.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        if scale == Scale::Logarithmic && low >= 0.0 && least.is_finite() {
+            return Self::logarithmic(least, high);
+        }
+        let step_min = if is_whole { 1.0 } else { 0.0 };
+        let ticks = ticks(low, if high > low { high } else { low + 1.0 }, step_min);
+        let (bottom, top) = (ticks[0], ticks[ticks.len() - 1]);
+        Self { bottom, top, scale: Scale::Linear, ticks }
+    }
+
+    /// From half of the decade of the least value, so that it is seen, to the decade above the largest one.
+    fn logarithmic(least: f64, high: f64) -> Self {
+        let first = least.log10().floor() as i32;
+        let last = (high.log10().ceil() as i32).max(first + 1);
+        let step = ((last - first) / DECADES_MAX + 1).max(1);
+        let ticks = (first..=last).step_by(step as usize).map(|decade| 10f64.powi(decade)).collect();
+        Self { bottom: 10f64.powf(f64::from(first) - 0.3), top: 10f64.powi(last), scale: Scale::Logarithmic, ticks }
+    }
+
+    /// Where a value stands, from 0 at the bottom to 1 at the top.
+    pub fn share(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (value - self.bottom) / (self.top - self.bottom),
+            Scale::Logarithmic if value <= self.bottom => 0.0,
+            Scale::Logarithmic => (value / self.bottom).log10() / (self.top / self.bottom).log10(),
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// Where bars begin.
+    pub fn base(&self) -> f64 {
+        self.share(0.0)
+    }
+}
+
+/// Round values from at most `low` to at least `high`, a step of 1, 2 or 5 times a power of ten apart.
+pub fn ticks(low: f64, high: f64, step_min: f64) -> Vec<f64> {
+    let rough = ((high - low) / STEPS).max(step_min).max(f64::MIN_POSITIVE * 1e16);
+    let power = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999).unwrap_or(10.0);
+    let step = factor * power;
+    // Whole multiples, so that no error of rounding adds up.
+    let (first, last) = ((low / step).floor(), (high / step - 1e-9).ceil());
+    (0..=((last - first) as usize).min(16)).map(|place| (first + place as f64) * step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ticks_are_round_and_reach_around_the_values() {
+        assert_eq!(ticks(0.0, 487.0, 1.0), [0.0, 200.0, 400.0, 600.0]);
+        assert_eq!(ticks(0.0, 3.0, 1.0), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(ticks(0.0, 1.0, 1.0), [0.0, 1.0]);
+        assert_eq!(ticks(-12.0, 30.0, 1.0), [-20.0, 0.0, 20.0, 40.0]);
+        assert_eq!(ticks(0.0, 0.9, 0.0), [0.0, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_shows_the_least_value_and_is_linear_below_0() {
+        let values = Values::new([0.0, 1.0, 900.0].into_iter(), Scale::Logarithmic, true);
+        assert_eq!(values.ticks, [1.0, 10.0, 100.0, 1_000.0]);
+        assert!(values.share(1.0) > 0.05 && values.share(0.0) == 0.0 && values.share(1_000.0) > 0.999);
+        let below = Values::new([-1.0, 900.0].into_iter(), Scale::Logarithmic, true);
+        assert!(below.base() > 0.0 && below.scale == Scale::Linear);
+    }
+
+    #[test]
+    fn values_carry_their_unit() {
+        assert_eq!(Unit::Seconds.short(0.0025), "2.5 ms");
+        assert_eq!(Unit::Share.short(0.955), "95.5 %");
+        assert_eq!(Unit::Count.full(None), "–");
+    }
+
+    proptest! {
+        #[test]
+        fn any_values_have_ticks(low in -1e18f64..0.0, high in 0.0f64..1e18, whole in any::<bool>()) {
+            let ticks = ticks(low, high.max(low + 1e-6), if whole { 1.0 } else { 0.0 });
+            prop_assert!(ticks.len() >= 2 && ticks.len() <= 9, "{ticks:?}");
+            prop_assert!(ticks[0] <= low && ticks[ticks.len() - 1] >= high * (1.0 - 1e-6), "{ticks:?}");
+        }
+
+        #[test]
+        fn every_value_has_a_place(values in proptest::collection::vec(-1e15f64..1e15, 0..9), log in any::<bool>()) {
+            let scale = if log { Scale::Logarithmic } else { Scale::Linear };
+            let axis = Values::new(values.iter().copied(), scale, true);
+            for value in values {
+                prop_assert!((0.0..=1.0).contains(&axis.share(value)));
+            }
+        }
+    }
+}

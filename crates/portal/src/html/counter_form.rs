@@ -1,0 +1,370 @@
+//! The form in which a counter is made and changed.
+//!
+//! Every button sends the whole form, and what comes back is the form as it was typed, changed by what the button says:
+//! without scripts the page is loaded again, with them only the part that changes.
+
+mod filter;
+
+use crate::form::{Adds, Examples, Form, examples};
+use crate::html::parts::{self, Field};
+use crate::person::Person;
+use maud::{Markup, html};
+use raingauge_core::counter::Problem;
+use raingauge_writer::observed::{EventType, Kind, Observed};
+
+/// A form on its way to a page.
+pub struct Sheet<'a> {
+    pub person: &'a Person,
+    pub form: &'a Form,
+    /// What is wrong, shown beside the fields.
+    pub problems: &'a [Problem],
+    pub observed: &'a Observed,
+}
+
+impl Sheet<'_> {
+    /// The whole form, with what stands beside it.
+    pub fn markup(&self, preview: &Markup) -> Markup {
+        html! {
+            form #draft-form .editor method="post" action="/drafts" novalidate {
+                (parts::csrf(self.person))
+                (hidden("id", &self.form.id.to_string()))
+                (hidden("base", &self.form.base_version.to_string()))
+                (hidden("draft", &self.form.draft.to_string()))
+                (hidden("revision", &self.form.revision.to_string()))
+                // The first button is the one that Enter presses.
+                button.visually-hidden type="submit" formaction="/drafts/form" name="do" value="preview" tabindex="-1" aria-hidden="true" { "Preview" }
+                div.editor-form hx-swap="outerHTML" {
+                    (self.summary())
+                    (self.events())
+                    (self.template())
+                    (self.value())
+                    (self.retention())
+                    (self.about())
+                    (self.lists())
+                    div.actions {
+                        button.button.primary type="submit" { "Save draft" }
+                        button.button type="submit" formaction="/drafts/form" name="do" value="preview" { "Preview" }
+                        a.button href=(self.back()) { "Cancel" }
+                    }
+                    p.quiet { "A draft counts nothing. It is looked at on the next page, and takes effect from there." }
+                }
+                (preview_place(preview))
+            }
+        }
+    }
+
+    fn back(&self) -> String {
+        match (self.form.draft, self.form.id) {
+            (0, 0) => "/".to_owned(),
+            (0, id) => format!("/counters/{id}"),
+            (draft, _) => format!("/drafts/{draft}"),
+        }
+    }
+
+    fn kind(&self) -> Option<&EventType> {
+        self.observed.of_type(&self.form.event_type)
+    }
+
+    /// What is wrong with a field of the configuration, in one text.
+    fn problem(&self, field: &str) -> Option<String> {
+        let details: Vec<&str> =
+            self.problems.iter().filter(|problem| problem.field == field).map(|problem| &*problem.detail).collect();
+        if details.is_empty() { None } else { Some(details.join("; ")) }
+    }
+
+    /// How much is wrong, on top, where somebody who sent the form looks first.
+    fn summary(&self) -> Markup {
+        if self.problems.is_empty() {
+            return html! {};
+        }
+        let known = ["name", "eventType", "template", "filter", "activeFrom", "activeUntil", "owner", "description"];
+        let elsewhere = |problem: &&Problem| {
+            let field = problem.field.as_str();
+            !known.contains(&field) && !field.starts_with("value") && !field.starts_with("retentionDays")
+        };
+        parts::notice(
+            parts::Mood::Bad,
+            &html! {
+                p { "Nothing was saved. Correct what is marked below." }
+                @for problem in self.problems.iter().filter(elsewhere) { p { (problem.field) ": " (problem.detail) } }
+            },
+        )
+    }
+
+    fn events(&self) -> Markup {
+        let problem = self.problem("eventType");
+        let field = Field {
+            name: "eventType",
+            label: "Event type",
+            hint: "The CloudEvents type. Types that arrived lately are offered.",
+            problem: problem.as_deref(),
+        }
+        .around(&html! {
+            input type="text" id="eventType" name="eventType" value=(self.form.event_type) list="event-types" autocomplete="off" spellcheck="false"
+                aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby="eventType-words"
+                hx-post="/drafts/form" hx-trigger="change" hx-target="#lists" hx-select="#lists" hx-select-oob="#offered,#type-words";
+        });
+        html! {
+            section.card aria-labelledby="events-head" {
+                h2 #events-head { "Which events are counted" }
+                div.form {
+                    (field)
+                    (self.type_words())
+                    (self.filter())
+                }
+            }
+        }
+    }
+
+    /// What is known of the chosen type.
+    fn type_words(&self) -> Markup {
+        html! {
+            p.quiet #type-words {
+                @if let Some(kind) = self.kind() {
+                    (parts::number(kind.events.into())) " of the newest " (parts::number(self.observed.events.into()))
+                    " events, with " (kind.fields.len()) " fields. "
+                    a href={ "/events/" (encoded(&kind.name)) } { "What they look like" }
+                } @else if self.form.event_type.is_empty() && !self.observed.types.is_empty() {
+                    "Lately: "
+                    @for (place, kind) in self.observed.types.iter().take(8).enumerate() {
+                        @if place > 0 { ", " }
+                        code { (kind.name) }
+                    }
+                    "."
+                } @else {
+                    "None of the newest " (parts::number(self.observed.events.into())) " events has this type: fields cannot be offered."
+                }
+            }
+        }
+    }
+
+    fn template(&self) -> Markup {
+        let problem = self.problem("template");
+        let field = Field {
+            name: "template",
+            label: "Template",
+            hint: "Text and fields in braces, separated by colons: rides:zone:{zone}. Each set of values has its own count.",
+            problem: problem.as_deref(),
+        };
+        html! {
+            section.card #template-part aria-labelledby="template-head" {
+                h2 #template-head { "Under which keys" }
+                div.form {
+                    (field.text(&self.form.template))
+                    (self.offered())
+                    (example_keys(self.form, self.observed, false))
+                }
+            }
+        }
+    }
+
+    /// Fields to put into the template.
+    fn offered(&self) -> Markup {
+        html! {
+            div.chips #offered role="group" aria-label="Fields for the template" {
+                @for field in self.kind().into_iter().flat_map(|kind| &kind.fields) {
+                    @let name = field.in_template();
+                    button.chip type="submit" formaction="/drafts/form" name="do" value={ "field:" (name) }
+                        title={ (share(field.events, self.kind())) " of the events, " (field.kind.name()) }
+                        hx-post="/drafts/form" hx-target="#template-part" hx-select="#template-part" {
+                        "{" (name) "}"
+                    }
+                }
+            }
+        }
+    }
+
+    fn value(&self) -> Markup {
+        let chosen = self.form.adds;
+        let choice = |adds: Adds, words: &str| {
+            html! {
+                label.choice {
+                    input type="radio" name="adds" value=(adds.name()) checked[chosen == adds];
+                    span { (words) }
+                }
+            }
+        };
+        let problem = self.problem("value");
+        let scale_problem = self.problem("value.scale");
+        html! {
+            section.card {
+                fieldset.form aria-describedby="value-words" {
+                    legend.card-legend { "What each event adds" }
+                    div #value-words { @if let Some(problem) = &problem { p.problem { (problem) } } }
+                    div.choices { (choice(Adds::One, "1: events are counted")) }
+                    div.choices {
+                        (choice(Adds::Number, "a number"))
+                        input type="text" inputmode="numeric" name="number" value=(self.form.number) aria-label="The number that each event adds" autocomplete="off";
+                    }
+                    div.choices {
+                        (choice(Adds::Field, "a field"))
+                        input type="text" name="valueField" value=(self.form.field) list="number-fields" aria-label="The field that is added" placeholder="data.amount" autocomplete="off" spellcheck="false";
+                        span { "×" }
+                        input.short type="text" inputmode="numeric" name="scale" value=(self.form.scale) aria-label="What the field is multiplied with" autocomplete="off"
+                            aria-invalid=[scale_problem.as_ref().map(|_| "true")] aria-describedby="scale-words";
+                    }
+                    p.quiet #scale-words {
+                        @if let Some(problem) = &scale_problem { span.problem { (problem) } " " }
+                        "Counts are whole numbers: × 100 counts an amount like 12.50 in hundredths, exactly."
+                    }
+                }
+            }
+        }
+    }
+
+    fn retention(&self) -> Markup {
+        let days = |name: &'static str, label: &'static str, value: &str| {
+            let problem = self.problem(&format!("retentionDays.{name}"));
+            let field = Field { name, label, hint: "", problem: problem.as_deref() };
+            field.around(&html! {
+                input type="text" inputmode="numeric" id=(name) name=(name) value=(value) placeholder="for ever" autocomplete="off"
+                    aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby={ (name) "-words" };
+            })
+        };
+        html! {
+            section.card {
+                fieldset.form {
+                    legend.card-legend { "How many days counts are kept" }
+                    @if let Some(problem) = self.problem("retentionDays") { p.problem { (problem) } }
+                    div.row {
+                        (days("quarter", "Quarter hours", &self.form.quarter))
+                        (days("hour", "Hours", &self.form.hour))
+                        (days("day", "Days", &self.form.day))
+                    }
+                    p.quiet { "Empty keeps for ever. A range is answered as finely as what is still kept. The preview shows what each costs." }
+                }
+            }
+        }
+    }
+
+    fn about(&self) -> Markup {
+        let text = |name, label, hint, value: &str| {
+            let problem = self.problem(name);
+            Field { name, label, hint, problem: problem.as_deref() }.text(value)
+        };
+        let instant = |name, label, value: &str| {
+            let problem = self.problem(name);
+            Field {
+                name,
+                label,
+                hint: "In UTC, by the time of the event. Empty: no bound.",
+                problem: problem.as_deref(),
+            }
+            .around(&html! {
+                input type="datetime-local" step="1" id=(name) name=(name) value=(value)
+                    aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby={ (name) "-words" };
+            })
+        };
+        let problem = self.problem("description");
+        html! {
+            section.card aria-labelledby="about-head" {
+                h2 #about-head { "About the counter" }
+                div.form {
+                    div.row {
+                        (text("name", "Name", "As people call it, such as count_rides.", &self.form.name))
+                        (text("owner", "Owner", "Whom to ask about it: a team, or a person.", &self.form.owner))
+                    }
+                    (Field { name: "description", label: "Description", hint: "What it is for, and what one should know when reading it.", problem: problem.as_deref() }.around(&html! {
+                        textarea id="description" name="description" rows="3" aria-describedby="description-words" { (self.form.description) }
+                    }))
+                    div.row {
+                        (instant("activeFrom", "Counts from", &self.form.active_from))
+                        (instant("activeUntil", "Counts until", &self.form.active_until))
+                        (self.state())
+                    }
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> Markup {
+        let states = [
+            ("active", "active: counts and answers"),
+            ("paused", "paused: answers, counts no more"),
+            ("draft", "draft: does neither"),
+            ("archived", "archived: gone, its template is free"),
+        ];
+        let problem = self.problem("state");
+        let shown = |name: &str| name != "archived" || self.form.state == "archived";
+        Field { name: "state", label: "State when it takes effect", hint: "", problem: problem.as_deref() }.around(
+            &html! {
+                select id="state" name="state" {
+                    @for (name, words) in states.into_iter().filter(|(name, _)| shown(name)) {
+                        option value=(name) selected[self.form.state == name] { (words) }
+                    }
+                }
+            },
+        )
+    }
+
+    /// What the fields of text offer while one types.
+    fn lists(&self) -> Markup {
+        let fields = || self.kind().into_iter().flat_map(|kind| &kind.fields);
+        html! {
+            div #lists hidden {
+                datalist #event-types {
+                    @for kind in &self.observed.types { option value=(kind.name) { (parts::number(kind.events.into())) " lately" } }
+                }
+                datalist #fields {
+                    @for field in fields() { option value=(field.path) { (field.kind.name()) } }
+                }
+                datalist #number-fields {
+                    @for field in fields().filter(|field| matches!(field.kind, Kind::Number | Kind::Mixed)) { option value=(field.path) {} }
+                }
+                (self.value_lists())
+            }
+        }
+    }
+}
+
+/// The keys that the template makes of recent events. `swaps` where it comes along with something else.
+pub fn example_keys(form: &Form, observed: &Observed, swaps: bool) -> Markup {
+    let found: Option<Examples> = observed
+        .of_type(&form.event_type)
+        .and_then(|kind| examples(&form.template, kind))
+        .filter(|_| !form.template.is_empty());
+    html! {
+        div.examples #example-keys aria-live="polite" hx-swap-oob=[swaps.then_some("true")] {
+            @match &found {
+                Some(found) if !found.keys.is_empty() => {
+                    h3 { "Keys of recent events" }
+                    ul { @for key in &found.keys { li { code { (key) } } } }
+                }
+                Some(found) if found.tried > 0 => { p.quiet { "No recent event gives a key." } }
+                _ => { p.quiet { "Keys of recent events are shown here once the event type and the template are known." } }
+            }
+            @if let Some(found) = found.as_ref().filter(|found| !found.missing.is_empty()) {
+                p.problem { "Some recent events have no " (found.missing.join(", ")) ": they would not be counted." }
+            }
+        }
+    }
+}
+
+/// Where the preview stands. Scripts ask for it when the form is shown, and again as one types.
+fn preview_place(preview: &Markup) -> Markup {
+    html! {
+        aside.editor-preview tabindex="0" aria-labelledby="preview-head" {
+            h2 #preview-head { "On recent events" }
+            div #preview aria-live="polite" hx-post="/drafts/preview" hx-swap="innerHTML" hx-sync="this:replace"
+                hx-trigger="load, input from:#draft-form delay:400ms, counter-changed from:body delay:50ms" {
+                (preview)
+            }
+        }
+    }
+}
+
+pub(super) fn hidden(name: &str, value: &str) -> Markup {
+    html! { input type="hidden" name=(name) value=(value); }
+}
+
+/// A share of the events of a type, in words.
+fn share(events: u64, kind: Option<&EventType>) -> String {
+    let all = kind.map_or(0, |kind| kind.events).max(1);
+    if events >= all { "all".to_owned() } else { format!("{} %", (events * 100 / all).max(1)) }
+}
+
+/// A text as one step of an address.
+pub fn encoded(text: &str) -> String {
+    // Blanks are `+` only behind the question mark.
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}

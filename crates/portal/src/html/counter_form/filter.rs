@@ -1,0 +1,203 @@
+//! The filter of the form: groups of conditions, inside each other.
+
+use super::{Sheet, hidden};
+use crate::form::{Node, path_of};
+use maud::{Markup, html};
+use raingauge_core::limits::FILTER_DEPTH_MAX;
+use raingauge_writer::observed::Field;
+
+const GROUPS: [(&str, &str); 3] =
+    [("and", "all of these hold"), ("or", "any of these holds"), ("not", "this does not hold")];
+const OPERATORS: [(&str, &str); 9] = [
+    ("eq", "is"),
+    ("ne", "is not"),
+    ("gt", ">"),
+    ("gte", "≥"),
+    ("lt", "<"),
+    ("lte", "≤"),
+    ("in", "is one of"),
+    ("prefix", "begins with"),
+    ("exists", "is there"),
+];
+const MEANT: [(&str, &str); 5] = [
+    ("", "as the field"),
+    ("text", "as text"),
+    ("number", "as number"),
+    ("bool", "as true or false"),
+    ("json", "as JSON"),
+];
+
+impl Sheet<'_> {
+    pub(super) fn filter(&self) -> Markup {
+        let problems: Vec<&str> =
+            self.problems.iter().filter(|problem| problem.field == "filter").map(|problem| &*problem.detail).collect();
+        html! {
+            fieldset.filter #filter hx-target="#filter" hx-select="#filter" {
+                legend { "Filter" }
+                @match &self.form.filter {
+                    None => { p.quiet { "Every event of this type is counted." } }
+                    Some(filter) => (self.node(filter, &mut 0, 0, "filter", &problems)),
+                }
+                @if self.form.filter.as_ref().is_none_or(|filter| !filter.is_group()) {
+                    div.actions { (button("add-condition", None, "Add condition")) (button("add-group", None, "Add group")) }
+                }
+            }
+        }
+    }
+
+    fn node(&self, node: &Node, number: &mut usize, depth: usize, at: &str, problems: &[&str]) -> Markup {
+        let own = *number;
+        *number += 1;
+        if !node.is_group() {
+            return self.condition(node, own, depth, at, problems);
+        }
+        let has_room = node.operator != "not" || node.inner.is_empty();
+        let inner: Vec<Markup> = (0..)
+            .zip(&node.inner)
+            .map(|(place, inner): (usize, _)| {
+                self.node(inner, number, depth + 1, &format!("{at}.conditions[{place}]"), problems)
+            })
+            .collect();
+        html! {
+            div.group role="group" aria-label="Group of conditions" {
+                (hidden(&format!("depth.{own}"), &depth.to_string()))
+                div.group-head {
+                    (select("operator", own, "How the conditions are joined", &GROUPS, &node.operator))
+                    (button("remove", Some(own), "Remove"))
+                }
+                (told(at, problems))
+                ul { @for inner in &inner { li { (inner) } } }
+                @if has_room {
+                    div.actions {
+                        (button("add-condition", Some(own), "Add condition"))
+                        @if depth + 2 < FILTER_DEPTH_MAX { (button("add-group", Some(own), "Add group")) }
+                    }
+                }
+            }
+        }
+    }
+
+    fn condition(&self, node: &Node, own: usize, depth: usize, at: &str, problems: &[&str]) -> Markup {
+        let words = told(at, problems);
+        let is_wrong = problems.iter().any(|problem| concerns(at, problem).is_some());
+        html! {
+            div.condition id={ "condition-" (own) } {
+                (hidden(&format!("depth.{own}"), &depth.to_string()))
+                input type="text" id={ "field-" (own) } name={ "field." (own) } value=(node.field) list="fields" placeholder="field" aria-label="Field" autocomplete="off" spellcheck="false"
+                    aria-invalid=[is_wrong.then_some("true")]
+                    hx-post="/drafts/form" hx-trigger="change" hx-target="#lists" hx-select="#lists";
+                (operators(node, own))
+                @if node.operator == "exists" {
+                    (hidden(&format!("meant.{own}"), &node.meant))
+                    (presence(node, own))
+                } @else {
+                    input type="text" id={ "value-" (own) } name={ "value." (own) } value=(node.value) list={ "values-" (own) } placeholder=(if node.operator == "in" { "values, with commas between them" } else { "value" })
+                        aria-label="Value" autocomplete="off" spellcheck="false" aria-invalid=[is_wrong.then_some("true")];
+                    (select("meant", own, "How the value is meant", &MEANT, &node.meant))
+                }
+                (button("remove", Some(own), "Remove"))
+                (words)
+            }
+        }
+    }
+
+    /// The values that the fields of the conditions had lately.
+    pub(super) fn value_lists(&self) -> Markup {
+        let all = self.form.filter.iter().flat_map(Node::numbered);
+        html! {
+            @for (number, (_, node)) in all.enumerate().filter(|(_, (_, node))| !node.is_group()) {
+                datalist id={ "values-" (number) } {
+                    @for example in self.observed_field(&node.field).into_iter().flat_map(|field| &field.examples) {
+                        option value=(example.text) {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn observed_field(&self, typed: &str) -> Option<&Field> {
+        self.observed.of_type(&self.form.event_type)?.field(&path_of(typed))
+    }
+}
+
+fn operators(node: &Node, own: usize) -> Markup {
+    let known = OPERATORS.iter().any(|(operator, _)| *operator == node.operator);
+    html! {
+        select id={ "operator-" (own) } name={ "operator." (own) } aria-label="Comparison"
+            hx-post="/drafts/form" hx-trigger="change" hx-target={ "#condition-" (own) } hx-select={ "#condition-" (own) } {
+            @for (operator, words) in OPERATORS { option value=(operator) selected[operator == node.operator] { (words) } }
+            @if !known { option value=(node.operator) selected { (node.operator) } }
+        }
+    }
+}
+
+/// What takes the place of the value where a field is to be there, or not.
+fn presence(node: &Node, own: usize) -> Markup {
+    let there = if node.value == "true" { "true" } else { "" };
+    html! {
+        select id={ "value-" (own) } name={ "value." (own) } aria-label="Whether the field is there" {
+            option value=(there) selected[node.value != "false"] { "yes" }
+            option value="false" selected[node.value == "false"] { "no, it is missing" }
+        }
+    }
+}
+
+fn select(name: &str, own: usize, label: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        select id={ (name) "-" (own) } name={ (name) "." (own) } aria-label=(label) {
+            @for (value, words) in options { option value=(value) selected[*value == chosen] { (words) } }
+        }
+    }
+}
+
+fn button(action: &str, number: Option<usize>, words: &str) -> Markup {
+    let value = number.map_or_else(|| action.to_owned(), |number| format!("{action}:{number}"));
+    html! {
+        button.button.small type="submit" formaction="/drafts/form" name="do" value=(value) hx-post="/drafts/form" { (words) }
+    }
+}
+
+/// What is wrong with this node, in words that do not need its path.
+fn told(at: &str, problems: &[&str]) -> Markup {
+    html! {
+        @for detail in problems.iter().filter_map(|problem| concerns(at, problem)) { p.problem { (detail) } }
+    }
+}
+
+/// What a problem says of the node at this path; none when it concerns another.
+fn concerns(at: &str, problem: &str) -> Option<String> {
+    let rest = problem.strip_prefix(at)?;
+    let rest = match rest.strip_prefix('.') {
+        Some(rest) if rest.starts_with("conditions") => return None,
+        Some(rest) => rest,
+        None if rest.starts_with([' ', ':']) => rest.trim_start_matches([' ', ':']),
+        None => return None,
+    };
+    let words = [
+        ("rhs", "the value"),
+        ("lhs", "the field"),
+        ("operator", "the comparison"),
+        ("is", "it is"),
+        ("has", "the filter has"),
+    ];
+    let (first, others) = rest.split_once(' ').unwrap_or((rest, ""));
+    let first = words.iter().find(|(name, _)| *name == first).map_or(first, |(_, words)| words);
+    Some(format!("{first} {others}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::concerns;
+
+    #[test]
+    fn problems_are_told_beside_their_condition() {
+        let problem = "filter.conditions[1].rhs must be a number";
+        assert_eq!(concerns("filter.conditions[1]", problem).as_deref(), Some("the value must be a number"));
+        for elsewhere in ["filter", "filter.conditions[0]", "filter.conditions[1].conditions[0]"] {
+            assert_eq!(concerns(elsewhere, problem), None, "{elsewhere}");
+        }
+        assert_eq!(concerns("filter.conditions[1]", "filter.conditions[10].rhs must"), None);
+        let needs = "filter: `or` needs at least one condition";
+        assert_eq!(concerns("filter", needs).as_deref(), Some("`or` needs at least one condition"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Parts of pages about drafts: what they change, who else has one, how three versions stand to each other.
+
+use crate::difference::{self, Changed};
+use crate::html::parts::{self, Mood};
+use maud::{Markup, html};
+use raingauge_core::counter::Counter;
+use raingauge_ports::catalog::Versioned;
+use raingauge_ports::drafts::{Draft, State};
+
+/// Where a draft stands, as a badge.
+pub fn state(state: State) -> Markup {
+    html! { span.state data-state=(state_mood(state)) { (state_words(state)) } }
+}
+
+const fn state_words(state: State) -> &'static str {
+    match state {
+        State::Draft => "draft",
+        State::Review => "in review",
+        State::Applied => "applied",
+        State::Rejected => "sent back",
+        State::Withdrawn => "withdrawn",
+    }
+}
+
+const fn state_mood(state: State) -> &'static str {
+    match state {
+        State::Review => "review",
+        State::Applied => "good",
+        State::Rejected => "bad",
+        State::Draft | State::Withdrawn => "draft",
+    }
+}
+
+/// What a draft proposes, in a few words.
+pub fn title(draft: &Draft) -> String {
+    match draft.is_new() {
+        true => format!("New counter {}", draft.counter.name),
+        false => format!("Change of {}", draft.counter.name),
+    }
+}
+
+/// Which fields change, with what they were and what they become.
+pub fn changes(changed: &[Changed], before: &str, after: &str) -> Markup {
+    if changed.is_empty() {
+        return html! { p.quiet { "Nothing differs." } };
+    }
+    html! {
+        div.scroll tabindex="0" {
+            table.differences {
+                thead { tr { th scope="col" { "Field" } th scope="col" { (before) } th scope="col" { (after) } } }
+                tbody {
+                    @for change in changed {
+                        tr {
+                            th scope="row" { (change.label) }
+                            td { del { (change.before) } }
+                            td { ins { (change.after) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A whole configuration in words.
+pub fn configuration(counter: &Counter) -> Markup {
+    html! {
+        dl.facts {
+            @for said in difference::say(counter) { dt { (said.label) } dd { (said.words) } }
+        }
+    }
+}
+
+/// That others are at work on the same counter.
+pub fn others(drafts: &[&Draft]) -> Markup {
+    html! {
+        @for draft in drafts {
+            (parts::notice(Mood::Wait, &html! {
+                (draft.changed_by) " has a change of this counter under way: "
+                a href={ "/drafts/" (draft.id) } { "draft " (draft.id) }
+                ". Of two changes of the same version the second one is told of the first."
+            }))
+        }
+    }
+}
+
+/// That somebody else saved the draft meanwhile, and how theirs differs from what was typed.
+pub fn meanwhile(theirs: &Draft, mine: &Counter) -> Markup {
+    parts::notice(
+        Mood::Bad,
+        &html! {
+            p { (theirs.changed_by) " saved this draft while you edited it. Nothing of yours was saved yet." }
+            (changes(&difference::between(&theirs.counter, mine), "theirs", "yours"))
+            p {
+                "Saving again puts yours in the place of theirs. "
+                a href={ "/drafts/" (theirs.id) "/edit" } { "Take theirs, and let go of mine" }
+            }
+        },
+    )
+}
+
+/// Three versions of a counter: what a draft began with, what it is by now, what the draft would make of it.
+pub fn three_ways(draft: &Draft, base: &Counter, theirs: &Versioned, actions: &Markup) -> Markup {
+    let (changed, wanted) = (difference::differing(base, &theirs.counter), difference::differing(base, &draft.counter));
+    let rows =
+        difference::say(base).into_iter().zip(difference::say(&theirs.counter)).zip(difference::say(&draft.counter));
+    let rows = rows.zip(changed.into_iter().zip(wanted)).filter(|(_, (theirs, mine))| *theirs || *mine);
+    html! {
+        section.card.conflict aria-labelledby="conflict-head" {
+            h2 #conflict-head { "The counter was changed meanwhile" }
+            p {
+                (theirs.changed_by) " made version " (theirs.version) " of it; this draft began with version " (draft.base_version) "."
+                @if !theirs.reason.is_empty() { " The reason was: " q { (theirs.reason) } }
+            }
+            div.scroll tabindex="0" {
+                table.differences {
+                    thead { tr { th scope="col" { "Field" } th scope="col" { "version " (draft.base_version) } th scope="col" { "by now" } th scope="col" { "this draft" } th scope="col" { "" } } }
+                    tbody {
+                        @for (((base, theirs), mine), (changed, wanted)) in rows {
+                            tr {
+                                th scope="row" { (base.label) }
+                                td { (base.words) }
+                                td { @if changed { ins { (theirs.words) } } @else { (theirs.words) } }
+                                td { @if wanted { ins { (mine.words) } } @else { (mine.words) } }
+                                td { @if changed && wanted && theirs.words != mine.words { span.state data-state="bad" { "both" } } }
+                            }
+                        }
+                    }
+                }
+            }
+            (actions)
+        }
+    }
+}

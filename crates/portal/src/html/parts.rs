@@ -1,0 +1,143 @@
+//! Parts that many pages have: fields of forms, badges, empty states, numbers and times in words.
+
+use crate::person::Person;
+use maud::{Markup, html};
+use raingauge_core::counter::State;
+
+/// The hidden field that every form carries.
+pub fn csrf(person: &Person) -> Markup {
+    html! { input type="hidden" name="csrf" value=(person.csrf); }
+}
+
+/// How a notice is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    Good,
+    Wait,
+    Bad,
+}
+
+impl Mood {
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Wait => "wait",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// A sentence that stands out. What is wrong is told to screen readers at once.
+pub fn notice(mood: Mood, words: &Markup) -> Markup {
+    let role = if mood == Mood::Bad { "alert" } else { "status" };
+    html! { div class={ "notice " (mood.class()) } role=(role) { (words) } }
+}
+
+/// What stands where a list would, while there is nothing in it: what is missing, and what to do.
+pub fn empty(title: &str, advice: &Markup) -> Markup {
+    html! { div.empty { h2 { (title) } p { (advice) } } }
+}
+
+/// The state of a counter.
+pub fn state(state: State) -> Markup {
+    let word = state_word(state);
+    html! { span.state data-state=(word) { (word) } }
+}
+
+pub const fn state_word(state: State) -> &'static str {
+    match state {
+        State::Draft => "draft",
+        State::Active => "active",
+        State::Paused => "paused",
+        State::Archived => "archived",
+    }
+}
+
+/// One labelled field of a form, with a hint below it and what is wrong with it.
+pub struct Field<'a> {
+    pub name: &'a str,
+    pub label: &'a str,
+    pub hint: &'a str,
+    pub problem: Option<&'a str>,
+}
+
+impl Field<'_> {
+    /// A field of text.
+    pub fn text(&self, value: &str) -> Markup {
+        self.around(&html! {
+            input type="text" id=(self.name) name=(self.name) value=(value) autocomplete="off" spellcheck="false"
+                aria-invalid=[self.problem.map(|_| "true")] aria-describedby={ (self.name) "-words" };
+        })
+    }
+
+    /// The label and the words around a control that carries the field's name as its id.
+    pub fn around(&self, control: &Markup) -> Markup {
+        html! {
+            div.field {
+                label for=(self.name) { (self.label) }
+                (control)
+                div.field-words id={ (self.name) "-words" } {
+                    @if let Some(problem) = self.problem { p.problem { (problem) } }
+                    @if !self.hint.is_empty() { p.quiet { (self.hint) } }
+                }
+            }
+        }
+    }
+}
+
+/// A text to copy, with a button for it where scripts run.
+pub fn command(text: &str) -> Markup {
+    html! { div.command { pre tabindex="0" { code { (text) } } button.button.copy type="button" data-copy hidden { "Copy" } } }
+}
+
+/// A whole number with separators: `12 345 678`, with narrow spaces that do not break.
+pub fn number(value: i128) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3 * 3 + 3);
+    if value < 0 {
+        grouped.push('\u{2212}');
+    }
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A moment in a time zone, with its exact form for machines: `24 Sep 2024, 22:15`.
+pub fn moment(seconds: i64, zone: &jiff::tz::TimeZone) -> Markup {
+    let Ok(timestamp) = jiff::Timestamp::from_second(seconds) else { return html! { "–" } };
+    let words = timestamp.to_zoned(zone.clone()).strftime("%-d %b %Y, %H:%M").to_string();
+    html! { time datetime=(timestamp) { (words) } }
+}
+
+/// How long ago something was, in the largest unit that fits: `3 min ago`.
+pub fn ago(seconds: i64) -> String {
+    match seconds {
+        ..=0 => "now".to_owned(),
+        1..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let grouped = [0, 999, 1_000, -12_345_678].map(|value| number(value).replace('\u{202f}', " "));
+        assert_eq!(grouped, ["0", "999", "1 000", "\u{2212}12 345 678"]);
+    }
+
+    #[test]
+    fn markup_in_a_value_stays_text() {
+        let field = Field { name: "n", label: "<b>", hint: "", problem: Some("\"><script>") };
+        let markup = field.text("\"><script>alert(1)</script>").into_string();
+        assert!(!markup.contains("<script>") && !markup.contains("<b>"), "{markup}");
+    }
+}

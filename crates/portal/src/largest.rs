@@ -1,0 +1,93 @@
+//! The largest keys of a counter, remembered: finding them looks at every key, and pages ask again and again.
+
+use crate::Portal;
+use raingauge_reader::{Failure, Key};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// Keys that are remembered of each counter and range.
+pub const KEYS_MAX: usize = 20;
+/// Counters and ranges that are remembered.
+const REMEMBERED_MAX: usize = 512;
+/// They are looked for again when they are asked for after so long; until then the known ones do.
+const STALE_MS: i64 = 15_000;
+/// How long a page waits for keys that are not known yet. They are looked for all the same, and are there next time.
+const WAIT: Duration = Duration::from_millis(1_500);
+
+type Found = Result<Arc<[Key]>, Failure>;
+
+/// What is known of the largest keys.
+pub enum Largest {
+    Found(Arc<[Key]>),
+    Failed(Failure),
+    /// They are still being looked for: a page that is loaded again in a moment has them.
+    Looking,
+}
+
+impl Largest {
+    pub fn keys(&self) -> &[Key] {
+        match self {
+            Self::Found(keys) => keys,
+            Self::Failed(_) | Self::Looking => &[],
+        }
+    }
+}
+
+/// A counter, and the whole UTC days that are looked at.
+type Which = (u32, i64, i64);
+
+#[derive(Clone)]
+struct Known {
+    began_ms: i64,
+    found: Arc<OnceCell<Found>>,
+}
+
+/// What was found, by counter and range.
+#[derive(Default)]
+pub struct Memory {
+    known: Mutex<HashMap<Which, Known>>,
+}
+
+impl Memory {
+    /// The entry of a range. A stale one is replaced, and what it says is given too: it does until the new one knows.
+    fn entry(&self, which: Which, now_ms: i64) -> (Arc<OnceCell<Found>>, Option<Found>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_good = |known: &Known| {
+            let has_failed = known.found.get().is_some_and(|found| found.is_err());
+            !has_failed && now_ms - known.began_ms < STALE_MS
+        };
+        if let Some(entry) = known.get(&which).filter(|entry| is_good(entry)) {
+            return (Arc::clone(&entry.found), None);
+        }
+        let stale = known.get(&which).and_then(|entry| entry.found.get().cloned()).filter(Result::is_ok);
+        if known.len() >= REMEMBERED_MAX
+            && let Some(oldest) = known.iter().min_by_key(|(_, entry)| entry.began_ms).map(|(which, _)| *which)
+        {
+            known.remove(&oldest);
+        }
+        let entry = Known { began_ms: now_ms, found: Arc::default() };
+        known.insert(which, entry.clone());
+        (entry.found, stale)
+    }
+}
+
+/// The largest keys of a counter over the UTC days that touch a range.
+pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Largest {
+    let (cell, stale) = portal.largest.entry((counter, from_s, to_s), portal.clock.now_ms());
+    let reader = Arc::clone(&portal.reader);
+    let looking = tokio::spawn(async move {
+        let look = || async { Ok(reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await?.into()) };
+        cell.get_or_init(look).await.clone()
+    });
+    let found = match stale {
+        Some(stale) => Some(stale),
+        None => tokio::time::timeout(WAIT, looking).await.ok().and_then(Result::ok),
+    };
+    match found {
+        Some(Ok(keys)) => Largest::Found(keys),
+        Some(Err(failure)) => Largest::Failed(failure),
+        None => Largest::Looking,
+    }
+}

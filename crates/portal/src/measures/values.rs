@@ -1,0 +1,348 @@
+//! The metrics that are followed, at one moment or over a span of time.
+
+use super::text;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+
+pub const ACCEPTED: &str = "raingauge_events_accepted_total";
+pub const DUPLICATES: &str = "raingauge_events_duplicate_total";
+pub const REJECTED: &str = "raingauge_events_rejected_total";
+pub const APPLIED: &str = "raingauge_events_applied_total";
+pub const LATE_REFUSED: &str = "raingauge_late_refused_total";
+pub const SKIPPED: &str = "raingauge_events_skipped_total";
+pub const LAG_EVENTS: &str = "raingauge_log_lag_events";
+pub const LAG_SECONDS: &str = "raingauge_log_lag_seconds";
+pub const LOG_BYTES: &str = "raingauge_log_bytes";
+pub const TILE_HITS: &str = "raingauge_tile_cache_hits_total";
+pub const TILE_MISSES: &str = "raingauge_tile_cache_misses_total";
+pub const RANGE_COUNTS: &str = "raingauge_range_counts_total";
+pub const ROWS: &str = "raingauge_rows_read_total";
+pub const ERRORS: &str = "raingauge_errors_total";
+pub const LATENCY: &str = "raingauge_http_request_seconds_bucket";
+pub const BREAKER_STATE: &str = "raingauge_breaker_state";
+pub const BREAKER_TRANSITIONS: &str = "raingauge_breaker_transitions_total";
+pub const SHED: &str = "raingauge_reads_shed_total";
+pub const CACHE_HITS: &str = "raingauge_cache_hits_total";
+pub const CACHE_MISSES: &str = "raingauge_cache_misses_total";
+pub const CACHE_ERRORS: &str = "raingauge_cache_errors_total";
+pub const CACHE_SKIPPED: &str = "raingauge_cache_skipped_total";
+pub const CQL_COUNTS: &str = "raingauge_cql_range_counts_total";
+pub const CQL_REQUESTS: &str = "raingauge_cql_read_requests_total";
+pub const CQL_ROWS: &str = "raingauge_cql_read_rows_total";
+pub const PARTITIONS_COUNTED: &str = "raingauge_partitions_counted";
+pub const KAFKA_CONNECTED: &str = "raingauge_kafka_connected";
+pub const DISK_BYTES: &str = "raingauge_disk_bytes";
+pub const DISK_FREE: &str = "raingauge_disk_free_bytes";
+pub const DEAD_LETTERS: &str = "raingauge_dead_letters_total";
+
+/// How a metric moves, and what several processes come to together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Grows from 0 while the process runs: its increase is what happened. Of several processes, the sum.
+    Total,
+    /// Is what it is at each moment. Of several processes, the sum.
+    Share,
+    /// The same; of several processes, the largest.
+    Worst,
+}
+
+struct Followed {
+    metric: &'static str,
+    kind: Kind,
+    /// The labels that are kept, joined by `/`; lines that differ in others are added up.
+    labels: &'static [&'static str],
+}
+
+const fn followed(metric: &'static str, kind: Kind, labels: &'static [&'static str]) -> Followed {
+    Followed { metric, kind, labels }
+}
+
+const FOLLOWED: &[Followed] = &[
+    followed(ACCEPTED, Kind::Total, &[]),
+    followed(DUPLICATES, Kind::Total, &[]),
+    followed(REJECTED, Kind::Total, &["code"]),
+    followed(APPLIED, Kind::Total, &[]),
+    followed(LATE_REFUSED, Kind::Total, &["counter", "granularity"]),
+    followed(SKIPPED, Kind::Total, &["counter", "reason"]),
+    followed(LAG_EVENTS, Kind::Worst, &["partition"]),
+    followed(LAG_SECONDS, Kind::Worst, &["partition"]),
+    followed(LOG_BYTES, Kind::Worst, &[]),
+    followed(TILE_HITS, Kind::Total, &[]),
+    followed(TILE_MISSES, Kind::Total, &[]),
+    followed(RANGE_COUNTS, Kind::Total, &[]),
+    followed(ROWS, Kind::Total, &[]),
+    followed(ERRORS, Kind::Total, &["code"]),
+    followed(LATENCY, Kind::Total, &["le"]),
+    followed(BREAKER_STATE, Kind::Worst, &["engine"]),
+    followed(BREAKER_TRANSITIONS, Kind::Total, &["engine", "to"]),
+    followed(SHED, Kind::Total, &[]),
+    followed(CACHE_HITS, Kind::Total, &["strategy"]),
+    followed(CACHE_MISSES, Kind::Total, &["strategy"]),
+    followed(CACHE_ERRORS, Kind::Total, &["strategy"]),
+    followed(CACHE_SKIPPED, Kind::Total, &["strategy"]),
+    followed(CQL_COUNTS, Kind::Total, &[]),
+    followed(CQL_REQUESTS, Kind::Total, &[]),
+    followed(CQL_ROWS, Kind::Total, &[]),
+    followed(PARTITIONS_COUNTED, Kind::Share, &[]),
+    followed(KAFKA_CONNECTED, Kind::Worst, &[]),
+    followed(DISK_BYTES, Kind::Worst, &[]),
+    followed(DISK_FREE, Kind::Worst, &[]),
+    followed(DEAD_LETTERS, Kind::Total, &["code"]),
+];
+
+/// The route whose latency is followed.
+const LATENCY_ROUTE: &str = "/v1/counts";
+
+/// Numbers by metric and the labels that are kept of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values(BTreeMap<&'static str, BTreeMap<String, f64>>);
+
+impl Values {
+    /// Reads what is followed out of the text of a process.
+    pub fn parse(metrics: &str) -> Self {
+        let mut values = Self::default();
+        for line in text::lines(metrics) {
+            let Some(followed) = find(line.name) else { continue };
+            let is_other_route = followed.metric == LATENCY && line.label("route") != Some(LATENCY_ROUTE);
+            if is_other_route || !line.value.is_finite() {
+                continue;
+            }
+            let kept: Vec<&str> = followed.labels.iter().map(|label| line.label(label).unwrap_or_default()).collect();
+            *values.entry(followed.metric, &kept.join("/")) += line.value;
+        }
+        values
+    }
+
+    /// The number of a metric that has these labels, joined by `/`; 0 when there is none.
+    pub fn of(&self, metric: &str, labels: &str) -> f64 {
+        self.0.get(metric).and_then(|by_labels| by_labels.get(labels)).copied().unwrap_or(0.0)
+    }
+
+    /// All numbers of a metric added up.
+    pub fn total(&self, metric: &str) -> f64 {
+        self.by(metric).map(|(_, value)| value).sum()
+    }
+
+    /// The largest number of a metric.
+    pub fn largest(&self, metric: &str) -> f64 {
+        self.by(metric).map(|(_, value)| value).fold(0.0, f64::max)
+    }
+
+    /// Whether a metric was there at all.
+    pub fn has(&self, metric: &str) -> bool {
+        self.0.contains_key(metric)
+    }
+
+    /// The numbers of a metric with their labels, in the order of the labels.
+    pub fn by(&self, metric: &str) -> impl Iterator<Item = (&str, f64)> {
+        let by_labels = self.0.get(metric).into_iter().flatten();
+        by_labels.map(|(labels, value)| (labels.as_str(), *value))
+    }
+
+    /// The numbers of a metric whose first label is this one, by its second label, in whole numbers.
+    pub fn under(&self, metric: &str, first: &str) -> BTreeMap<String, u64> {
+        let second = |(labels, value): (&str, f64)| {
+            let (own, second) = labels.split_once('/')?;
+            (own == first && value > 0.0).then(|| (second.to_owned(), value as u64))
+        };
+        self.by(metric).filter_map(second).collect()
+    }
+
+    /// What happened between two readings of one process, and what is at the end of it. A total that is smaller than
+    /// before was begun anew: then all of it has happened since.
+    pub fn since(&self, before: &Self) -> Self {
+        let mut increase = self.clone();
+        for (metric, by_labels) in &mut increase.0 {
+            if find(metric).is_some_and(|followed| followed.kind == Kind::Total) {
+                for (labels, value) in by_labels {
+                    let known = before.of(metric, labels);
+                    *value -= if *value < known { 0.0 } else { known };
+                }
+            }
+        }
+        increase
+    }
+
+    /// Without what has happened: what a process that is seen for the first time adds to a moment.
+    pub fn without_totals(mut self) -> Self {
+        self.0.retain(|metric, _| find(metric).is_some_and(|followed| followed.kind != Kind::Total));
+        self
+    }
+
+    /// Adds what another process, or another span of time of the same one, comes to.
+    pub fn add(&mut self, other: &Self) {
+        for (metric, by_labels) in &other.0 {
+            let Some(followed) = find(metric) else { continue };
+            for (labels, value) in by_labels {
+                let sum = self.entry(followed.metric, labels);
+                *sum = if followed.kind == Kind::Worst { sum.max(*value) } else { *sum + value };
+            }
+        }
+    }
+
+    /// The latency of counts, in seconds, that this share of them stayed under: by interpolation between the bounds of
+    /// the histogram. Nothing when there were no counts.
+    pub fn latency(&self, quantile: f64) -> Option<f64> {
+        let bound = |le: &str| if le == "+Inf" { Some(f64::INFINITY) } else { le.parse().ok() };
+        let mut buckets: Vec<(f64, f64)> = self.by(LATENCY).filter_map(|(le, sum)| Some((bound(le)?, sum))).collect();
+        buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
+        interpolate(&buckets, quantile)
+    }
+
+    /// Each metric with at most so many labels, those with the largest numbers: what is kept for long, or sent.
+    pub fn bounded(mut self, labels_max: usize) -> Self {
+        for by_labels in self.0.values_mut().filter(|by_labels| by_labels.len() > labels_max) {
+            let mut sorted: Vec<(String, f64)> = std::mem::take(by_labels).into_iter().collect();
+            sorted.sort_by(|one, other| other.1.total_cmp(&one.1));
+            sorted.truncate(labels_max);
+            by_labels.extend(sorted);
+        }
+        self
+    }
+
+    /// Without the numbers of single counters.
+    pub fn without_counters(mut self) -> Self {
+        for metric in [LATE_REFUSED, SKIPPED] {
+            let total = self.total(metric);
+            if self.0.remove(metric).is_some() {
+                *self.entry(metric, "") = total;
+            }
+        }
+        self
+    }
+
+    pub fn to_json(&self) -> Json {
+        json!(self.0)
+    }
+
+    /// Metrics that this program does not follow, because a newer one wrote them, are passed over.
+    pub fn from_json(json: &Json) -> Self {
+        let mut values = Self::default();
+        for (name, by_labels) in json.as_object().into_iter().flatten() {
+            let Some(followed) = find(name) else { continue };
+            for (labels, value) in by_labels.as_object().into_iter().flatten() {
+                if let Some(value) = value.as_f64() {
+                    *values.entry(followed.metric, labels) = value;
+                }
+            }
+        }
+        values
+    }
+
+    fn entry(&mut self, metric: &'static str, labels: &str) -> &mut f64 {
+        self.0.entry(metric).or_default().entry(labels.to_owned()).or_insert(0.0)
+    }
+}
+
+fn find(metric: &str) -> Option<&'static Followed> {
+    FOLLOWED.iter().find(|followed| followed.metric == metric)
+}
+
+/// The quantile of cumulative buckets, `(upper bound, how many are at most that)`, as Prometheus's `histogram_quantile`
+/// tells it: linear within a bucket; beyond the last finite bound, that bound.
+fn interpolate(buckets: &[(f64, f64)], quantile: f64) -> Option<f64> {
+    let total = buckets.last()?.1;
+    if total <= 0.0 {
+        return None;
+    }
+    let rank = quantile.clamp(0.0, 1.0) * total;
+    let place = buckets.iter().position(|(_, sum)| *sum >= rank).unwrap_or(buckets.len() - 1);
+    let (below, counted) = match place {
+        0 => (0.0, 0.0),
+        _ => buckets[place - 1],
+    };
+    let (bound, sum) = buckets[place];
+    if !bound.is_finite() {
+        return Some(below);
+    }
+    let within = if sum > counted { (rank - counted) / (sum - counted) } else { 1.0 };
+    Some(below + (bound - below) * within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(counts: &[(&str, u64)]) -> Values {
+        let line = |(le, sum): &(&str, u64)| {
+            format!("raingauge_http_request_seconds_bucket{{route=\"/v1/counts\",le=\"{le}\"}} {sum}\n")
+        };
+        let other = "raingauge_http_request_seconds_bucket{route=\"/metrics\",le=\"0.001\"} 1000000\n";
+        Values::parse(&(counts.iter().map(line).collect::<String>() + other))
+    }
+
+    #[test]
+    fn what_is_followed_is_read_and_the_rest_is_not() {
+        let values = Values::parse(
+            "raingauge_events_accepted_total 12\nraingauge_unknown_total 3\n\
+             raingauge_late_refused_total{counter=\"34\",granularity=\"hour\"} 2\n\
+             raingauge_late_refused_total{counter=\"34\",granularity=\"day\"} 1\n\
+             raingauge_late_refused_total{counter=\"3\",granularity=\"day\"} 7\n\
+             raingauge_log_lag_seconds{partition=\"1\"} 4.5\n",
+        );
+        assert_eq!(values.total(ACCEPTED), 12.0);
+        assert_eq!(values.total(LATE_REFUSED), 10.0);
+        let of_counter: Vec<_> = values.under(LATE_REFUSED, "34").into_iter().collect();
+        assert_eq!(of_counter, [("day".to_owned(), 1), ("hour".to_owned(), 2)]);
+        assert_eq!(
+            (values.of(LAG_SECONDS, "1"), values.largest(LAG_SECONDS), values.of(LAG_SECONDS, "9")),
+            (4.5, 4.5, 0.0)
+        );
+        assert_eq!(values.clone().without_counters().of(LATE_REFUSED, ""), 10.0);
+        assert_eq!(Values::from_json(&values.to_json()), values);
+    }
+
+    #[test]
+    fn an_increase_survives_a_restart() {
+        let at = |accepted: u32, lag: u32| {
+            Values::parse(&format!(
+                "raingauge_events_accepted_total {accepted}\nraingauge_log_lag_events{{partition=\"0\"}} {lag}\n"
+            ))
+        };
+        let grown = at(15, 3).since(&at(10, 9));
+        assert_eq!((grown.total(ACCEPTED), grown.total(LAG_EVENTS)), (5.0, 3.0));
+        // It counts from 0 again: what it has counted since is all that is known.
+        assert_eq!(at(4, 0).since(&at(10, 0)).total(ACCEPTED), 4.0);
+        // One that was not there before began at 0.
+        assert_eq!(at(4, 0).since(&Values::default()).total(ACCEPTED), 4.0);
+        assert_eq!(at(4, 8).without_totals(), Values::parse("raingauge_log_lag_events{partition=\"0\"} 8"));
+    }
+
+    #[test]
+    fn several_processes_come_to_a_sum_or_to_the_worst() {
+        let mut sum = Values::parse("raingauge_range_counts_total 5\nraingauge_breaker_state{engine=\"store\"} 2");
+        sum.add(&Values::parse("raingauge_range_counts_total 7\nraingauge_breaker_state{engine=\"store\"} 0"));
+        assert_eq!((sum.total(RANGE_COUNTS), sum.of(BREAKER_STATE, "store")), (12.0, 2.0));
+    }
+
+    #[test]
+    fn quantiles_lie_between_the_bounds() {
+        let values = histogram(&[("0.001", 50), ("0.002", 90), ("0.01", 100), ("+Inf", 100)]);
+        let close = |quantile: f64, seconds: f64| {
+            let found = values.latency(quantile).expect("counts");
+            assert!((found - seconds).abs() < 1e-9, "{quantile}: {found}");
+        };
+        close(0.0, 0.0);
+        close(0.25, 0.0005);
+        close(0.5, 0.001);
+        close(0.7, 0.0015);
+        close(0.99, 0.0092);
+        close(1.0, 0.01);
+    }
+
+    #[test]
+    fn quantiles_of_the_edges() {
+        assert_eq!(histogram(&[]).latency(0.5), None);
+        assert_eq!(histogram(&[("0.001", 0), ("+Inf", 0)]).latency(0.99), None);
+        // All that is known of what was slower than the largest bound is that it was.
+        assert_eq!(histogram(&[("0.001", 0), ("30", 1), ("+Inf", 10)]).latency(0.99), Some(30.0));
+        assert_eq!(histogram(&[("0.001", 3), ("+Inf", 3)]).latency(0.999).map(|found| found < 0.001), Some(true));
+    }
+
+    #[test]
+    fn the_largest_labels_are_kept() {
+        let text: String = (1..=9).map(|code| format!("raingauge_errors_total{{code=\"c{code}\"}} {code}\n")).collect();
+        let bounded = Values::parse(&text).bounded(2);
+        assert_eq!(bounded.by(ERRORS).collect::<Vec<_>>(), [("c8", 8.0), ("c9", 9.0)]);
+    }
+}

@@ -1,0 +1,16 @@
+//! The pages, a file for each place of the portal.
+
+pub mod account;
+pub mod actions;
+pub mod audit;
+pub mod checks;
+pub mod counter;
+pub mod counters;
+pub mod drafts;
+pub mod edit;
+pub mod events;
+pub mod people;
+pub mod query;
+pub mod sign_in;
+pub mod system;
+pub mod tokens;

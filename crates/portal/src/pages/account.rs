@@ -1,0 +1,203 @@
+//! Somebody's own account: the password, and where they are signed in.
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::parts::{self, Mood};
+use crate::html::{layout, notes, passwords};
+use crate::people::Refusal;
+use crate::people::audit::Deed;
+use crate::person::{Person, SignedIn};
+use axum::extract::{Extension, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_ports::people::{Hash, Session};
+use serde_json::json;
+
+/// `GET /account`
+pub async fn show(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    uri: Uri,
+) -> Result<Html<String>, Fault> {
+    let note = notes::shown(&Fields::parse(uri.query().unwrap_or_default().as_bytes()));
+    page(&portal, &person, &note, None).await
+}
+
+/// `POST /account/password`
+pub async fn change_password(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let (current, new) = (fields.exact("current"), fields.exact("password"));
+    let changed = match new == fields.exact("again") {
+        true => portal.accounts.change_password(&person, current, new).await,
+        false => Err(Refusal::Field("again", "The two passwords differ. Type the same one twice.".to_owned())),
+    };
+    let (status, field, words) = match changed {
+        Ok(()) => {
+            let deed = Deed::new("person.password", format!("person {}", person.name), json!({}));
+            return Ok((Extension(deed), Redirect::to("/account?note=password")).into_response());
+        }
+        Err(Refusal::Field(field, words)) => (StatusCode::UNPROCESSABLE_ENTITY, field, words),
+        Err(Refusal::Wait(seconds)) => {
+            let words = format!("There were too many tries. Wait {seconds} s, then try again.");
+            (StatusCode::TOO_MANY_REQUESTS, "current", words)
+        }
+        Err(Refusal::Store(error)) => return Err(error.into()),
+        Err(Refusal::Wrong | Refusal::Busy) => {
+            let advice = "Passwords cannot be changed at this moment. Try again in a moment.";
+            return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "This did not work", advice));
+        }
+    };
+    let page = page(&portal, &person, &html! {}, Some((field, &words))).await?;
+    Ok((status, page).into_response())
+}
+
+/// `POST /account/sessions/end`: one of the own sessions, or all but this one.
+pub async fn end_session(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let signed_in = person.signed_in.ok_or_else(without_sign_in)?;
+    match fields.given("session") {
+        Some(session) => portal.accounts.close_own(&signed_in, hash_of(session)?).await?,
+        None => portal.accounts.people.close_sessions(signed_in.user_id, Some(signed_in.session)).await?,
+    }
+    let deed = Deed::new("session.end", format!("person {}", person.name), json!({}));
+    Ok((Extension(deed), Redirect::to("/account?note=session-ended")).into_response())
+}
+
+fn hash_of(hex_digits: &str) -> Result<Hash, Fault> {
+    let mut hash = Hash::default();
+    hex::decode_to_slice(hex_digits, &mut hash).map_err(|_| Fault::not_found("such session"))?;
+    Ok(hash)
+}
+
+fn without_sign_in() -> Fault {
+    let advice =
+        "Nobody needs to sign in here: portal.sign_in is off. Switch it on in the configuration to have accounts.";
+    Fault::new(StatusCode::CONFLICT, "There are no accounts", advice)
+}
+
+async fn page(
+    portal: &Portal,
+    person: &Person,
+    note: &Markup,
+    problem: Option<(&str, &str)>,
+) -> Result<Html<String>, Fault> {
+    let body = match person.signed_in {
+        Some(signed_in) => {
+            let sessions = portal.accounts.sessions(signed_in.user_id).await?;
+            html! {
+                div.page-head { h1 { (person.name) } span.state { (person.role) } }
+                (note)
+                div.columns {
+                    (password_card(person, problem))
+                    (sessions_card(person, &signed_in, &sessions, portal.clock.now_s()))
+                }
+            }
+        }
+        None => html! {
+            div.page-head { h1 { "Your account" } }
+            (parts::notice(Mood::Wait, &html! { (without_sign_in().advice) }))
+        },
+    };
+    Ok(layout::page(Some(person), layout::Place::Nowhere, "Your account", &body))
+}
+
+fn password_card(person: &Person, problem: Option<(&str, &str)>) -> Markup {
+    let of = |field: &str| problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
+    html! {
+        section.card {
+            h2 { "Password" }
+            form.form method="post" action="/account/password" {
+                (parts::csrf(person))
+                input type="hidden" name="username" value=(person.name) autocomplete="username";
+                (passwords::field("current", "Password so far", "", of("current"), "current-password"))
+                (passwords::pair(of("password"), of("again")))
+                div.actions { button.button.primary { "Change the password" } }
+                p.quiet { "You are then signed out everywhere but here." }
+            }
+        }
+    }
+}
+
+fn sessions_card(person: &Person, own: &SignedIn, sessions: &[Session], now_s: i64) -> Markup {
+    html! {
+        section.card {
+            h2 { "Where you are signed in" }
+            ul.sessions {
+                @for session in sessions {
+                    @let is_this = session.hash == own.session;
+                    li.session {
+                        div {
+                            p.session-browser { (browser(&session.browser)) @if is_this { " " span.state data-state="active" { "this one" } } }
+                            p.quiet {
+                                @if !session.address.is_empty() { (session.address) " · " }
+                                "since " (parts::moment(session.created_at, &TimeZone::UTC)) " UTC · seen "
+                                (parts::ago(now_s - session.seen_at))
+                            }
+                        }
+                        @if !is_this {
+                            form method="post" action="/account/sessions/end" {
+                                (parts::csrf(person))
+                                input type="hidden" name="session" value=(hex::encode(session.hash));
+                                button.button aria-label={ "End the session of " (browser(&session.browser)) } { "End" }
+                            }
+                        }
+                    }
+                }
+            }
+            @if sessions.len() > 1 {
+                form method="post" action="/account/sessions/end" {
+                    (parts::csrf(person))
+                    button.button.danger { "End all others" }
+                }
+            }
+        }
+    }
+}
+
+/// A browser and its system, as far as its own long name tells them.
+fn browser(agent: &str) -> String {
+    let first =
+        |known: &[(&str, &'static str)]| known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name);
+    let browser = first(&[("Edg/", "Edge"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari")]);
+    let system = first(&[
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ]);
+    match (browser, system) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(browser), None) => browser.to_owned(),
+        _ if agent.is_empty() => "a browser without a name".to_owned(),
+        _ => agent.chars().take(60).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_have_short_names() {
+        let chrome =
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Safari/537.36";
+        assert_eq!(browser(chrome), "Chrome on Linux");
+        assert_eq!(
+            browser("Mozilla/5.0 (Windows NT 10.0; rv:132.0) Gecko/20100101 Firefox/132.0"),
+            "Firefox on Windows"
+        );
+        assert_eq!(browser("curl/8"), "curl/8");
+        assert_eq!(browser(""), "a browser without a name");
+    }
+}

@@ -1,0 +1,307 @@
+//! What is done to a counter as it stands: pausing, resuming, archiving, rolling back, counting again from the log.
+
+use crate::Portal;
+use crate::difference;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::parts::{self, Mood};
+use crate::html::{drafts as words, layout};
+use crate::pages::edit::version_of;
+use crate::person::{Person, Role};
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use raingauge_core::counter::{self, Counter};
+use raingauge_core::limits::TEXT_LEN_MAX;
+use raingauge_ports::catalog::Versioned;
+use raingauge_writer::states::{Progress, progress};
+use raingauge_writer::worker::BackfillStatus;
+use serde_json::json;
+
+/// What may be done, by the last step of its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Pause,
+    Resume,
+    Archive,
+    RollBack,
+}
+
+impl Action {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Archive => "archive",
+            Self::RollBack => "roll-back",
+        }
+    }
+
+    /// The code of the note that says that it was done.
+    const fn note(self) -> &'static str {
+        match self {
+            Self::Pause => "paused",
+            Self::Resume => "resumed",
+            Self::Archive => "archived",
+            Self::RollBack => "rolled-back",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Pause => "Pause",
+            Self::Resume => "Resume",
+            Self::Archive => "Archive",
+            Self::RollBack => "Roll back",
+        }
+    }
+
+    const fn what_happens(self) -> &'static str {
+        match self {
+            Self::Pause => {
+                "It keeps answering from what it has counted, and counts nothing more. Events that arrive meanwhile are \
+                 not counted when it is resumed; a backfill counts those that the log still holds."
+            }
+            Self::Resume => {
+                "It counts again, from the next event on. A backfill counts what it missed, as far as the log reaches back."
+            }
+            Self::Archive => {
+                "It neither counts nor answers any more, and other counters may use its template. Its versions stay; it \
+                 can be brought back by rolling back to one of them."
+            }
+            Self::RollBack => {
+                "The configuration of an older version becomes the newest one. What was counted meanwhile stays as it is; a backfill counts it again."
+            }
+        }
+    }
+
+    const fn state(self) -> Option<counter::State> {
+        match self {
+            Self::Pause => Some(counter::State::Paused),
+            Self::Resume => Some(counter::State::Active),
+            Self::Archive => Some(counter::State::Archived),
+            Self::RollBack => None,
+        }
+    }
+}
+
+/// The buttons of a counter, for its page.
+pub fn buttons(person: &Person, counter: &Counter) -> Markup {
+    if !person.may(Role::Editor) {
+        return html! {};
+    }
+    let place = |action: &str| format!("/counters/{}/{action}", counter.id);
+    html! {
+        div.actions {
+            a.button.primary href=(place("edit")) { "Edit" }
+            @match counter.state {
+                counter::State::Active => { a.button href=(place("pause")) { "Pause" } }
+                counter::State::Paused | counter::State::Draft => { a.button href=(place("resume")) { "Resume" } }
+                counter::State::Archived => {}
+            }
+            @if counter.state.answers() { a.button href=(place("backfill")) { "Backfill" } }
+            a.button href={ "/counters/new?copy=" (counter.id) } { "Copy" }
+            @if counter.state != counter::State::Archived { a.button.danger href=(place("archive")) { "Archive" } }
+        }
+    }
+}
+
+macro_rules! confirmed {
+    ($ask:ident, $do:ident, $action:expr) => {
+        pub async fn $ask(
+            State(portal): State<Portal>,
+            Extension(person): Extension<Person>,
+            Path(id): Path<u32>,
+            RawQuery(query): RawQuery,
+        ) -> Result<Html<String>, Fault> {
+            ask(&portal, &person, id, $action, &Fields::parse(query.unwrap_or_default().as_bytes())).await
+        }
+
+        pub async fn $do(
+            State(portal): State<Portal>,
+            Extension(person): Extension<Person>,
+            Path(id): Path<u32>,
+            Extension(fields): Extension<Fields>,
+        ) -> Result<Response, Fault> {
+            act(&portal, &person, id, $action, &fields).await
+        }
+    };
+}
+
+confirmed!(ask_pause, pause, Action::Pause);
+confirmed!(ask_resume, resume, Action::Resume);
+confirmed!(ask_archive, archive, Action::Archive);
+confirmed!(ask_roll_back, roll_back, Action::RollBack);
+
+/// The page that asks whether it is meant, and why.
+async fn ask(portal: &Portal, person: &Person, id: u32, action: Action, query: &Fields) -> Result<Html<String>, Fault> {
+    let current = portal.counters.catalog().get(id).await?;
+    let wanted = wanted(portal, &current, action, query).await?;
+    Ok(confirmation(person, &current, action, query, &wanted, None))
+}
+
+/// What the counter is to become.
+async fn wanted(portal: &Portal, current: &Versioned, action: Action, fields: &Fields) -> Result<Counter, Fault> {
+    if let Some(state) = action.state() {
+        return Ok(Counter { state, ..current.counter.clone() });
+    }
+    let Ok(version) = fields.text("version").parse() else {
+        let advice = "Choose one on the page of the counter's versions.";
+        return Err(Fault::bad_request("It does not say which version to go back to", advice));
+    };
+    version_of(portal, current.counter.id, version).await
+}
+
+fn confirmation(
+    person: &Person,
+    current: &Versioned,
+    action: Action,
+    fields: &Fields,
+    wanted: &Counter,
+    problem: Option<&str>,
+) -> Html<String> {
+    let Versioned { counter, version, .. } = current;
+    let title = match action {
+        Action::RollBack => format!("Roll back {} to version {}", counter.name, fields.text("version")),
+        action => format!("{} {}", action.title(), counter.name),
+    };
+    let reason =
+        parts::Field { name: "reason", label: "Reason", hint: "It stands in the history of the counter.", problem };
+    let changed = difference::between(counter, wanted);
+    let body = html! {
+        div.page-head { h1 { (title) } (parts::state(counter.state)) }
+        section.card {
+            form.form method="post" action={ "/counters/" (counter.id) "/" (action.name()) } {
+                (parts::csrf(person))
+                input type="hidden" name="base" value=(version);
+                @if action == Action::RollBack { input type="hidden" name="version" value=(fields.text("version")); }
+                p { (action.what_happens()) }
+                (words::changes(&changed, "now", "then"))
+                (reason.around(&html! {
+                    textarea id="reason" name="reason" rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby="reason-words" aria-invalid=[problem.map(|_| "true")] { (fields.text("reason")) }
+                }))
+                div.actions {
+                    @if !changed.is_empty() {
+                        button.button.primary[action != Action::Archive].danger[action == Action::Archive] type="submit" { (action.title()) }
+                    }
+                    a.button href={ "/counters/" (counter.id) } { "Cancel" }
+                }
+            }
+        }
+    };
+    layout::page(Some(person), layout::Place::Counters, &title, &body)
+}
+
+async fn act(portal: &Portal, person: &Person, id: u32, action: Action, fields: &Fields) -> Result<Response, Fault> {
+    let current = portal.counters.catalog().get(id).await?;
+    let wanted = wanted(portal, &current, action, fields).await?;
+    if !fields.pairs().iter().any(|(name, _)| name == "reason") {
+        // A button elsewhere, that does not ask for the reason by itself.
+        return Ok(confirmation(person, &current, action, fields, &wanted, None).into_response());
+    }
+    let reason = fields.text("reason").replace("\r\n", "\n");
+    let problem = match reason.len() {
+        0 => Some("must say why, in a few words"),
+        1..=TEXT_LEN_MAX => None,
+        _ => Some("is too long: 2,000 bytes are the most"),
+    };
+    if problem.is_some() {
+        let page = confirmation(person, &current, action, fields, &wanted, problem);
+        return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
+    }
+    // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at again.
+    let expected = fields.text("base").parse().unwrap_or(0);
+    portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
+    Ok(Redirect::to(&format!("/counters/{id}?note={}", action.note())).into_response())
+}
+
+/// `POST /counters/{id}/backfill`
+pub async fn start_backfill(State(portal): State<Portal>, Path(id): Path<u32>) -> Result<Redirect, Fault> {
+    let counter = portal.counters.catalog().get(id).await?.counter;
+    if !counter.state.answers() {
+        let advice = "Resume it first: only counters that answer are counted again.";
+        return Err(Fault::new(StatusCode::CONFLICT, "This counter does not answer", advice));
+    }
+    portal.counters.backfill(id).await?;
+    Ok(Redirect::to(&format!("/counters/{id}/backfill")))
+}
+
+/// `GET /counters/{id}/backfill`: how far it is; the part alone where a script asks.
+pub async fn backfill(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+    headers: HeaderMap,
+) -> Result<Html<String>, Fault> {
+    let counter = portal.counters.catalog().get(id).await?.counter;
+    let part = backfill_part(&portal, &person, &counter);
+    if headers.contains_key("hx-request") {
+        return Ok(Html(part.into_string()));
+    }
+    let title = format!("Backfill of {}", counter.name);
+    let body = html! {
+        div.page-head {
+            h1 { (title) }
+            div.actions { a.button href={ "/counters/" (id) } { "The counter" } }
+        }
+        section.card {
+            p {
+                "A backfill counts again everything that the log still holds, by the configuration of now. The counts of \
+                 before answer until it has caught up; then the new ones do."
+            }
+            (part)
+        }
+    };
+    Ok(layout::page(Some(&person), layout::Place::Counters, &title, &body))
+}
+
+/// The newest backfill of a counter, which follows itself while it runs, and the button that begins one.
+pub fn backfill_part(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
+    let found = progress(&*portal.states, &portal.published, counter.id);
+    let runs = found.as_ref().is_some_and(|found| found.backfill.status == BackfillStatus::Running);
+    let address = format!("/counters/{}/backfill", counter.id);
+    html! {
+        div.backfill #backfill hx-get=[runs.then_some(&address)] hx-trigger=[runs.then_some("every 1s")] hx-swap=[runs.then_some("outerHTML")] {
+            @match &found {
+                None => { p.quiet { "There has been no backfill of this counter." } }
+                Some(found) => (progress_part(found, portal.clock.now_s())),
+            }
+            @if runs {
+                noscript { p { a href=(address) { "Look again" } } }
+            } @else if person.may(Role::Editor) && counter.state.answers() {
+                form method="post" action=(address) {
+                    (parts::csrf(person))
+                    button.button.primary type="submit" { "Begin a backfill" }
+                }
+            }
+        }
+    }
+}
+
+fn progress_part(found: &Progress, now_s: i64) -> Markup {
+    let percent = (found.share * 100.0).clamp(0.0, 100.0).floor() as u32;
+    let counted = parts::number(found.backfill.counted.into());
+    let when = |ended_at: i64| if ended_at > 0 { format!(" {}", parts::ago(now_s - ended_at)) } else { String::new() };
+    html! {
+        @match found.backfill.status {
+            BackfillStatus::Running => {
+                label.quiet for="backfill-progress" { "The log is being counted again: " (percent) " %, " (counted) " events so far" }
+                progress id="backfill-progress" max="100" value=(percent) { (percent) " %" }
+            }
+            BackfillStatus::Finished => {
+                (parts::notice(Mood::Good, &html! {
+                    "The newest backfill ended" (when(found.backfill.ended_at)) ": " (counted) " events were counted again."
+                }))
+            }
+            BackfillStatus::Cancelled => {
+                (parts::notice(Mood::Wait, &html! {
+                    "The newest backfill was cancelled" (when(found.backfill.ended_at)) ": the counter was changed while it ran, or the log dropped what it was to count. Begin it again."
+                }))
+            }
+        }
+        @if found.backfill.after_s > 0 {
+            p.quiet { "It covers what happened from " (parts::moment(found.backfill.after_s, &jiff::tz::TimeZone::UTC)) " UTC on: earlier events are no longer in the log." }
+        }
+    }
+}

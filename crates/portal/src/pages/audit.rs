@@ -1,0 +1,181 @@
+//! The audit log: filtered, in pages, taken away as CSV or NDJSON.
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::layout;
+use crate::html::parts::{self, Field};
+use crate::people::audit::{to_csv, to_ndjson};
+use crate::person::Person;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderName, Uri, header};
+use axum::response::{Html, IntoResponse, Response};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_core::limits::AUDIT_ENTRIES_MAX;
+use raingauge_ports::people::{Entry, Filter};
+
+/// Entries on one page.
+const PAGE_ENTRIES: usize = 50;
+/// Most entries of one export; narrower dates give the rest.
+const EXPORT_ENTRIES_MAX: usize = 100_000;
+const DAY_S: i64 = 86_400;
+
+/// `GET /audit`
+pub async fn list(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    uri: Uri,
+) -> Result<Html<String>, Fault> {
+    let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
+    // One more than is shown tells whether there is another page.
+    let filter = Filter { limit: PAGE_ENTRIES + 1, ..filter_of(&fields)? };
+    let mut entries = portal.accounts.people.entries(filter).await?;
+    let has_more = entries.len() > PAGE_ENTRIES;
+    entries.truncate(PAGE_ENTRIES);
+    let body = html! {
+        div.page-head {
+            h1 { "Audit log" }
+            div.actions {
+                a.button href={ "/audit.csv?" (query(&fields, None)) } { "CSV" }
+                a.button href={ "/audit.ndjson?" (query(&fields, None)) } { "NDJSON" }
+            }
+        }
+        (filters(&fields))
+        @if entries.is_empty() {
+            (parts::empty("Nothing is written down here", &html! {
+                "Every change by a page and by the API leaves a line. " a href="/audit" { "Without a filter" } " you see them all."
+            }))
+        } @else {
+            (table(&entries))
+            nav.actions aria-label="Pages" {
+                @if fields.given("before").is_some() { a.button href={ "/audit?" (query(&fields, None)) } { "Newest" } }
+                @if has_more && let Some(last) = entries.last() {
+                    a.button href={ "/audit?" (query(&fields, Some(last.id))) } { "Older" }
+                }
+            }
+        }
+    };
+    Ok(layout::page(Some(&person), layout::Place::Audit, "Audit log", &body))
+}
+
+/// `GET /audit.csv`
+pub async fn csv(State(portal): State<Portal>, uri: Uri) -> Result<Response, Fault> {
+    export(&portal, &uri, "text/csv; charset=utf-8", "audit.csv", to_csv).await
+}
+
+/// `GET /audit.ndjson`
+pub async fn ndjson(State(portal): State<Portal>, uri: Uri) -> Result<Response, Fault> {
+    export(&portal, &uri, "application/x-ndjson", "audit.ndjson", |entries, _| to_ndjson(entries)).await
+}
+
+async fn export(
+    portal: &Portal,
+    uri: &Uri,
+    content_type: &'static str,
+    file: &str,
+    write: fn(&[Entry], bool) -> String,
+) -> Result<Response, Fault> {
+    let mut filter = filter_of(&Fields::parse(uri.query().unwrap_or_default().as_bytes()))?;
+    filter.limit = AUDIT_ENTRIES_MAX;
+    let (mut text, mut written) = (write(&[], true), 0);
+    loop {
+        let entries = portal.accounts.people.entries(filter.clone()).await?;
+        text.push_str(&write(&entries, false));
+        written += entries.len();
+        match entries.last() {
+            Some(last) if entries.len() == AUDIT_ENTRIES_MAX && written < EXPORT_ENTRIES_MAX => filter.before = last.id,
+            _ => break,
+        }
+    }
+    let disposition = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\""));
+    let about = [(header::CONTENT_TYPE, content_type.to_owned()), disposition];
+    let is_whole = (HeaderName::from_static("x-complete"), if written < EXPORT_ENTRIES_MAX { "true" } else { "false" });
+    Ok((about, [is_whole], text).into_response())
+}
+
+/// What the address asks for.
+fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
+    let text = |name: &str| fields.text(name).to_owned();
+    let before = match fields.given("before") {
+        Some(before) => {
+            before.parse().map_err(|_| Fault::bad_request("There is no such page", "Go back to the newest entries."))?
+        }
+        None => i64::MAX,
+    };
+    let from_s = day(fields, "from")?.unwrap_or(i64::MIN);
+    // The last day is meant whole.
+    let to_s = day(fields, "to")?.map_or(i64::MAX, |day_s| day_s + DAY_S);
+    Ok(Filter {
+        who: text("who"),
+        verb: text("what"),
+        object: text("object"),
+        from_s,
+        to_s,
+        before,
+        ..Filter::default()
+    })
+}
+
+fn day(fields: &Fields, name: &str) -> Result<Option<i64>, Fault> {
+    let Some(day) = fields.given(name) else { return Ok(None) };
+    let begins = raingauge_core::time::parse_time_s(&format!("{day}T00:00:00Z"));
+    let refused = || Fault::bad_request("This is no day", "Write a day as 2024-09-24.");
+    begins.map(Some).ok_or_else(refused)
+}
+
+/// The filters as they stand in an address.
+fn query(fields: &Fields, before: Option<i64>) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for name in ["who", "what", "object", "from", "to"] {
+        if let Some(value) = fields.given(name) {
+            query.append_pair(name, value);
+        }
+    }
+    if let Some(before) = before {
+        query.append_pair("before", &before.to_string());
+    }
+    query.finish()
+}
+
+fn filters(fields: &Fields) -> Markup {
+    let text = |name, label, hint| Field { name, label, hint, problem: None }.text(fields.text(name));
+    let day = |name, label| {
+        let field = Field { name, label, hint: "", problem: None };
+        field.around(&html! { input type="date" id=(name) name=(name) value=(fields.text(name)); })
+    };
+    html! {
+        form.card method="get" action="/audit" {
+            div.row {
+                (text("who", "Who", ""))
+                (text("what", "What", ""))
+                (text("object", "Of what", ""))
+                (day("from", "From day (UTC)"))
+                (day("to", "To day (UTC)"))
+                button.button.primary { "Filter" }
+            }
+        }
+    }
+}
+
+fn table(entries: &[Entry]) -> Markup {
+    html! {
+        div.card.scroll tabindex="0" role="region" aria-label="Entries of the audit log" {
+            table.list.audit {
+                thead { tr { th scope="col" { "When (UTC)" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "Of what" } th scope="col" { "Outcome" } th scope="col" { "Details" } } }
+                tbody {
+                    @for entry in entries {
+                        tr {
+                            td.moment { (parts::moment(entry.at_s, &TimeZone::UTC)) }
+                            td { (entry.who) @if !entry.address.is_empty() { br; span.quiet { (entry.address) } } }
+                            td { code.verb { (entry.verb) } }
+                            td { (entry.object) }
+                            td { span.state data-state=(if entry.outcome == "done" { "good" } else { "bad" }) { (entry.outcome) } }
+                            td { @if entry.details != "{}" { code.details { (entry.details) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

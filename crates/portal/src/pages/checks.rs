@@ -1,0 +1,109 @@
+//! Trust: what the self-audit found, what differs, and any key and range counted again from the log.
+
+mod listing;
+mod recount;
+
+pub use recount::{begin as begin_recount, page as recount_page};
+
+use crate::Portal;
+use crate::checks::Refused;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::{layout, notes, parts, words};
+use crate::person::{Person, Role};
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{Html, Redirect};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_ports::checks::{Outcome, Wanted};
+
+/// Checks on one page.
+const PAGE_LEN: usize = 50;
+/// Keys that differ and are shown at most.
+const DIFFERING_MAX: usize = 100;
+
+/// `GET /checks`
+pub async fn page(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let query = query.unwrap_or_default();
+    let fields = Fields::parse(query.as_bytes());
+    let zone = crate::times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let outcome = Outcome::from_name(fields.text("outcome"));
+    let wanted = Wanted { outcome, before: fields.text("before").parse().ok(), len_max: PAGE_LEN };
+    let checks = portal.audit.checks();
+    let differing = checks.differing(DIFFERING_MAX).await?;
+    let found = checks.list(wanted).await?;
+    let again = if query.is_empty() { "/checks".to_owned() } else { format!("/checks?{query}") };
+    let is_running = portal.audit.running().is_some();
+    let body = html! {
+        div.page-head { h1 { "Checks" } }
+        (notes::shown(&fields))
+        p.lead { "Every stored count is a function of the events in the log. The self-audit counts a sample of keys again from the log and compares, bucket by bucket." }
+        // While an audit runs the page follows it; afterwards it stands still.
+        div #checks-live.stack hx-get=[is_running.then_some(&again)] hx-trigger=[is_running.then_some("every 2s")]
+            hx-select=[is_running.then_some("#checks-live")] hx-target=[is_running.then_some("#checks-live")]
+            hx-swap=[is_running.then_some("outerHTML")] data-live[is_running] {
+            (audit(&portal, &person, &zone))
+            @if !differing.is_empty() { (listing::differing(&differing, portal.clock.now_s(), &zone)) }
+        }
+        (recount::form(&portal, &person, &recount::Typed::of(&portal, &fields, &zone), &zone))
+        (listing::list(&found, wanted, &zone))
+    };
+    Ok(layout::page(Some(&person), layout::Place::Checks, "Checks", &body))
+}
+
+/// `POST /checks/now`
+pub async fn now(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Redirect, Fault> {
+    portal.audit.start(&person.name).await?;
+    Ok(Redirect::to("/checks?note=audit-begun"))
+}
+
+impl From<Refused> for Fault {
+    fn from(refused: Refused) -> Self {
+        Self::new(StatusCode::CONFLICT, "Not now", format!("{}.", capital(&refused.to_string())))
+    }
+}
+
+fn capital(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn audit(portal: &Portal, person: &Person, zone: &TimeZone) -> Markup {
+    let options = portal.audit.options();
+    html! {
+        section.card aria-labelledby="audit-title" {
+            div.card-head {
+                h2 #audit-title { "Self-audit" }
+                @if person.may(Role::Editor) && portal.audit.running().is_none() {
+                    form.actions method="post" action="/checks/now" { (parts::csrf(person)) button.button { "Check now" } }
+                }
+            }
+            @match portal.audit.running() {
+                Some(running) => {
+                    @let (entries, of) = running.progress.entries();
+                    label.field {
+                        span { "Running since " (parts::moment(running.began_s, zone)) ", asked for by " (running.by) ": " (words::number(entries.into())) " of " (words::number(of.into())) " entries of the log" }
+                        progress max=(of.max(1)) value=(entries) {}
+                    }
+                },
+                None => {
+                    @match (options.interval, portal.audit.next_s()) {
+                        (Some(interval), Some(next_s)) => {
+                            p { "A sample of " (words::count_of(options.keys as i128, "key", "keys")) " every " (words::duration(interval.as_secs_f64())) ", and whatever differed before. The next one is due " (due(next_s - portal.clock.now_s())) "." }
+                        },
+                        _ => p { "It runs only when somebody asks: " code { "portal.check_interval_minutes" } " or " code { "portal.check_keys" } " is 0." },
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn due(seconds: i64) -> String {
+    if seconds <= 60 { "within a minute".to_owned() } else { format!("in {}", words::duration(seconds as f64)) }
+}

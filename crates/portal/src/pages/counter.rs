@@ -1,0 +1,203 @@
+//! A counter: what it counts, a chart of it, its largest keys, what it costs, what it did not count, how it came about.
+
+pub mod answer;
+pub mod asked;
+mod controls;
+mod cost;
+mod csv;
+mod examples;
+mod panels;
+mod versions;
+
+pub use cost::{Memory as CostMemory, cost};
+pub use csv::series;
+pub use versions::compare;
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::{layout, notes, parts, words};
+use crate::largest::{self, Largest};
+use crate::pages::actions;
+use crate::person::Person;
+use answer::Shown;
+use asked::Asked;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use raingauge_core::retention::Horizons;
+use raingauge_ports::catalog::Versioned;
+
+/// Everything that the page of a counter shows.
+struct View {
+    found: Versioned,
+    asked: Asked,
+    /// None while the counter does not answer.
+    horizons: Option<Horizons>,
+    shown: Option<Shown>,
+    largest: Largest,
+}
+
+/// `GET /counters/{id}`
+pub async fn page(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let found = portal.counters.catalog().get(id).await?;
+    let versions = portal.counters.catalog().versions(id).await?;
+    let view = look(&portal, found, Asked::of(&fields), true).await;
+    let counter = &view.found.counter;
+    let body = html! {
+        (head(&view.found, &person))
+        (notes::shown(&fields))
+        div #asked.stack { (answered(&portal, &view)) }
+        div.columns {
+            (panels::configuration(counter))
+            (panels::not_counted(portal.published.activity().of(id).as_ref()))
+        }
+        (cost::panel(id))
+        (versions::panel(id, &versions, &view.asked.zone))
+        (examples::panel(&headers, &person, view.shown.as_ref(), counter))
+    };
+    let page = layout::page(Some(&person), layout::Place::Counters, &counter.name, &body);
+    let address = format!("/counters/{id}?{}", view.asked.query());
+    Ok(layout::addressed(page, &headers, "hx-push-url", &address))
+}
+
+/// `GET /counters/{id}/chart.svg`: the chart as a file.
+pub async fn picture(
+    State(portal): State<Portal>,
+    Path(id): Path<u32>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let found = portal.counters.catalog().get(id).await?;
+    let view = look(&portal, found, Asked::of(&fields), false).await;
+    let shown = view.shown.ok_or_else(nothing_to_draw)?;
+    if shown.rows.is_empty() {
+        return Err(shown.failures.into_iter().next().map_or_else(nothing_to_draw, |(_, failure)| failure.into()));
+    }
+    let file = shown.chart(&view.asked, portal.clock.now_s()).document().into_string();
+    Ok(([(header::CONTENT_TYPE, "image/svg+xml")], file).into_response())
+}
+
+fn nothing_to_draw() -> Fault {
+    Fault::bad_request("There is nothing to draw", "Name a key of an active or paused counter: ?key=…")
+}
+
+/// Finds out what a question comes to. Without a key, the largest one answers.
+async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest: bool) -> View {
+    let (id, now_s) = (found.counter.id, portal.clock.now_s());
+    let horizons = {
+        let view = portal.published.view();
+        view.ruleset.index_of(id).map(|index| view.horizons(index, now_s))
+    };
+    let Some(horizons) = horizons else {
+        return View { found, asked, horizons: None, shown: None, largest: Largest::Found([].into()) };
+    };
+    let mut largest = Largest::Found([].into());
+    if asked.keys.is_empty() {
+        largest = largest::keys(portal, id, 0, portal.end_of_today_s()).await;
+        asked.keys.extend(largest.keys().first().map(|key| key.key.clone()));
+    }
+    if asked.keys.is_empty() {
+        return View { found, asked, horizons: Some(horizons), shown: None, largest };
+    }
+    let shown = answer::answer(portal, &asked, &horizons).await;
+    if with_largest {
+        largest = largest::keys(portal, id, shown.window.from_s, shown.window.to_s).await;
+    }
+    View { found, asked, horizons: Some(horizons), shown: Some(shown), largest }
+}
+
+fn head(found: &Versioned, person: &Person) -> Markup {
+    let counter = &found.counter;
+    html! {
+        div.counter-head {
+            div.page-head {
+                h1 { (counter.name) }
+                (parts::state(counter.state))
+                (actions::buttons(person, counter))
+            }
+            p.template { (words::template(&counter.template)) }
+            @if !counter.description.is_empty() { p.description { (counter.description) } }
+        }
+    }
+}
+
+/// The part of the page that another question exchanges: the form, the chart, the largest keys.
+fn answered(portal: &Portal, view: &View) -> Markup {
+    let counter = &view.found.counter;
+    let address = format!("/counters/{}", counter.id);
+    if view.horizons.is_none() {
+        return parts::empty("This counter does not answer", &panels::why_silent(counter));
+    }
+    let window = view.shown.as_ref().map(|shown| shown.window);
+    html! {
+        section.card.answer aria-label="Counts" {
+            (controls::form(&address, "#asked", &counter.template, &view.asked, window, view.largest.keys()))
+            @for problem in &view.asked.problems { (parts::notice(parts::Mood::Wait, &html! { (problem) })) }
+            @match &view.shown {
+                Some(shown) => { (result(portal, view, shown, &address)) }
+                None => { (nothing_yet(view)) }
+            }
+        }
+        @if let Some(shown) = &view.shown { (panels::largest_keys(&address, &counter.template, view, shown)) }
+    }
+}
+
+fn nothing_yet(view: &View) -> Markup {
+    let counter = &view.found.counter;
+    match &view.largest {
+        Largest::Failed(failure) => parts::notice(parts::Mood::Bad, &html! { (failure.detail) }),
+        Largest::Looking => parts::notice(
+            parts::Mood::Wait,
+            &html! { "The keys of this counter are still being looked for, because there are many. Name a key, or load the page again in a moment." },
+        ),
+        Largest::Found(_) => {
+            html! { p.quiet { "Nothing has been counted yet. Keys appear with the first " (counter.event_type) " event that the counter accepts." } }
+        }
+    }
+}
+
+/// The total in large figures, and the chart.
+fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup {
+    let (asked, query) = (&view.asked, view.asked.query());
+    html! {
+        @for (key, failure) in &shown.failures {
+            (parts::notice(parts::Mood::Bad, &html! { code { (key) } " cannot be counted: " (failure.detail) }))
+        }
+        @if !shown.rows.is_empty() {
+            div.result aria-live="polite" {
+                @for row in &shown.rows {
+                    div.result-row {
+                        span.total { (words::number(row.total.into())) }
+                        span.result-key { code { (row.key) } }
+                    }
+                }
+                div.result-words {
+                    p { (shown.when(asked)) " · " (words::zone(&asked.zone)) }
+                    @if let Some(change) = shown.change() { p { (change) } }
+                    @if let Some(peak) = shown.peak(asked) { p.quiet { (peak) } }
+                }
+            }
+            @for note in &shown.notes { p.quiet { (note) } }
+            @if shown.is_empty() && asked.span != asked::Span::Latest {
+                p { "Nothing was counted in this range. " a href={ (address) "?" (asked.latest_query()) } { "Show the latest data" } "." }
+            }
+            (shown.chart(asked, portal.clock.now_s()).figure())
+            div.actions {
+                a.button href={ (address) "/series.csv?" (query) } download { "CSV" }
+                a.button href={ (address) "/chart.svg?" (query) } download={ "counter-" (view.found.counter.id) ".svg" } { "SVG" }
+                button.button type="button" hidden data-png={ (address) "/chart.svg?" (query) }
+                    data-name={ "counter-" (view.found.counter.id) ".png" } { "PNG" }
+                a.quiet href={ "/query?" (panels::query_of(shown)) } { "How is this answered?" }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The form above a chart: keys, range, width of bars, zone. It is sent with GET, so that its answer has an address.
+
+use super::asked::{Asked, SPANS, Span, Window};
+use crate::html::chart::{LINES_MAX, Scale};
+use crate::html::words;
+use crate::times::{ZONES, field_of};
+use maud::{Markup, html};
+use raingauge_core::bucket::Granularity;
+use raingauge_reader::Key;
+
+/// The form. `part` is the element of the page that its answer replaces.
+pub fn form(
+    address: &str,
+    part: &str,
+    template: &str,
+    asked: &Asked,
+    window: Option<Window>,
+    choices: &[Key],
+) -> Markup {
+    html! {
+        form.question id="question" method="get" action=(address) hx-get=(address) hx-trigger="change" hx-target=(part)
+            hx-select=(part) hx-select-oob="#examples" hx-swap="outerHTML" hx-push-url="true" hx-indicator=(part) hx-sync="this:replace" {
+            (keys(template, asked, choices))
+            div.row {
+                fieldset {
+                    legend { "Range" }
+                    div.segments {
+                        @for (span, name, text) in SPANS { (segment("range", name, text, asked.span == span)) }
+                    }
+                }
+                fieldset {
+                    legend { "Bars" }
+                    div.segments {
+                        (segment("granularity", "auto", "Auto", asked.granularity.is_none()))
+                        @for (granularity, text) in [(Granularity::Quarter, "15 min"), (Granularity::Hour, "Hours"), (Granularity::Day, "Days")] {
+                            (segment("granularity", granularity.name(), text, asked.granularity == Some(granularity)))
+                        }
+                    }
+                }
+                (zone(asked))
+            }
+            (custom(asked, window))
+            div.row.question-foot {
+                label.check { input type="checkbox" id="compare" name="compare" value="1" checked[asked.compare]; " Compare with the period before" }
+                label.check { input type="checkbox" id="scale" name="scale" value="log" checked[asked.scale == Scale::Logarithmic]; " Logarithmic" }
+                button.button type="submit" { "Show" }
+            }
+        }
+    }
+}
+
+/// A field for each key, and an empty one for another.
+fn keys(template: &str, asked: &Asked, choices: &[Key]) -> Markup {
+    let fields = (asked.keys.len() + 1).clamp(2, LINES_MAX);
+    html! {
+        div.keys-fields {
+            @for place in 0..fields {
+                @let id = format!("key-{place}");
+                div.field {
+                    label for=(id) { @if place == 0 { "Key" } @else { "and key" } }
+                    input.mono type="text" id=(id) name="key" value=[asked.keys.get(place)] list="key-choices" autocomplete="off"
+                        spellcheck="false" placeholder=(if place == 0 { template } else { "to compare with" });
+                }
+            }
+            datalist id="key-choices" { @for choice in choices { option value=(choice.key) {} } }
+        }
+    }
+}
+
+fn segment(name: &str, value: &str, text: &str, is_chosen: bool) -> Markup {
+    html! {
+        label { input type="radio" id={ (name) "-" (value) } name=(name) value=(value) checked[is_chosen]; span { (text) } }
+    }
+}
+
+fn zone(asked: &Asked) -> Markup {
+    let chosen = words::zone(&asked.zone);
+    html! {
+        div.field.zone-field {
+            label for="zone" { "Time zone" }
+            input type="text" id="zone" name="zone" value=(chosen) list="zones" autocomplete="off" spellcheck="false";
+            datalist id="zones" { @for zone in ZONES { option value=(zone) {} } }
+        }
+    }
+}
+
+/// The two ends of a custom range. They start from what is on the screen, so that one only has to correct it.
+fn custom(asked: &Asked, window: Option<Window>) -> Markup {
+    let (from_s, to_s) = asked.ends.or(window.map(|window| (window.from_s, window.to_s))).unwrap_or_default();
+    html! {
+        div.row.custom {
+            @for (name, text, at_s) in [("from", "From", from_s), ("to", "To", to_s)] {
+                div.field {
+                    label for=(name) { (text) ", " (words::zone(&asked.zone)) }
+                    input type="datetime-local" id=(name) name=(name) step="60" value=(field_of(at_s, &asked.zone));
+                }
+            }
+            @if asked.span != Span::Custom { p.quiet { "These count once Custom is chosen." } }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a counter costs, measured on the newest events of the log. The formulas stand in docs/portal.md.
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::html::{layout, words};
+use crate::person::Person;
+use axum::extract::{Extension, Path, State};
+use axum::http::StatusCode;
+use axum::response::Html;
+use maud::{Markup, html};
+use raingauge_core::counter::Counter;
+use raingauge_core::plan::Plan;
+use raingauge_core::retention::RetentionDays;
+use raingauge_writer::preview::{self, Preview};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// How long a measurement is remembered: it reads up to a million events.
+const REMEMBERED_MS: i64 = 60_000;
+/// Measurements that are remembered.
+const REMEMBERED_MAX: usize = 256;
+/// Bytes of a tile besides its values, and of its key besides the text: docs/storage-format.md.
+const TILE_HEAD: f64 = 17.0;
+const KEY_HEAD: f64 = 11.0;
+/// Bytes of a value, taken as two: one holds counts up to 127, two those up to 32,767.
+const VALUE: f64 = 2.0;
+
+/// A counter and its version.
+type Which = (u32, u32);
+/// When it was measured, in milliseconds since 1970, and what came out.
+type Known = (i64, Arc<Preview>);
+
+/// Measurements that were made before.
+pub struct Memory {
+    known: Mutex<HashMap<Which, Known>>,
+    /// One at a time: each keeps a thread and the disk busy.
+    turn: Semaphore,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { known: Mutex::default(), turn: Semaphore::new(1) }
+    }
+}
+
+impl Memory {
+    fn get(&self, which: Which, now_ms: i64) -> Option<Arc<Preview>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&which).filter(|(at_ms, _)| now_ms - at_ms < REMEMBERED_MS).map(|(_, preview)| Arc::clone(preview))
+    }
+
+    fn put(&self, which: Which, now_ms: i64, preview: &Arc<Preview>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED_MAX {
+            known.clear();
+        }
+        known.insert(which, (now_ms, Arc::clone(preview)));
+    }
+}
+
+/// The place of the measurement on the page of a counter: it is made when somebody scrolls there, or asks for it.
+pub fn panel(id: u32) -> Markup {
+    let address = format!("/counters/{id}/cost");
+    html! {
+        section.card aria-labelledby="cost-title" {
+            h2 id="cost-title" { "Cost" }
+            div #cost hx-get=(address) hx-trigger="revealed" hx-target="this" hx-select="#cost" hx-swap="outerHTML" {
+                p { a href=(address) { "Measure it on the newest events" } }
+            }
+        }
+    }
+}
+
+/// `GET /counters/{id}/cost`
+pub async fn cost(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+) -> Result<Html<String>, Fault> {
+    let found = portal.counters.catalog().get(id).await?;
+    let preview = measured(&portal, (id, found.version), &found.counter).await?;
+    let body = html! {
+        div.page-head { h1 { "Cost of " a href={ "/counters/" (id) } { (found.counter.name) } } }
+        section.card { div #cost { (sentences(&preview, &found.counter)) } }
+    };
+    Ok(layout::page(Some(&person), layout::Place::Counters, &format!("Cost of {}", found.counter.name), &body))
+}
+
+async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Arc<Preview>, Fault> {
+    if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
+        return Ok(known);
+    }
+    let unavailable =
+        |reason: String| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The cost could not be measured", reason);
+    let _turn = portal.costs.turn.acquire().await.map_err(|error| unavailable(error.to_string()))?;
+    // Somebody may have measured it while we waited.
+    if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
+        return Ok(known);
+    }
+    let (logs, counter) = (portal.logs.clone(), counter.clone());
+    let measured = tokio::task::spawn_blocking(move || preview::preview(&logs, &counter)).await;
+    let preview = measured.map_err(|error| unavailable(error.to_string()))?;
+    let preview = Arc::new(preview.map_err(|error| unavailable(format!("{error}. Try again in a minute.")))?);
+    portal.costs.put(which, portal.clock.now_ms(), &preview);
+    Ok(preview)
+}
+
+fn sentences(preview: &Preview, counter: &Counter) -> Markup {
+    html! {
+        @if preview.counted == 0 {
+            p { "None of the newest " (words::count_of(preview.events.into(), "event", "events")) " in the log would be counted, so that there is nothing to measure yet." }
+        }
+        dl.facts {
+            @if preview.counted > 0 { (amounts(preview, counter)) }
+            dt { "Reads of a count" }
+            dd { "one tile of up to 120 cells for each end that is not midnight UTC, and one for each 128 days: a day " (tiles(1)) ", 30 days up to " (tiles(30)) ", a year up to " (tiles(365)) }
+        }
+    }
+}
+
+fn amounts(preview: &Preview, counter: &Counter) -> Markup {
+    let whole = |number: f64| words::number(number.round() as i128);
+    html! {
+        dt { "Measured on" }
+        dd { "the newest " (words::count_of(preview.events.into(), "event", "events")) " of the log, of which " (words::number(preview.counted.into())) " were counted under " (words::count_of(preview.keys as i128, "key", "keys")) }
+        dt { "Cells a day" }
+        dd { (whole(preview.cells_per_day)) ": a cell is the count of one key in one quarter hour, hour or day" }
+        dt { "Storage a day" }
+        dd { "about " (words::bytes(bytes_a_day(preview))) " before compression" }
+        @if let Some(cells) = cells_kept(&counter.retention_days) {
+            dt { "Kept" }
+            dd { "at most " (whole(cells * preview.keys as f64)) " cells for these keys, once the retention is full" }
+        }
+    }
+}
+
+/// Bytes that a day of cells takes: values, and for each key the head of a tile and its name.
+fn bytes_a_day(preview: &Preview) -> f64 {
+    let key_len =
+        preview.hottest.iter().map(|hot| hot.key.len()).sum::<usize>() as f64 / preview.hottest.len().max(1) as f64;
+    // A key that was there on a day has a cell of the day, one of an hour and one of a quarter hour at least.
+    let keys_a_day = (preview.cells_per_day / 3.0).min(preview.keys as f64);
+    preview.cells_per_day * VALUE + keys_a_day * (TILE_HEAD + KEY_HEAD + key_len)
+}
+
+/// Cells that one key may have; none when some are kept for ever.
+fn cells_kept(days: &RetentionDays) -> Option<f64> {
+    let (quarter, hour, day) = (days.quarter?, days.hour?, days.day?);
+    Some(f64::from(quarter) * 96.0 + f64::from(hour) * 24.0 + f64::from(day))
+}
+
+/// Tiles that a range of so many days reads at most: one for each end, and those of 128 days that it touches.
+fn tiles(days: i64) -> u64 {
+    // Begins a quarter hour before the last midnight of 128 days, and so touches as many as it can.
+    let from_s = (128 * 100 - 1) * 86_400 - 900;
+    Plan::new(from_s, from_s + days * 86_400).map_or(0, |plan| tiles_of(&plan))
+}
+
+/// Tiles that a plan reads.
+pub fn tiles_of(plan: &Plan) -> u64 {
+    let edges = plan.edges.iter().flatten().count() as u64;
+    let spans = if plan.has_days() { u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1 } else { 0 };
+    edges + spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_reads_few_tiles() {
+        assert_eq!([1, 30, 365].map(tiles), [2, 4, 6]);
+        assert_eq!(cells_kept(&RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) }), Some(147.0));
+        assert_eq!(cells_kept(&RetentionDays::default()), None);
+    }
+
+    #[test]
+    fn storage_follows_from_cells_and_keys() {
+        let hot = preview::Hot { key: "a".repeat(22), events: 1, count: 1 };
+        let preview = Preview { keys: 10, cells_per_day: 100.0, hottest: vec![hot], ..Preview::default() };
+        assert_eq!(bytes_a_day(&preview), 100.0 * 2.0 + 10.0 * 50.0);
+    }
+}

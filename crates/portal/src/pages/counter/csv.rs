@@ -1,0 +1,137 @@
+//! The series of a question as a file for spreadsheets.
+
+use super::asked::{Asked, Window};
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::words;
+use crate::times::{bucket_end, next_bucket};
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::tz::TimeZone;
+use raingauge_core::bucket::Granularity;
+use raingauge_core::limits::SERIES_POINTS_MAX;
+use raingauge_reader::{Point, Range};
+use std::fmt::Write as _;
+
+/// Rows of a file: a year of quarter hours, and some.
+pub const CSV_ROWS_MAX: usize = 40_000;
+
+/// `GET /counters/{id}/series.csv`: the buckets of the chart, each by itself, however many the picture puts together.
+pub async fn series(
+    State(portal): State<Portal>,
+    Path(id): Path<u32>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let found = portal.counters.catalog().get(id).await?;
+    let mut view = super::look(&portal, found, Asked::of(&fields), false).await;
+    let Some(shown) = view.shown.take() else {
+        return Err(Fault::bad_request(
+            "There is nothing to download",
+            "Name a key of an active or paused counter: ?key=…",
+        ));
+    };
+    if let Some((_, failure)) = shown.failures.into_iter().next() {
+        return Err(failure.into());
+    }
+    // The file has room for finer buckets than the picture.
+    let granularity = match view.asked.granularity {
+        Some(finer) if finer < shown.window.granularity && rows_of(shown.window, finer) <= CSV_ROWS_MAX => finer,
+        _ => shown.window.granularity,
+    };
+    let window = Window { granularity, ..shown.window };
+    let columns = match columns(&portal, &view.asked, window).await {
+        Err(_) if granularity != shown.window.granularity => columns(&portal, &view.asked, shown.window).await?,
+        columns => columns?,
+    };
+    let name = format!("attachment; filename=\"counter-{id}.csv\"");
+    let about = [(header::CONTENT_TYPE, "text/csv; charset=utf-8"), (header::CONTENT_DISPOSITION, name.as_str())];
+    Ok((StatusCode::OK, about, file(&view.asked, window.to_s, &columns)).into_response())
+}
+
+fn rows_of(window: Window, granularity: Granularity) -> usize {
+    usize::try_from((window.to_s - window.from_s) / granularity.width_s()).unwrap_or(usize::MAX)
+}
+
+/// The series of each key, read in parts that are as long as a series may be.
+async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<Vec<Point>>, Fault> {
+    let mut columns = Vec::with_capacity(asked.keys.len());
+    for key in &asked.keys {
+        let (mut points, mut from_s) = (Vec::new(), window.from_s);
+        while from_s < window.to_s {
+            let to_s = part_end(from_s, window, &asked.zone);
+            let range = Range { key, from_s, to_s, fresh: false };
+            points.extend(portal.reader.series(&range, window.granularity, words::zone(&asked.zone)).await?.points);
+            from_s = to_s;
+        }
+        columns.push(points);
+    }
+    Ok(columns)
+}
+
+/// Where a part that begins here ends: with a bucket, so that none is cut in two.
+fn part_end(from_s: i64, window: Window, zone: &TimeZone) -> i64 {
+    let most_s = (SERIES_POINTS_MAX as i64 - 50) * window.granularity.width_s();
+    let end_s = bucket_end(from_s + most_s, Granularity::Day, zone);
+    end_s.max(next_bucket(from_s, window.granularity, zone)).min(window.to_s)
+}
+
+fn file(asked: &Asked, end_s: i64, columns: &[Vec<Point>]) -> String {
+    let zone = words::zone(&asked.zone);
+    let mut text = format!("from ({zone}),to ({zone}),from (epoch seconds)");
+    for key in &asked.keys {
+        text.push(',');
+        text.push_str(&cell(key));
+    }
+    text.push_str("\r\n");
+    let times: Vec<i64> = columns.first().into_iter().flatten().map(|point| point.time).collect();
+    for (place, time_s) in times.iter().enumerate() {
+        let next_s = times.get(place + 1).copied().unwrap_or(end_s);
+        // Writing into a text does not fail.
+        let _ = write!(text, "{},{},{time_s}", instant(*time_s, &asked.zone), instant(next_s, &asked.zone));
+        for column in columns {
+            let _ = write!(text, ",{}", column.get(place).map_or(0, |point| point.count));
+        }
+        text.push_str("\r\n");
+    }
+    text
+}
+
+/// `2024-09-24T22:00:00+02:00`
+fn instant(at_s: i64, zone: &TimeZone) -> String {
+    words::local(at_s, zone).map(|local| local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()).unwrap_or_default()
+}
+
+/// A text as one cell. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula and runs it, so that such
+/// a text gets an apostrophe before it (OWASP, "CSV Injection").
+pub fn cell(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r', ';', '\t']) || is_formula {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_not_formulas() {
+        assert_eq!(cell("rain:city:7"), "rain:city:7");
+        assert_eq!(cell("=1+1"), "\"'=1+1\"");
+        assert_eq!(cell("@cmd|' /C calc'!A0"), "\"'@cmd|' /C calc'!A0\"");
+        assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+
+    #[test]
+    fn a_part_ends_with_a_day_and_the_last_with_the_window() {
+        let window = Window { from_s: 0, to_s: 400 * 86_400, granularity: Granularity::Quarter };
+        let end_s = part_end(0, window, &TimeZone::UTC);
+        assert!(end_s % 86_400 == 0 && end_s / 900 <= SERIES_POINTS_MAX as i64, "{end_s}");
+        assert_eq!(part_end(399 * 86_400, window, &TimeZone::UTC), window.to_s);
+    }
+}

@@ -1,0 +1,164 @@
+//! The versions of a counter, and the difference between any two.
+
+use crate::Portal;
+use crate::difference;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::{layout, parts, words};
+use crate::person::{Person, Role};
+use crate::times::zone_of;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Html;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_ports::catalog::Versioned;
+
+/// Versions that the page of a counter lists; the page of versions has all.
+const LISTED_MAX: usize = 20;
+
+/// The versions on the page of a counter, newest first.
+pub fn panel(id: u32, versions: &[Versioned], zone: &TimeZone) -> Markup {
+    html! {
+        section.card aria-labelledby="versions-title" {
+            h2 id="versions-title" { "Versions" }
+            (table(id, &versions[..versions.len().min(LISTED_MAX + 1)], LISTED_MAX, zone))
+            @if versions.len() > LISTED_MAX { p { a href={ "/counters/" (id) "/versions" } { "All " (versions.len()) " versions" } } }
+        }
+    }
+}
+
+fn table(id: u32, versions: &[Versioned], len_max: usize, zone: &TimeZone) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Versions" {
+            table {
+                thead { tr { th scope="col" { "Version" } th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "Why" } th scope="col" { "What changed" } } }
+                tbody {
+                    @for (place, version) in versions.iter().take(len_max).enumerate() {
+                        tr {
+                            th scope="row" { (version.version) }
+                            td { (parts::moment(version.changed_at, zone)) }
+                            td { (version.changed_by) }
+                            td { @if version.reason.is_empty() { span.quiet { "–" } } @else { (version.reason) } }
+                            td { (changed(id, version, versions.get(place + 1))) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The fields that a version changed, as a link to what exactly.
+fn changed(id: u32, version: &Versioned, before: Option<&Versioned>) -> Markup {
+    let Some(before) = before else { return html! { "created" } };
+    let labels: Vec<&str> =
+        difference::between(&before.counter, &version.counter).iter().map(|changed| changed.label).collect();
+    let address = format!("/counters/{id}/versions?from={}&to={}", before.version, version.version);
+    html! { a href=(address) { @if labels.is_empty() { "nothing" } @else { (labels.join(", ")) } } }
+}
+
+/// `GET /counters/{id}/versions?from=1&to=3`: two versions beside each other. Without versions, the newest two.
+pub async fn compare(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let versions = portal.counters.catalog().versions(id).await?;
+    let zone = zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let Some(newest) = versions.first() else { return Err(Fault::not_found("such counter")) };
+    let chosen = |name: &str, otherwise: Option<&Versioned>| match fields.given(name) {
+        None => Ok(otherwise.unwrap_or(newest).clone()),
+        Some(text) => find(&versions, text),
+    };
+    let to = chosen("to", Some(newest))?;
+    let one_before = versions.iter().find(|version| version.version < to.version);
+    let from = chosen("from", one_before)?;
+    let body = html! {
+        div.page-head { h1 { "Versions of " a href={ "/counters/" (id) } { (newest.counter.name) } } }
+        section.card aria-label="Difference" {
+            (choice(id, &versions, &from, &to))
+            (sides(&from, &to, &zone))
+            @if person.may(Role::Editor) && from.version != newest.version { (roll_back(id, &from, newest)) }
+        }
+        section.card aria-labelledby="versions-title" {
+            h2 id="versions-title" { "All versions" }
+            (table(id, &versions, versions.len(), &zone))
+        }
+    };
+    Ok(layout::page(Some(&person), layout::Place::Counters, &format!("Versions of {}", newest.counter.name), &body))
+}
+
+fn find(versions: &[Versioned], text: &str) -> Result<Versioned, Fault> {
+    let number = text.parse::<u32>().ok();
+    let found = versions.iter().find(|version| Some(version.version) == number);
+    found.cloned().ok_or_else(|| {
+        let last = versions.first().map_or(0, |newest| newest.version);
+        let advice = format!("This counter has the versions 1 to {last}; choose two of them.");
+        Fault::new(StatusCode::NOT_FOUND, "There is no such version", advice)
+    })
+}
+
+fn choice(id: u32, versions: &[Versioned], from: &Versioned, to: &Versioned) -> Markup {
+    html! {
+        form.row method="get" action={ "/counters/" (id) "/versions" } {
+            @for (name, label, chosen) in [("from", "From version", from), ("to", "To version", to)] {
+                div.field {
+                    label for=(name) { (label) }
+                    select id=(name) name=(name) {
+                        @for version in versions {
+                            option value=(version.version) selected[version.version == chosen.version] {
+                                (version.version) " · " (words::cut(&version.changed_by, 24))
+                                @if !version.reason.is_empty() { " · " (words::cut(&version.reason, 40)) }
+                            }
+                        }
+                    }
+                }
+            }
+            button.button type="submit" { "Compare" }
+        }
+    }
+}
+
+/// Field by field, what differs marked, the rest folded away.
+fn sides(from: &Versioned, to: &Versioned, zone: &TimeZone) -> Markup {
+    let changed = difference::between(&from.counter, &to.counter);
+    let same = difference::say(&to.counter);
+    let same: Vec<_> = same.iter().filter(|said| !changed.iter().any(|changed| changed.field == said.field)).collect();
+    let head = |version: &Versioned| {
+        html! { "Version " (version.version) span.quiet { " · " (parts::moment(version.changed_at, zone)) " · " (version.changed_by) } }
+    };
+    html! {
+        @if changed.is_empty() {
+            p { "These versions do not differ." }
+        } @else {
+            div.scroll tabindex="0" role="region" aria-label="Fields that differ" {
+                table.difference {
+                    thead { tr { th scope="col" { "Field" } th scope="col" { (head(from)) } th scope="col" { (head(to)) } } }
+                    tbody {
+                        @for changed in &changed {
+                            tr { th scope="row" { (changed.label) } td { del { (changed.before) } } td { ins { (changed.after) } } }
+                        }
+                    }
+                }
+            }
+        }
+        @if !same.is_empty() {
+            details {
+                summary { (same.len()) " fields are the same" }
+                dl.facts { @for said in same { dt { (said.label) } dd { (said.words) } } }
+            }
+        }
+    }
+}
+
+fn roll_back(id: u32, from: &Versioned, newest: &Versioned) -> Markup {
+    html! {
+        div.actions {
+            a.button href={ "/counters/" (id) "/roll-back?version=" (from.version) } { "Roll back to version " (from.version) }
+            p.quiet { "Makes a new version " (newest.version + 1) " that is like version " (from.version) ". Nothing is lost." }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The list of counters.
+
+mod listing;
+mod memory;
+
+pub use memory::Memory;
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::chart::sparkline;
+use crate::html::{layout, notes, parts, words};
+use crate::pages::{drafts, sign_in};
+use crate::person::{Person, Role};
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use listing::{COLUMNS, Column, Listing, STATES};
+use maud::{Markup, html};
+use raingauge_core::counter::State as CounterState;
+use raingauge_ports::activity::Recent;
+use raingauge_ports::catalog::Versioned;
+use std::collections::BTreeSet;
+
+/// Rows of one page.
+pub const ROWS_MAX: usize = 100;
+
+/// A counter, with what it lately counted.
+pub struct Row<'a> {
+    pub found: &'a Versioned,
+    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer of this process counts it.
+    pub day: Option<Vec<u64>>,
+}
+
+impl Row<'_> {
+    pub fn events(&self) -> u64 {
+        self.day.iter().flatten().sum()
+    }
+}
+
+/// `GET /`: the list; for somebody who is not signed in, the way in.
+pub async fn home(
+    state: State<Portal>,
+    person: Option<Extension<Person>>,
+    query: RawQuery,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    match person {
+        Some(person) => list(state, person, query, headers).await,
+        None => sign_in::form(state, None, uri).await,
+    }
+}
+
+async fn list(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let counters = portal.list.counters(&portal).await?;
+    let listing = Listing::of(&fields);
+    let body = html! {
+        div.page-head {
+            h1 { "Counters" }
+            @if person.may(Role::Editor) { div.actions { a.button.primary href="/counters/new" { "New counter" } } }
+        }
+        (drafts::hint(&portal).await?)
+        (notes::shown(&fields))
+        @if counters.is_empty() {
+            (parts::empty("Nothing is counted yet", &nothing_yet(&person)))
+        } @else {
+            (controls(&listing, &counters))
+            (results(&portal, &listing, &counters))
+        }
+    };
+    let page = layout::page(Some(&person), layout::Place::Counters, "Counters", &body);
+    let address = format!("/?{}", listing.query(listing.sort, listing.page));
+    Ok(layout::addressed(page, &headers, "hx-replace-url", &address))
+}
+
+fn nothing_yet(person: &Person) -> Markup {
+    html! {
+        "A counter says which events to count, and under which keys. "
+        @if person.may(Role::Editor) {
+            a href="/counters/new" { "Define the first one" }
+            ", or write it as a file and apply it with " code { "raingauge counters apply" } "."
+        } @else {
+            "Somebody with the role editor can define one."
+        }
+    }
+}
+
+fn controls(listing: &Listing, counters: &[Versioned]) -> Markup {
+    let owners: BTreeSet<&str> =
+        counters.iter().map(|found| found.counter.owner.as_str()).filter(|owner| !owner.is_empty()).collect();
+    let types: BTreeSet<&str> = counters.iter().map(|found| found.counter.event_type.as_str()).collect();
+    html! {
+        form.row.filters id="filters" role="search" method="get" action="/" hx-get="/" hx-trigger="input delay:200ms, change" hx-target="#counters"
+            hx-select="#counters" hx-swap="outerHTML" hx-replace-url="true" hx-sync="this:replace" {
+            div.field.search {
+                label for="q" { "Search" }
+                input type="search" id="q" name="q" value=(listing.search) placeholder="name, template, event type, owner or id" autocomplete="off";
+            }
+            div.field {
+                label for="state" { "State" }
+                select id="state" name="state" { @for (name, text) in STATES { option value=(name) selected[listing.state == name] { (text) } } }
+            }
+            (choice("type", "Event type", &types, &listing.event_type))
+            (choice("owner", "Owner", &owners, &listing.owner))
+            input type="hidden" name="sort" value=(listing.sort.name());
+            button.button type="submit" { "Search" }
+        }
+    }
+}
+
+fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Markup {
+    html! {
+        div.field {
+            label for=(name) { (label) }
+            select id=(name) name=(name) {
+                option value="" { "any" }
+                // What the address asks for stays chosen, also when nothing has it any more.
+                @if !chosen.is_empty() && !values.contains(chosen) { option value=(chosen) selected { (words::cut(chosen, 40)) } }
+                @for value in values { option value=(value) selected[*value == chosen] { (words::cut(value, 40)) } }
+            }
+        }
+    }
+}
+
+/// The part of the page that a search exchanges.
+fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup {
+    let (activity, now_s) = (portal.published.activity().all(), portal.clock.now_s());
+    let day_of = |found: &Versioned| {
+        let recent = activity.get(&found.counter.id);
+        let is_counted_here = recent.is_some() || !activity.is_empty();
+        is_counted_here.then(|| recent.unwrap_or(&Recent::default()).day_up_to(now_s))
+    };
+    let mut rows: Vec<Row<'_>> = counters
+        .iter()
+        .filter(|found| listing.shows(&found.counter))
+        .map(|found| Row { found, day: day_of(found) })
+        .collect();
+    listing.sort.apply(&mut rows);
+    let pages = rows.len().div_ceil(ROWS_MAX).max(1);
+    let page = listing.page.clamp(1, pages);
+    let shown = &rows[(page - 1) * ROWS_MAX..rows.len().min(page * ROWS_MAX)];
+    html! {
+        section #counters.stack aria-label="Counters" {
+            p.quiet aria-live="polite" { (tally(rows.len(), counters.len())) }
+            @if rows.is_empty() {
+                (parts::empty("No counter matches", &html! { "Search for less, or " a href="/" { "show all counters" } "." }))
+            } @else {
+                div.card.table-card { div.scroll tabindex="0" { (table(listing, shown, now_s)) } }
+                @if pages > 1 { (paging(listing, page, pages)) }
+            }
+        }
+    }
+}
+
+fn tally(shown: usize, all: usize) -> String {
+    let all_words = words::count_of(all as i128, "counter", "counters");
+    if shown == all { all_words } else { format!("{} of {all_words}", words::number(shown as i128)) }
+}
+
+fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
+    html! {
+        table.list.counters {
+            thead { tr { @for column in COLUMNS { (heading(listing, column)) } } }
+            tbody {
+                @for row in rows {
+                    @let counter = &row.found.counter;
+                    tr {
+                        th scope="row" {
+                            div.counter-cell {
+                                a href={ "/counters/" (counter.id) } { (counter.name) }
+                                (words::template(&counter.template))
+                                // The column of states is left out where there is no room for it.
+                                @if counter.state != CounterState::Active { span.narrow-state { (parts::state(counter.state)) } }
+                            }
+                        }
+                        td { (parts::state(counter.state)) }
+                        td { code { (counter.event_type) } }
+                        td { (counter.owner) }
+                        td.activity { (activity(row)) }
+                        td.number.quiet { (parts::ago(now_s - row.found.changed_at)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The column's words, as a link that sorts by it; the other way round when it is sorted by already.
+fn heading(listing: &Listing, column: Column) -> Markup {
+    let sorted =
+        (listing.sort.column == column).then_some(if listing.sort.descending { "descending" } else { "ascending" });
+    let next = listing.sort.next(column);
+    html! {
+        th scope="col" aria-sort=[sorted] class=[(column == Column::Changed).then_some("number")] {
+            a.sort href={ "/?" (listing.query(next, 1)) } { (column.words()) @if sorted.is_some() { span aria-hidden="true" { (if listing.sort.descending { " ↓" } else { " ↑" }) } } }
+        }
+    }
+}
+
+/// The last day as a line and a number.
+fn activity(row: &Row<'_>) -> Markup {
+    let Some(day) = &row.day else {
+        return html! { span.quiet title="Its events are counted by other processes" { "–" } };
+    };
+    let halves: Vec<f64> = day.chunks(2).map(|pair| pair.iter().sum::<u64>() as f64).collect();
+    let events = row.events();
+    html! {
+        span.activity-words {
+            @if events > 0 { (sparkline(&halves)) }
+            span.number title="Events counted in the last 24 hours, by when they arrived, since this process began" { (words::short_number(events as f64)) }
+        }
+    }
+}
+
+fn paging(listing: &Listing, page: usize, pages: usize) -> Markup {
+    let link = |to: usize, text: &str| {
+        html! { @if (1..=pages).contains(&to) { a.button href={ "/?" (listing.query(listing.sort, to)) } { (text) } } }
+    };
+    html! {
+        nav.actions aria-label="Pages" { (link(page.wrapping_sub(1), "Earlier")) span.quiet { "Page " (page) " of " (pages) } (link(page + 1, "Further")) }
+    }
+}

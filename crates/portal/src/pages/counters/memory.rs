@@ -1,0 +1,29 @@
+//! The counters as the catalog had them at its newest revision: the list is asked for more often than it changes.
+
+use crate::Portal;
+use raingauge_ports::catalog::{Error, Versioned};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A revision of the catalog, and its counters.
+type Known = (i64, Arc<Vec<Versioned>>);
+
+#[derive(Default)]
+pub struct Memory {
+    known: Mutex<Option<Known>>,
+}
+
+impl Memory {
+    /// All counters at their newest versions, by id.
+    pub async fn counters(&self, portal: &Portal) -> Result<Arc<Vec<Versioned>>, Error> {
+        let catalog = portal.counters.catalog();
+        // Asked for first: a change meanwhile makes the list newer than its number, never older.
+        let revision = catalog.revision().await?;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, counters)) = known.filter(|(known, _)| *known == revision) {
+            return Ok(counters);
+        }
+        let counters = Arc::new(catalog.list().await?);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, Arc::clone(&counters)));
+        Ok(counters)
+    }
+}

@@ -1,0 +1,458 @@
+//! Drafts: what is proposed, who looks at it, and how it takes effect.
+
+use crate::Portal;
+use crate::difference;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::parts::{self, Mood};
+use crate::html::{drafts as words, layout, notes, trial};
+use crate::pages::edit::{OPEN_MAX, version_of};
+use crate::person::{Person, Role};
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{Html, Redirect};
+use maud::{Markup, html};
+use raingauge_core::counter::Counter;
+use raingauge_core::limits::TEXT_LEN_MAX;
+use raingauge_ports::catalog::{self, Versioned};
+use raingauge_ports::drafts::{self, Draft};
+use raingauge_writer::counters;
+use serde_json::json;
+
+/// Drafts that have ended and are still listed.
+const ENDED_MAX: u32 = 50;
+
+/// `GET /drafts`
+pub async fn list(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Html<String>, Fault> {
+    let open = portal.drafts.list(true, OPEN_MAX).await?;
+    let ended = portal.drafts.list(false, ENDED_MAX).await?;
+    let body = html! {
+        div.page-head {
+            h1 { "Drafts" }
+            @if person.may(Role::Editor) { div.actions { a.button.primary href="/counters/new" { "New counter" } } }
+        }
+        @if open.is_empty() {
+            (parts::empty("No drafts", &html! {
+                "Nobody proposes a change at the moment. A new counter, and every edit of one, begins as a draft."
+            }))
+        } @else {
+            (table("Open", &open, portal.clock.now_s()))
+        }
+        @if !ended.is_empty() {
+            section.card aria-labelledby="ended-head" { h2 #ended-head { "Ended" } (table("Ended", &ended, portal.clock.now_s())) }
+        }
+    };
+    Ok(layout::page(Some(&person), layout::Place::Drafts, "Drafts", &body))
+}
+
+fn table(caption: &str, drafts: &[Draft], now_s: i64) -> Markup {
+    html! {
+        div.scroll tabindex="0" {
+            table.list {
+                caption.visually-hidden { (caption) }
+                thead { tr { th scope="col" { "Draft" } th scope="col" { "State" } th scope="col" { "Author" } th scope="col" { "Why" } th scope="col" { "Changed" } } }
+                tbody {
+                    @for draft in drafts {
+                        tr {
+                            td { a href={ "/drafts/" (draft.id) } { (words::title(draft)) } }
+                            td { (words::state(draft.state)) }
+                            td { (draft.author) }
+                            td { (draft.reason) }
+                            td { (parts::ago(now_s - draft.changed_at)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How many drafts wait for somebody, for the page of counters.
+pub async fn hint(portal: &Portal) -> Result<Markup, Fault> {
+    let open = portal.drafts.list(true, OPEN_MAX).await?;
+    let waiting = open.iter().filter(|draft| draft.state == drafts::State::Review).count();
+    let others = open.len() - waiting;
+    Ok(html! {
+        @if waiting > 0 {
+            (parts::notice(Mood::Wait, &html! {
+                a href="/drafts" { (waiting) @if waiting == 1 { " draft waits" } @else { " drafts wait" } " for a review" }
+                @if others > 0 { ", and " (others) " more " @if others == 1 { "is" } @else { "are" } " being written" }
+                "."
+            }))
+        } @else if others > 0 {
+            p.quiet { a href="/drafts" { (others) @if others == 1 { " draft" } @else { " drafts" } } " being written." }
+        }
+    })
+}
+
+/// `GET /drafts/{id}`
+pub async fn one(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let draft = portal.drafts.get(id).await?;
+    let shown = match query.given("preview") {
+        Some(_) => tried(&portal, &draft).await?,
+        None => html! { p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } } },
+    };
+    page(&portal, &person, &draft, &notes::shown(&query), &shown).await
+}
+
+/// `GET /drafts/{id}/preview`: the trial of a draft, for its page.
+pub async fn preview(State(portal): State<Portal>, Path(id): Path<u64>) -> Result<Html<String>, Fault> {
+    let draft = portal.drafts.get(id).await?;
+    Ok(Html(tried(&portal, &draft).await?.into_string()))
+}
+
+async fn tried(portal: &Portal, draft: &Draft) -> Result<Markup, Fault> {
+    let base = match draft.is_new() {
+        true => None,
+        false => Some(version_of(portal, draft.counter.id, draft.base_version).await?),
+    };
+    let trial = portal.try_out(draft.counter.clone(), base).await?;
+    Ok(trial::trial(&trial, &draft.counter))
+}
+
+/// How a draft stands to the counter that it changes.
+struct Standing {
+    base: Option<Counter>,
+    current: Option<Versioned>,
+}
+
+impl Standing {
+    async fn of(portal: &Portal, draft: &Draft) -> Result<Self, Fault> {
+        if draft.is_new() {
+            return Ok(Self { base: None, current: None });
+        }
+        let base = version_of(portal, draft.counter.id, draft.base_version).await?;
+        Ok(Self { base: Some(base), current: Some(portal.counters.catalog().get(draft.counter.id).await?) })
+    }
+
+    /// The base and what the counter is by now, when somebody changed it meanwhile.
+    fn conflict(&self, draft: &Draft) -> Option<(&Counter, &Versioned)> {
+        let current = self.current.as_ref().filter(|current| current.version != draft.base_version)?;
+        Some((self.base.as_ref()?, current))
+    }
+}
+
+async fn page(
+    portal: &Portal,
+    person: &Person,
+    draft: &Draft,
+    note: &Markup,
+    shown: &Markup,
+) -> Result<Html<String>, Fault> {
+    let standing = Standing::of(portal, draft).await?;
+    let conflict = standing.conflict(draft).filter(|_| draft.state.is_open());
+    let title = words::title(draft);
+    let body = html! {
+        div.page-head {
+            h1 { (title) }
+            (words::state(draft.state))
+            div.actions {
+                @if draft.state.is_open() && person.may(Role::Editor) { a.button href={ "/drafts/" (draft.id) "/edit" } { "Edit" } }
+                @if draft.counter.id > 0 { a.button href={ "/counters/" (draft.counter.id) } { "The counter" } }
+            }
+        }
+        (note)
+        (history(draft, portal.clock.now_s()))
+        @if let Some((base, theirs)) = conflict {
+            (words::three_ways(draft, base, theirs, &ways_out(person, draft)))
+        }
+        section.card aria-labelledby="change-head" {
+            @match &standing.base {
+                Some(base) => {
+                    h2 #change-head { "What changes" }
+                    (words::changes(&difference::between(base, &draft.counter), &format!("version {}", draft.base_version), "this draft"))
+                }
+                None => { h2 #change-head { "What it counts" } (words::configuration(&draft.counter)) }
+            }
+        }
+        @if draft.state.is_open() && person.may(Role::Editor) && conflict.is_none() { (decisions(portal, person, draft)) }
+        section.card aria-labelledby="trial-head" {
+            h2 #trial-head { "On recent events" }
+            div #trial hx-get={ "/drafts/" (draft.id) "/preview" } hx-trigger="load" hx-swap="innerHTML" aria-live="polite" { (shown) }
+        }
+    };
+    Ok(layout::page(Some(person), layout::Place::Drafts, &title, &body))
+}
+
+/// Who wrote it, and what was said of it.
+fn history(draft: &Draft, now_s: i64) -> Markup {
+    html! {
+        p.quiet {
+            "By " strong { (draft.author) } ", " (parts::ago(now_s - draft.created_at)) "."
+            @if draft.changed_by != draft.author { " Last edited by " strong { (draft.changed_by) } "." }
+            @if !draft.reason.is_empty() { " Reason: " q { (draft.reason) } "." }
+            @if !draft.reviewer.is_empty() {
+                " " (draft.reviewer)
+                @if draft.state == drafts::State::Rejected { " sent it back" } @else { " approved it" }
+                @if !draft.comment.is_empty() { ": " q { (draft.comment) } }
+                "."
+            }
+            @if draft.applied_version > 0 { " It became version " (draft.applied_version) " of the counter." }
+        }
+    }
+}
+
+/// What can be done where somebody else was faster.
+fn ways_out(person: &Person, draft: &Draft) -> Markup {
+    if !person.may(Role::Editor) {
+        return html! {};
+    }
+    html! {
+        div.actions {
+            a.button.primary href={ "/drafts/" (draft.id) "/edit?on_top=1" } { "Put mine on top of theirs" }
+            a.button href={ "/drafts/" (draft.id) "/edit" } { "Go on editing mine" }
+            form method="post" action={ "/drafts/" (draft.id) "/withdraw" } {
+                (own(person, draft))
+                button.button type="submit" { "Take theirs: withdraw this draft" }
+            }
+        }
+        p.quiet { "On top of theirs, a field that only one of you changed is taken from them; where both did, yours stands." }
+    }
+}
+
+/// The fields of every form about a draft: what is decided is what was seen.
+fn own(person: &Person, draft: &Draft) -> Markup {
+    html! { (parts::csrf(person)) input type="hidden" name="revision" value=(draft.revision); }
+}
+
+/// Whether this person may let a draft take effect where a second one has to look at it.
+fn is_second(person: &Person, draft: &Draft) -> bool {
+    *person.name != *draft.author && *person.name != *draft.changed_by
+}
+
+fn decisions(portal: &Portal, person: &Person, draft: &Draft) -> Markup {
+    let (in_review, needs_approval) = (draft.state == drafts::State::Review, portal.approval);
+    let reason = |label: &'static str, name: &'static str, hint: &'static str, value: &str| {
+        parts::Field { name, label, hint, problem: None }.around(&html! {
+            textarea id=(name) name=(name) rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby={ (name) "-words" } { (value) }
+        })
+    };
+    let action = |what: &str| format!("/drafts/{}/{what}", draft.id);
+    html! {
+        section.card aria-labelledby="next-head" {
+            h2 #next-head { "What happens next" }
+            @if in_review && (is_second(person, draft) || !needs_approval) {
+                form.form method="post" action=(action("approve")) {
+                    (own(person, draft))
+                    (reason("Comment", "comment", "Stands beside the reason in the history. Needed when you send it back.", ""))
+                    div.actions {
+                        button.button.primary type="submit" { "Approve: let it take effect" }
+                        button.button type="submit" formaction=(action("reject")) { "Send back" }
+                    }
+                }
+            } @else if in_review {
+                p { "It waits for a second person: somebody who did not write it, with the role editor or admin." }
+            } @else {
+                form.form method="post" action=(action(if needs_approval { "send" } else { "apply" })) {
+                    (own(person, draft))
+                    (reason("Reason", "reason", "Why this is wanted. It stands in the history of the counter.", &draft.reason))
+                    div.actions {
+                        @if !needs_approval { button.button.primary type="submit" { "Let it take effect" } }
+                        button.button.primary[needs_approval] type="submit" formaction=(action("send")) { "Send to review" }
+                    }
+                }
+                @if needs_approval { p.quiet { "A second person has to approve it before it takes effect." } }
+            }
+            form.withdraw method="post" action=(action("withdraw")) {
+                (own(person, draft))
+                button.button.danger type="submit" { "Withdraw the draft" }
+            }
+        }
+    }
+}
+
+/// What a form about a draft asks: the draft as it was seen, and what was typed.
+struct Asked {
+    draft: Draft,
+    text: String,
+}
+
+/// Reads a form about a draft; the answer, when nothing can be done.
+async fn asked(portal: &Portal, id: u64, fields: &Fields, name: &str, is_needed: bool) -> Result<Asked, Refused> {
+    let draft = portal.drafts.get(id).await?;
+    let text = fields.text(name).replace("\r\n", "\n");
+    let back = |code: &str| Err(Refused::Back(Redirect::to(&format!("/drafts/{id}?note={code}"))));
+    if fields.text("revision") != draft.revision.to_string() || !draft.state.is_open() {
+        return back("draft-changed");
+    }
+    if is_needed && text.is_empty() {
+        return back("reason-missing");
+    }
+    if text.len() > TEXT_LEN_MAX {
+        return back("reason-long");
+    }
+    Ok(Asked { draft, text })
+}
+
+/// Why nothing was done.
+enum Refused {
+    Back(Redirect),
+    Fault(Fault),
+}
+
+impl<E: Into<Fault>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+impl Refused {
+    fn answer(self) -> Result<Redirect, Fault> {
+        match self {
+            Self::Back(redirect) => Ok(redirect),
+            Self::Fault(fault) => Err(fault),
+        }
+    }
+}
+
+/// `POST /drafts/{id}/send`
+pub async fn send(
+    State(portal): State<Portal>,
+    Path(id): Path<u64>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Redirect, Fault> {
+    let sent = async {
+        let Asked { draft, text } = asked(&portal, id, &fields, "reason", true).await?;
+        let sent = Draft {
+            state: drafts::State::Review,
+            reason: text,
+            reviewer: String::new(),
+            comment: String::new(),
+            changed_at: portal.clock.now_s(),
+            ..draft
+        };
+        keep(&portal, sent, "draft-sent").await
+    };
+    sent.await.or_else(Refused::answer)
+}
+
+/// `POST /drafts/{id}/reject`
+pub async fn reject(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Redirect, Fault> {
+    let rejected = async {
+        let Asked { draft, text } = asked(&portal, id, &fields, "comment", true).await?;
+        in_review(&draft)?;
+        let rejected = Draft {
+            state: drafts::State::Rejected,
+            reviewer: person.name.to_string(),
+            comment: text,
+            changed_at: portal.clock.now_s(),
+            ..draft
+        };
+        keep(&portal, rejected, "draft-rejected").await
+    };
+    rejected.await.or_else(Refused::answer)
+}
+
+/// `POST /drafts/{id}/withdraw`
+pub async fn withdraw(
+    State(portal): State<Portal>,
+    Path(id): Path<u64>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Redirect, Fault> {
+    let withdrawn = async {
+        let Asked { draft, .. } = asked(&portal, id, &fields, "comment", false).await?;
+        let changed_at = portal.clock.now_s();
+        keep(&portal, Draft { state: drafts::State::Withdrawn, changed_at, ..draft }, "draft-withdrawn").await
+    };
+    withdrawn.await.or_else(Refused::answer)
+}
+
+/// `POST /drafts/{id}/approve`: by a second person, where the portal asks for one.
+pub async fn approve(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Redirect, Fault> {
+    let approved = async {
+        let Asked { draft, text } = asked(&portal, id, &fields, "comment", false).await?;
+        in_review(&draft)?;
+        if portal.approval && !is_second(&person, &draft) {
+            let advice = "Whoever wrote a draft cannot approve it: ask another editor, or an administrator.";
+            return Err(Refused::Fault(Fault::new(
+                StatusCode::FORBIDDEN,
+                "A second person has to approve this",
+                advice,
+            )));
+        }
+        let said = if text.is_empty() { String::new() } else { format!(": {text}") };
+        let reason = format!("{} (approved by {}{said})", draft.reason, person.name);
+        apply_now(&portal, Draft { reviewer: person.name.to_string(), comment: text, ..draft }, &reason).await
+    };
+    approved.await.or_else(Refused::answer)
+}
+
+/// `POST /drafts/{id}/apply`: at once, where nobody has to approve it.
+pub async fn apply(
+    State(portal): State<Portal>,
+    Path(id): Path<u64>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Redirect, Fault> {
+    let applied = async {
+        let Asked { draft, text } = asked(&portal, id, &fields, "reason", true).await?;
+        if portal.approval {
+            let advice = "Send it to review: a second person lets it take effect.";
+            return Err(Refused::Fault(Fault::new(StatusCode::FORBIDDEN, "This has to be approved", advice)));
+        }
+        let reason = text.clone();
+        apply_now(&portal, Draft { reason: text, ..draft }, &reason).await
+    };
+    applied.await.or_else(Refused::answer)
+}
+
+fn in_review(draft: &Draft) -> Result<(), Refused> {
+    match draft.state {
+        drafts::State::Review => Ok(()),
+        _ => Err(Refused::Back(Redirect::to(&format!("/drafts/{}?note=draft-changed", draft.id)))),
+    }
+}
+
+async fn keep(portal: &Portal, draft: Draft, code: &str) -> Result<Redirect, Refused> {
+    let id = draft.id;
+    let code = match portal.drafts.replace(draft).await {
+        Err(drafts::Error::RevisionMismatch { .. }) => "draft-changed",
+        kept => kept.map(|_| code)?,
+    };
+    Ok(Redirect::to(&format!("/drafts/{id}?note={code}")))
+}
+
+/// Makes the counter what the draft proposes, and notes in the draft what became of it. In this order: a process that
+/// dies between the two leaves a draft that is applied again, and finds the counter as it wants it.
+async fn apply_now(portal: &Portal, draft: Draft, reason: &str) -> Result<Redirect, Refused> {
+    let configuration = json!(draft.counter);
+    let applied = match draft.is_new() {
+        true => portal.counters.create(&configuration, &draft.author, reason).await,
+        false => {
+            let (id, base) = (draft.counter.id, draft.base_version);
+            let replaced = portal.counters.replace(id, &configuration, Some(base), &draft.author, reason).await;
+            match replaced {
+                Err(counters::Error::Catalog(catalog::Error::VersionMismatch { .. })) => {
+                    let current = portal.counters.catalog().get(id).await?;
+                    if current.counter != draft.counter {
+                        let place = format!("/drafts/{}?note=draft-conflict", draft.id);
+                        return Err(Refused::Back(Redirect::to(&place)));
+                    }
+                    Ok(current)
+                }
+                replaced => replaced,
+            }
+        }
+    };
+    let Versioned { counter, version, .. } = applied.map_err(Fault::from)?;
+    let id = counter.id;
+    let (counter, changed_at) = (counter, portal.clock.now_s());
+    let ended = Draft { state: drafts::State::Applied, counter, applied_version: version, changed_at, ..draft };
+    portal.drafts.replace(ended).await?;
+    Ok(Redirect::to(&format!("/counters/{id}?note=saved")))
+}

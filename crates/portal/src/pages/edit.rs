@@ -1,0 +1,281 @@
+//! The form in which a counter is made and changed, and what it shows while one types.
+
+use crate::Portal;
+use crate::difference;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::form::{Form, Node};
+use crate::html::counter_form::{Sheet, example_keys};
+use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
+use crate::person::Person;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use raingauge_core::counter::{Counter, Problem};
+use raingauge_ports::drafts::{self, Draft};
+use raingauge_writer::observed::Observed;
+
+/// `GET /counters/new`: an empty form; `?copy=ID` begins with another counter, `?type=` with an event type.
+pub async fn new(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let mut form = Form { owner: person.name.to_string(), ..Form::default() };
+    if let Some(id) = query.given("copy").and_then(|id| id.parse().ok()) {
+        let copied = portal.counters.catalog().get(id).await?.counter;
+        form = Form { id: 0, state: "active".to_owned(), ..Form::of_counter(&copied, 0) };
+    }
+    if let Some(kind) = query.given("type") {
+        form.event_type = kind.to_owned();
+    }
+    page(&portal, &person, &form, &[], &html! {}, &html! {}).await
+}
+
+/// `GET /counters/{id}/edit`
+pub async fn edit(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+) -> Result<Html<String>, Fault> {
+    let current = portal.counters.catalog().get(id).await?;
+    let form = Form::of_counter(&current.counter, current.version);
+    let open = portal.drafts.list(true, OPEN_MAX).await?;
+    let others: Vec<&Draft> = open.iter().filter(|draft| draft.counter.id == id).collect();
+    page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
+}
+
+/// `GET /drafts/{id}/edit`; `?on_top=1` puts what the draft changes on top of what the counter has become since.
+pub async fn edit_draft(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let draft = portal.drafts.get(id).await?;
+    if !draft.state.is_open() {
+        let advice = "It has ended. Edit the counter instead: that makes a new draft.";
+        return Err(Fault::new(StatusCode::CONFLICT, "This draft cannot be edited", advice));
+    }
+    let mut form = Form::of_counter(&draft.counter, draft.base_version);
+    let mut notice = html! {};
+    if Fields::parse(query.unwrap_or_default().as_bytes()).given("on_top").is_some() && !draft.is_new() {
+        let current = portal.counters.catalog().get(draft.counter.id).await?;
+        let base = version_of(&portal, draft.counter.id, draft.base_version).await?;
+        form = Form::of_counter(&difference::on_top(&base, &current.counter, &draft.counter), current.version);
+        notice = parts::notice(
+            parts::Mood::Wait,
+            &html! {
+                "Your changes stand on top of version " (current.version) " here. Look them over, and save the draft."
+            },
+        );
+    }
+    (form.draft, form.revision) = (draft.id, draft.revision);
+    page(&portal, &person, &form, &[], &notice, &html! {}).await
+}
+
+/// `POST /drafts/form`: the form as it was typed, changed by the button that was pressed.
+pub async fn change(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let mut form = Form::of_fields(&fields);
+    let asked = fields.text("do").to_owned();
+    press(&mut form, &asked);
+    let preview = match asked.as_str() {
+        "preview" => tried(&portal, &form).await?,
+        _ => html! {},
+    };
+    let body = page(&portal, &person, &form, &[], &html! {}, &preview).await?;
+    // With scripts the preview follows what has changed.
+    Ok(([("hx-trigger-after-settle", "counter-changed")], body).into_response())
+}
+
+/// Does what a button of the form says.
+fn press(form: &mut Form, asked: &str) {
+    let (action, number) = asked.split_once(':').unwrap_or((asked, ""));
+    let place = number.parse::<usize>().ok();
+    match action {
+        "add-condition" => Node::add(&mut form.filter, place, false),
+        "add-group" => Node::add(&mut form.filter, place, true),
+        "remove" => {
+            if let Some(place) = place {
+                Node::remove(&mut form.filter, place);
+            }
+        }
+        "field" => {
+            if !form.template.is_empty() && !form.template.ends_with(':') {
+                form.template.push(':');
+            }
+            form.template.push_str(&format!("{{{number}}}"));
+        }
+        _ => {}
+    }
+}
+
+/// `POST /drafts/preview`: what the form that is being typed would count, for the place beside it.
+pub async fn preview(
+    State(portal): State<Portal>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Html<String>, Fault> {
+    let form = Form::of_fields(&fields);
+    let shown = tried(&portal, &form).await?;
+    let keys = example_keys(&form, &*portal.observed().await?, true);
+    Ok(Html(html! { (shown) (keys) }.into_string()))
+}
+
+/// The trial of a form; what is missing, while it is not complete.
+async fn tried(portal: &Portal, form: &Form) -> Result<Markup, Fault> {
+    let observed = portal.observed().await?;
+    // A name says nothing of what is counted.
+    let named = match form.name.trim() {
+        "" => Form { name: "-".to_owned(), ..form.clone() },
+        _ => form.clone(),
+    };
+    let draft = match named.counter(&kinds(&observed, &form.event_type)) {
+        Ok(draft) => draft,
+        Err(problems) => return Ok(incomplete(form, &problems)),
+    };
+    let base = match form.base_version {
+        0 => None,
+        version => Some(version_of(portal, form.id, version).await?),
+    };
+    let trial = portal.try_out(draft.clone(), base).await?;
+    Ok(trial::trial(&trial, &draft))
+}
+
+fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
+    if form.event_type.is_empty() || form.template.is_empty() {
+        return html! { p.quiet { "Choose an event type and write a template: what they would count is shown here." } };
+    }
+    html! {
+        p { "It cannot be tried yet:" }
+        ul.reasons { @for problem in problems { li { (problem.field) ": " (problem.detail) } } }
+    }
+}
+
+/// `POST /drafts`: keeps what the form says, as a new draft or in the place of the one that was edited.
+pub async fn save(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let mut form = Form::of_fields(&fields);
+    let observed = portal.observed().await?;
+    let counter = match form.counter(&kinds(&observed, &form.event_type)) {
+        Ok(counter) => counter,
+        Err(problems) => {
+            let body = page(&portal, &person, &form, &problems, &html! {}, &html! {}).await?;
+            return Ok((StatusCode::UNPROCESSABLE_ENTITY, body).into_response());
+        }
+    };
+    let kept = match form.draft {
+        0 => keep_new(&portal, &person, counter.clone(), form.base_version).await?,
+        id => match keep_again(&portal, &person, counter.clone(), &form, id).await {
+            Err(Kept::Meanwhile(theirs)) => {
+                form.revision = theirs.revision;
+                let notice = parts_of_drafts::meanwhile(&theirs, &counter);
+                let body = page(&portal, &person, &form, &[], &notice, &html! {}).await?;
+                return Ok((StatusCode::CONFLICT, body).into_response());
+            }
+            Err(Kept::Fault(fault)) => return Err(fault),
+            Ok(kept) => kept,
+        },
+    };
+    Ok(Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id)).into_response())
+}
+
+/// Most drafts that are open at once.
+pub const OPEN_MAX: u32 = 1_000;
+
+async fn keep_new(portal: &Portal, person: &Person, counter: Counter, base_version: u32) -> Result<Draft, Fault> {
+    if portal.drafts.list(true, OPEN_MAX).await?.len() >= OPEN_MAX as usize {
+        let advice =
+            format!("{OPEN_MAX} drafts are open, which is the most there may be: withdraw some that nobody needs.");
+        return Err(Fault::new(StatusCode::CONFLICT, "There are too many drafts", advice));
+    }
+    if base_version > 0 {
+        version_of(portal, counter.id, base_version).await?;
+    }
+    let draft = Draft::new(counter, base_version, &person.name, portal.clock.now_s());
+    Ok(portal.drafts.create(draft).await?)
+}
+
+/// Why a draft was not kept again.
+enum Kept {
+    /// Somebody else changed it: what it is now.
+    Meanwhile(Box<Draft>),
+    Fault(Fault),
+}
+
+impl<E: Into<Fault>> From<E> for Kept {
+    fn from(error: E) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+async fn keep_again(portal: &Portal, person: &Person, counter: Counter, form: &Form, id: u64) -> Result<Draft, Kept> {
+    let draft = portal.drafts.get(id).await?;
+    if !draft.state.is_open() {
+        let advice = "Somebody applied or withdrew it meanwhile. Edit the counter instead: that makes a new draft.";
+        return Err(Kept::Fault(Fault::new(StatusCode::CONFLICT, "This draft has ended", advice)));
+    }
+    // A draft stays one of the same counter.
+    let counter = Counter { id: draft.counter.id, ..counter };
+    let base_version = if draft.is_new() { 0 } else { form.base_version };
+    let changed = Draft {
+        revision: form.revision,
+        // Whoever looked at it before looked at something else.
+        state: drafts::State::Draft,
+        counter,
+        base_version,
+        reviewer: String::new(),
+        comment: String::new(),
+        changed_at: portal.clock.now_s(),
+        changed_by: person.name.to_string(),
+        ..draft
+    };
+    match portal.drafts.replace(changed).await {
+        Err(drafts::Error::RevisionMismatch { .. }) => Err(Kept::Meanwhile(Box::new(portal.drafts.get(id).await?))),
+        kept => Ok(kept?),
+    }
+}
+
+/// A counter as it was at one version.
+pub(super) async fn version_of(portal: &Portal, id: u32, version: u32) -> Result<Counter, Fault> {
+    let versions = portal.counters.catalog().versions(id).await?;
+    let kept = versions.into_iter().find(|kept| kept.version == version);
+    kept.map(|kept| kept.counter).ok_or_else(|| Fault::not_found("such version of the counter"))
+}
+
+/// How the fields of a type are meant.
+fn kinds<'a>(observed: &'a Observed, kind: &'a str) -> impl Fn(&str) -> Option<raingauge_writer::observed::Kind> + 'a {
+    move |path| Some(observed.of_type(kind)?.field(path)?.kind)
+}
+
+async fn page(
+    portal: &Portal,
+    person: &Person,
+    form: &Form,
+    problems: &[Problem],
+    notice: &Markup,
+    preview: &Markup,
+) -> Result<Html<String>, Fault> {
+    let observed = portal.observed().await?;
+    let title = match (form.id, form.draft) {
+        (0, 0) => "New counter".to_owned(),
+        (0, draft) => format!("Edit draft {draft}"),
+        (_, _) if form.name.is_empty() => "Edit the counter".to_owned(),
+        (_, _) => format!("Edit {}", form.name),
+    };
+    let sheet = Sheet { person, form, problems, observed: &observed };
+    let body = html! {
+        div.page-head { h1 { (title) } }
+        (notice)
+        (sheet.markup(preview))
+    };
+    Ok(layout::page(Some(person), layout::Place::Counters, &title, &body))
+}

@@ -1,0 +1,218 @@
+//! Event types: how fresh they are, how complete a quarter hour is when it closes, who counts them.
+
+mod detail;
+
+pub use detail::page as detail_page;
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::{layout, parts, words};
+use crate::measures::values::{DUPLICATES, LAG_EVENTS, LAG_SECONDS, REJECTED};
+use crate::person::{Person, Role};
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::Html;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_ports::catalog::Versioned;
+use raingauge_writer::observed::{EventType, Observed};
+
+/// Fresh, by the age of the newest event.
+const FRESH_S: i64 = 900;
+/// History is being loaded when the newest event is older than this when it comes in.
+const HISTORY_S: i64 = 7 * 86_400;
+
+/// `GET /events`
+pub async fn page(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let zone = crate::times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let observed = portal.observed().await?;
+    let counters = portal.counters.catalog().list().await?;
+    let now_s = portal.clock.now_s();
+    let body = html! {
+        div.page-head { h1 { "Events" } }
+        @if observed.types.is_empty() {
+            (parts::empty("No event has arrived", &html! {
+                "Send some to " code { "POST /v1/events" } ", import a file with " code { "raingauge import" } ", or run " code { "raingauge demo" } "."
+            }))
+        } @else {
+            p.lead { "By the newest " (words::number(observed.events.into())) " events of the log." }
+            (types(&observed, &counters, &person, now_s, &zone))
+        }
+        @let silent = silent(&observed, &counters);
+        @if !silent.is_empty() { (waiting(&silent)) }
+        (arrival(&portal))
+    };
+    Ok(layout::page(Some(&person), layout::Place::Events, "Events", &body))
+}
+
+/// The counters that count a type, or would.
+pub fn listeners<'a>(counters: &'a [Versioned], event_type: &'a str) -> impl Iterator<Item = &'a Versioned> {
+    use raingauge_core::counter::State::Archived;
+    counters.iter().filter(move |found| found.counter.event_type == event_type && found.counter.state != Archived)
+}
+
+/// The address of a type, whatever its name has in it.
+pub fn address(event_type: &str) -> String {
+    let encoded: String = form_urlencoded::byte_serialize(event_type.as_bytes()).collect();
+    // A form writes a blank as `+`, a path does not.
+    format!("/events/{}", encoded.replace('+', "%20"))
+}
+
+fn create_address(event_type: &str) -> String {
+    let encoded: String = form_urlencoded::byte_serialize(event_type.as_bytes()).collect();
+    format!("/counters/new?type={encoded}")
+}
+
+fn types(observed: &Observed, counters: &[Versioned], person: &Person, now_s: i64, zone: &TimeZone) -> Markup {
+    html! {
+        section.card aria-labelledby="types-title" {
+            h2 #types-title { "Event types" }
+            div.scroll tabindex="0" role="region" aria-labelledby="types-title" {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "Type" } th.number scope="col" { "Lately" } th scope="col" { "Newest event" } th scope="col" { "Came in" }
+                            th.number scope="col" { "Half arrive within" } th.number scope="col" { "In time for their quarter hour" } th scope="col" { "Counters" }
+                        }
+                    }
+                    tbody {
+                        @for found in &observed.types {
+                            tr {
+                                th.wrap scope="row" { a href=(address(&found.name)) { code { (words::cut(&found.name, 80)) } } }
+                                td.number { (words::number(found.events.into())) }
+                                td { (freshness(found, now_s)) " " (parts::moment(found.newest_s, zone)) }
+                                td { (parts::ago(now_s - found.appended_s)) }
+                                td.number { (words::duration(found.lateness.median_s as f64)) }
+                                td.number { (completeness(found)) }
+                                td { (counted_by(counters, &found.name, person)) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if observed.events_left_out > 0 {
+                p.quiet { (words::number(observed.events_left_out.into())) " events of further types are not shown: there are too many types. A type is a kind of event, not a thing that it is about." }
+            }
+        }
+    }
+}
+
+/// How old the newest event is.
+pub fn freshness(found: &EventType, now_s: i64) -> Markup {
+    let age_s = now_s - found.newest_s;
+    let (mood, word) = match age_s {
+        _ if found.appended_s - found.newest_s > HISTORY_S => ("draft", "history"),
+        ..=FRESH_S => ("good", "fresh"),
+        _ => ("wait", "old"),
+    };
+    html! { span.state data-state=(mood) title={ "The newest event happened " (parts::ago(age_s)) } { (word) } }
+}
+
+/// The share of events that came in at most a quarter hour after they happened.
+pub fn completeness(found: &EventType) -> String {
+    share(found.events - found.lateness.over_quarter, found.events)
+}
+
+/// A share in percent, never rounded up to all of it.
+pub fn share(part: u64, whole: u64) -> String {
+    let hundredths = part * 10_000 / whole.max(1);
+    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn counted_by(counters: &[Versioned], event_type: &str, person: &Person) -> Markup {
+    let own: Vec<&Versioned> = listeners(counters, event_type).collect();
+    html! {
+        @if own.is_empty() {
+            span.state data-state="wait" { "nobody counts it" }
+            @if person.may(Role::Editor) { " " a href=(create_address(event_type)) { "Create a counter" } }
+        } @else {
+            @for (place, found) in own.iter().take(4).enumerate() {
+                @if place > 0 { ", " }
+                a href={ "/counters/" (found.counter.id) } { (found.counter.name) }
+            }
+            @if own.len() > 4 { " and " (own.len() - 4) " more" }
+        }
+    }
+}
+
+/// Types that counters listen to and that have not arrived lately.
+fn silent<'a>(observed: &Observed, counters: &'a [Versioned]) -> Vec<(&'a str, Vec<&'a Versioned>)> {
+    let mut silent = std::collections::BTreeMap::<&str, Vec<&Versioned>>::new();
+    for found in counters.iter().filter(|found| found.counter.state == raingauge_core::counter::State::Active) {
+        if observed.of_type(&found.counter.event_type).is_none() {
+            silent.entry(&found.counter.event_type).or_default().push(found);
+        }
+    }
+    silent.into_iter().collect()
+}
+
+fn waiting(silent: &[(&str, Vec<&Versioned>)]) -> Markup {
+    html! {
+        section.card aria-labelledby="silent-title" {
+            h2 #silent-title { "Waited for" }
+            p.quiet { "Active counters listen to these types, and none of the newest events has one. See that the producer runs and writes the type in the same letters." }
+            ul.plain {
+                @for (event_type, counters) in silent {
+                    li {
+                        code { (event_type) } " for "
+                        @for (place, found) in counters.iter().enumerate() {
+                            @if place > 0 { ", " }
+                            a href={ "/counters/" (found.counter.id) } { (found.counter.name) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is known of all types together: how far counting is, what was refused, what was repeated.
+pub fn arrival(portal: &Portal) -> Markup {
+    let totals = portal.measures.totals();
+    let rejected: Vec<(&str, f64)> = totals.by(REJECTED).filter(|(_, count)| *count > 0.0).collect();
+    html! {
+        section.card aria-labelledby="arrival-title" {
+            h2 #arrival-title { "Arrival, all types" }
+            dl.facts {
+                dt { "Log lag" }
+                dd { (words::duration(totals.largest(LAG_SECONDS))) ", " (words::count_of(totals.total(LAG_EVENTS) as i128, "event waits", "events wait")) " to be counted" }
+                dt { "Repeated" }
+                dd { (words::count_of(totals.total(DUPLICATES) as i128, "event", "events")) " had a source and id that were known, and were not counted again" }
+                dt { "Refused" }
+                dd {
+                    @if rejected.is_empty() { "none" }
+                    @for (place, (code, count)) in rejected.iter().enumerate() {
+                        @if place > 0 { ", " }
+                        (words::number(*count as i128)) " with " code { (code) }
+                    }
+                }
+            }
+            p.quiet { "Since the processes that run now began. " a href="/system" { "The system over the last hour" } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_carry_any_name() {
+        assert_eq!(address("rain drop/ü?#"), "/events/rain%20drop%2F%C3%BC%3F%23");
+        assert_eq!(create_address("a&b=c"), "/counters/new?type=a%26b%3Dc");
+    }
+
+    #[test]
+    fn a_share_is_all_only_when_it_is() {
+        assert_eq!(
+            [share(10, 10), share(99_999, 100_000), share(0, 7), share(0, 0)],
+            ["100 %", "99.99 %", "0 %", "0 %"]
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! One event type: freshness, completeness, counters, sources, fields with examples, the newest events.
+
+use super::{arrival, completeness, create_address, freshness, listeners, share};
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::{layout, parts, words};
+use crate::person::{Person, Role};
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Html;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_ports::catalog::Versioned;
+use raingauge_writer::observed::{EventType, Sample};
+
+/// Sources, examples of a field and events that are shown.
+const SOURCES_SHOWN: usize = 10;
+const EXAMPLES_SHOWN: usize = 6;
+const SAMPLES_SHOWN: usize = 5;
+/// Characters of an event's data, and of a value.
+const DATA_CHARS: usize = 1_500;
+const VALUE_CHARS: usize = 40;
+
+/// `GET /events/{type}`
+pub async fn page(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let zone = crate::times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let observed = portal.observed().await?;
+    let counters = portal.counters.catalog().list().await?;
+    let own: Vec<&Versioned> = listeners(&counters, &name).collect();
+    let found = observed.of_type(&name);
+    if found.is_none() && own.is_empty() {
+        return Err(Fault::new(
+            StatusCode::NOT_FOUND,
+            "No event of this type",
+            "None of the newest events has it, and no counter listens to it. See /events for those that arrive.",
+        ));
+    }
+    let body = html! {
+        div.page-head {
+            h1 { code { (name) } }
+            p.quiet { a href="/events" { "Events" } }
+            @if person.may(Role::Editor) { div.actions { a.button href=(create_address(&name)) { "New counter" } } }
+        }
+        @match found {
+            None => div.notice.wait { "None of the newest " (words::number(observed.events.into())) " events has this type. See that its producer runs." },
+            Some(found) => {
+                div.columns {
+                    (arrived(found, portal.clock.now_s(), &zone))
+                    (counted(&portal, &own))
+                }
+                (fields_of(found))
+                div.columns { (sources(found)) (arrival(&portal)) }
+                (samples(found, &zone))
+            }
+        }
+        @if found.is_none() { (counted(&portal, &own)) }
+    };
+    Ok(layout::page(Some(&person), layout::Place::Events, &words::cut(&name, 60), &body))
+}
+
+fn arrived(found: &EventType, now_s: i64, zone: &TimeZone) -> Markup {
+    let late = found.lateness;
+    html! {
+        section.card aria-labelledby="arrived-title" {
+            h2 #arrived-title { "Freshness and completeness" }
+            dl.facts {
+                dt { "Lately" } dd { (words::count_of(found.events.into(), "event", "events")) " of the newest in the log" }
+                dt { "Newest event" } dd { (freshness(found, now_s)) " " (parts::moment(found.newest_s, zone)) ", " (parts::ago(now_s - found.newest_s)) }
+                dt { "Last arrival" } dd { (parts::ago(now_s - found.appended_s)) }
+                dt { "Delay" } dd { "half within " (words::duration(late.median_s as f64)) ", 99 of 100 within " (words::duration(late.p99_s as f64)) ", the longest " (words::duration(late.max_s as f64)) }
+                dt { "After 15 min" } dd { (completeness(found)) " had arrived" }
+                dt { "After an hour" } dd { (share(found.events - late.over_hour, found.events)) " had arrived" }
+            }
+            p.quiet { "So complete is a quarter hour when that time has gone by since its events happened. Later ones count too, in the quarter hour in which they happened, while it is kept." }
+        }
+    }
+}
+
+fn counted(portal: &Portal, own: &[&Versioned]) -> Markup {
+    html! {
+        section.card aria-labelledby="counted-title" {
+            h2 #counted-title { "Counters" }
+            @if own.is_empty() {
+                p { "Nobody counts it." }
+            } @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="counted-title" {
+                    table {
+                        thead { tr { th scope="col" { "Counter" } th scope="col" { "State" } th.number scope="col" { "Too late" } th.number scope="col" { "Gave nothing" } } }
+                        tbody {
+                            @for found in own {
+                                @let id = found.counter.id;
+                                @let late: u64 = portal.measures.late_refused(id).values().sum();
+                                @let skipped: u64 = portal.measures.skipped(id).values().sum();
+                                tr {
+                                    th.wrap scope="row" { a href={ "/counters/" (id) } { (found.counter.name) } }
+                                    td { (parts::state(found.counter.state)) }
+                                    td.number { (words::number(late.into())) }
+                                    td.number { (words::number(skipped.into())) }
+                                }
+                            }
+                        }
+                    }
+                }
+                p.quiet { "Too late: contributions to buckets that were past their retention. Gave nothing: a field was missing, or no number. Both since the writers began." }
+            }
+        }
+    }
+}
+
+fn fields_of(found: &EventType) -> Markup {
+    html! {
+        section.card aria-labelledby="fields-title" {
+            h2 #fields-title { "Fields" }
+            @if !found.fields.iter().any(|field| field.path.starts_with("data.")) { p.quiet { "Its events carry no data." } }
+            @if !found.fields.is_empty() {
+                div.scroll tabindex="0" role="region" aria-labelledby="fields-title" {
+                    table {
+                        thead { tr { th scope="col" { "Field" } th scope="col" { "Kind" } th.number scope="col" { "Has it" } th.number scope="col" { "Different values" } th scope="col" { "Examples, the most frequent first" } } }
+                        tbody {
+                            @for field in &found.fields {
+                                tr {
+                                    th.wrap scope="row" { code { (field.path) } }
+                                    td { (field.kind.name()) }
+                                    td.number { (share(field.events, found.events)) }
+                                    td.number { (words::number(field.values as i128)) @if field.has_more_values { "+" } }
+                                    td.wrap {
+                                        @for (place, example) in field.examples.iter().take(EXAMPLES_SHOWN).enumerate() {
+                                            @if place > 0 { ", " }
+                                            code { (words::cut(&example.text, VALUE_CHARS)) }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if found.has_more_fields { p.quiet { "There are more fields than are looked at." } }
+            }
+        }
+    }
+}
+
+fn sources(found: &EventType) -> Markup {
+    html! {
+        section.card aria-labelledby="sources-title" {
+            h2 #sources-title { "Sources" }
+            div.scroll tabindex="0" role="region" aria-labelledby="sources-title" {
+                table {
+                    thead { tr { th scope="col" { "Source" } th.number scope="col" { "Events" } } }
+                    tbody {
+                        @for (source, events) in found.sources.iter().take(SOURCES_SHOWN) {
+                            tr { th.wrap scope="row" { code { (words::cut(source, 120)) } } td.number { (words::number((*events).into())) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn samples(found: &EventType, zone: &TimeZone) -> Markup {
+    html! {
+        details.card {
+            summary { "The newest events" }
+            div.stack {
+                @for sample in found.samples.iter().rev().take(SAMPLES_SHOWN) { (one(sample, zone)) }
+            }
+        }
+    }
+}
+
+fn one(sample: &Sample, zone: &TimeZone) -> Markup {
+    html! {
+        div {
+            p.quiet { (parts::moment(sample.time_ms.div_euclid(1_000), zone)) ", " code { (words::cut(&sample.source, 80)) } " " code { (words::cut(&sample.id, 80)) } @if let Some(subject) = &sample.subject { " " code { (words::cut(subject, 80)) } } }
+            pre.data tabindex="0" { code { (words::cut(&sample.data, DATA_CHARS)) } }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The people: who they are, what they may do, who is invited.
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::parts::{self, Field, Mood};
+use crate::html::{layout, notes};
+use crate::people::Refusal;
+use crate::people::audit::Deed;
+use crate::people::invitations::Guest;
+use crate::person::{Person, Role};
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_ports::people::{Hash, Invitation, User, UserChange};
+use serde_json::json;
+
+/// What the page shows beside the people.
+#[derive(Default)]
+struct Shown<'a> {
+    note: Markup,
+    /// A link that was just made, for whom.
+    link: Option<(&'a str, String)>,
+    /// What was typed into the form of invitations, and what is wrong with it.
+    typed: Option<&'a Fields>,
+    problem: Option<(&'static str, &'a str)>,
+}
+
+/// `GET /people`
+pub async fn list(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    uri: Uri,
+) -> Result<Html<String>, Fault> {
+    let note = notes::shown(&Fields::parse(uri.query().unwrap_or_default().as_bytes()));
+    page(&portal, &person, &Shown { note, ..Shown::default() }).await
+}
+
+/// `POST /people/invite`: the link is shown by the answer, and by nothing else ever.
+pub async fn invite(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let (name, role) = (fields.text("name"), role_of(&fields)?);
+    let guest = Guest { name: name.to_owned(), email: fields.text("email").to_owned(), role };
+    match portal.accounts.invite(guest, &person.name).await {
+        Ok(path) => {
+            let link = format!("{}{path}", base(&portal, &headers));
+            let shown = page(&portal, &person, &Shown { link: Some((name, link)), ..Shown::default() }).await?;
+            let deed = Deed::new("person.invite", format!("person {name}"), json!({ "role": role.name() }));
+            Ok((Extension(deed), shown).into_response())
+        }
+        Err(Refusal::Field(field, words)) => {
+            let problem = Some((field, words.as_str()));
+            let shown = Shown { typed: Some(&fields), problem, ..Shown::default() };
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?).into_response())
+        }
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(_) => Err(Fault::bad_request("Nobody was invited", "Try again in a moment.")),
+    }
+}
+
+/// `POST /people/withdraw`
+pub async fn withdraw(State(portal): State<Portal>, Extension(fields): Extension<Fields>) -> Result<Response, Fault> {
+    let mut hash = Hash::default();
+    hex::decode_to_slice(fields.text("invitation"), &mut hash).map_err(|_| Fault::not_found("such invitation"))?;
+    let people = &portal.accounts.people;
+    let found = people.invitations().await?.into_iter().find(|invitation| invitation.hash == hash);
+    let name = found.map(|invitation| invitation.name).ok_or_else(|| Fault::not_found("such invitation"))?;
+    people.withdraw(hash).await?;
+    Ok(done(Deed::new("person.withdraw_invitation", format!("person {name}"), json!({})), "withdrawn"))
+}
+
+/// `POST /people/{id}/role`
+pub async fn change_role(
+    State(portal): State<Portal>,
+    Path(id): Path<i64>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let role = role_of(&fields)?;
+    let user = portal.accounts.people.change_user(id, UserChange::Role(role)).await?;
+    Ok(done(Deed::new("person.role", format!("person {}", user.name), json!({ "role": role.name() })), "role"))
+}
+
+/// `POST /people/{id}/disable`
+pub async fn disable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+    let at_s = portal.clock.now_s();
+    let user = portal.accounts.people.change_user(id, UserChange::Disabled(at_s)).await?;
+    Ok(done(Deed::new("person.disable", format!("person {}", user.name), json!({})), "disabled"))
+}
+
+/// `POST /people/{id}/enable`
+pub async fn enable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+    let user = portal.accounts.people.change_user(id, UserChange::Enabled).await?;
+    Ok(done(Deed::new("person.enable", format!("person {}", user.name), json!({})), "enabled"))
+}
+
+/// `POST /people/{id}/sign-out`: everywhere.
+pub async fn sign_out(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+    let people = &portal.accounts.people;
+    let user = people.users().await?.into_iter().find(|user| user.id == id);
+    let user = user.ok_or_else(|| Fault::not_found("such person"))?;
+    people.close_sessions(id, None).await?;
+    Ok(done(Deed::new("person.sign_out", format!("person {}", user.name), json!({})), "signed-out"))
+}
+
+fn done(deed: Deed, note: &str) -> Response {
+    (Extension(deed), Redirect::to(&format!("/people?note={note}"))).into_response()
+}
+
+fn role_of(fields: &Fields) -> Result<Role, Fault> {
+    Role::from_name(fields.text("role"))
+        .ok_or_else(|| Fault::bad_request("There is no such role", "The roles are viewer, editor and admin."))
+}
+
+/// How the browser reaches this portal.
+pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    portal.accounts.options.public_url.clone().unwrap_or_else(|| format!("http://{host}"))
+}
+
+async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Html<String>, Fault> {
+    let people = &portal.accounts.people;
+    let (users, invitations) = (people.users().await?, people.invitations().await?);
+    let now_s = portal.clock.now_s();
+    let open: Vec<&Invitation> = invitations.iter().filter(|invitation| now_s < invitation.expires_at).collect();
+    let body = html! {
+        div.page-head { h1 { "People" } }
+        (shown.note)
+        @if let Some((name, link)) = &shown.link { (link_notice(name, link)) }
+        @if !portal.accounts.options.sign_in {
+            (parts::notice(Mood::Wait, &html! {
+                "Nobody needs to sign in here: " code { "portal.sign_in" } " is off, and whoever reaches this page is an \
+                 administrator. Switch it on in the configuration, and these people are asked for their passwords."
+            }))
+        }
+        @if users.is_empty() {
+            (parts::empty("Nobody has an account yet", &html! { "Invite somebody below. They choose their own password." }))
+        } @else {
+            (users_table(person, &users, now_s))
+        }
+        div.columns {
+            (invite_card(person, shown))
+            (invitations_card(person, &open))
+        }
+    };
+    Ok(layout::page(Some(person), layout::Place::People, "People", &body))
+}
+
+fn link_notice(name: &str, link: &str) -> Markup {
+    html! {
+        section.card {
+            h2 { "A link for " (name) }
+            p { "Send it to them by a way that nobody else reads. It is good once, for 24 hours, and is not shown again." }
+            (parts::command(link))
+        }
+    }
+}
+
+fn users_table(person: &Person, users: &[User], now_s: i64) -> Markup {
+    html! {
+        div.card.scroll {
+            table.list {
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Signed in" } th scope="col" { "State" } th scope="col" { "Actions" } } }
+                tbody { @for user in users { (user_row(person, user, now_s)) } }
+            }
+        }
+    }
+}
+
+fn user_row(person: &Person, user: &User, now_s: i64) -> Markup {
+    let is_self = person.signed_in.is_some_and(|signed_in| signed_in.user_id == user.id);
+    html! {
+        tr {
+            th.person scope="row" {
+                (user.name) @if is_self { " " span.quiet { "(you)" } }
+                @if !user.email.is_empty() { br; span.quiet { (user.email) } }
+            }
+            td {
+                form.actions.inline method="post" action={ "/people/" (user.id) "/role" } {
+                    (parts::csrf(person))
+                    (role_select(&format!("role-{}", user.id), user.role, Some(&user.name)))
+                    button.button aria-label={ "Save the role of " (user.name) } { "Save" }
+                }
+            }
+            td { @match user.signed_in_at { Some(at_s) => (parts::ago(now_s - at_s)), None => span.quiet { "never" } } }
+            td {
+                @if user.may_sign_in() { span.state data-state="active" { "active" } }
+                @else { span.state data-state="bad" { "disabled" } }
+            }
+            td {
+                div.actions {
+                    (button(person, user, "sign-out", "Sign out", ""))
+                    form.inline method="post" action="/people/invite" {
+                        (parts::csrf(person))
+                        input type="hidden" name="name" value=(user.name);
+                        input type="hidden" name="role" value=(user.role);
+                        button.button aria-label={ "Make a link for a new password of " (user.name) } { "New password" }
+                    }
+                    @if user.may_sign_in() { (button(person, user, "disable", "Disable", "danger")) }
+                    @else { (button(person, user, "enable", "Enable", "")) }
+                }
+            }
+        }
+    }
+}
+
+fn button(person: &Person, user: &User, what: &str, words: &str, class: &str) -> Markup {
+    html! {
+        form.inline method="post" action={ "/people/" (user.id) "/" (what) } {
+            (parts::csrf(person))
+            button class={ "button " (class) } aria-label={ (words) " " (user.name) } { (words) }
+        }
+    }
+}
+
+fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
+    html! {
+        select id=(id) name="role" aria-label=[of.map(|name| format!("Role of {name}"))] {
+            @for role in Role::ALL { option value=(role) selected[role == chosen] { (role) } }
+        }
+    }
+}
+
+fn invite_card(person: &Person, shown: &Shown<'_>) -> Markup {
+    let of = |field: &str| shown.problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
+    let typed = |field: &str| shown.typed.map_or("", |fields| fields.text(field));
+    let role = Role::from_name(typed("role")).unwrap_or(Role::Viewer);
+    let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
+    html! {
+        section.card {
+            h2 { "Invite somebody" }
+            form.form method="post" action="/people/invite" {
+                (parts::csrf(person))
+                (Field { name: "name", label: "Name", hint: "By which they sign in, and which stands beside their changes.", problem: of("name") }
+                    .text(typed("name")))
+                (Field { name: "email", label: "E-mail (may be empty)", hint: "Needed only to sign in by OpenID Connect.", problem: of("email") }
+                    .text(typed("email")))
+                (Field { name: "role", label: "Role", hint, problem: None }.around(&role_select("role", role, None)))
+                div.actions { button.button.primary { "Make a link" } }
+            }
+        }
+    }
+}
+
+fn invitations_card(person: &Person, open: &[&Invitation]) -> Markup {
+    html! {
+        section.card {
+            h2 { "Invitations that wait" }
+            @if open.is_empty() { p.quiet { "Every link was used, or has expired." } }
+            ul.sessions {
+                @for invitation in open {
+                    @let name = if invitation.name.is_empty() { "the first administrator" } else { &invitation.name };
+                    li.session {
+                        div {
+                            p { (name) " " span.state { (invitation.role) } }
+                            p.quiet { "by " (invitation.invited_by) ", until " (parts::moment(invitation.expires_at, &TimeZone::UTC)) " UTC" }
+                        }
+                        form method="post" action="/people/withdraw" {
+                            (parts::csrf(person))
+                            input type="hidden" name="invitation" value=(hex::encode(invitation.hash));
+                            button.button aria-label={ "Withdraw the invitation of " (name) } { "Withdraw" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What the query page was asked; all of it stands in the address.
+
+use crate::fields::Fields;
+use crate::times::{moment_of, zone_of};
+use form_urlencoded::Serializer;
+use jiff::tz::TimeZone;
+use raingauge_core::bucket::{DAY_S, HOUR_S};
+
+/// The ranges that the form offers: name, words, seconds before now.
+pub const SPANS: [(&str, &str, i64); 6] = [
+    ("1h", "1 hour", HOUR_S),
+    ("24h", "24 h", DAY_S),
+    ("7d", "7 days", 7 * DAY_S),
+    ("30d", "30 days", 30 * DAY_S),
+    ("1y", "1 year", 365 * DAY_S),
+    ("custom", "Custom", 0),
+];
+
+/// One question.
+pub struct Question {
+    pub key: String,
+    /// The lines of many.
+    pub batch: String,
+    pub span: &'static str,
+    /// Seconds since 1970; none when it could not be understood.
+    pub range: Option<(i64, i64)>,
+    pub zone: TimeZone,
+    pub fresh: bool,
+    pub problems: Vec<String>,
+}
+
+impl Question {
+    pub fn of(fields: &Fields, now_s: i64) -> Self {
+        let mut problems = Vec::new();
+        let zone = zone_of(fields.text("zone")).unwrap_or_else(|| {
+            let name = fields.text("zone");
+            problems.push(format!("“{name}” is not a time zone such as UTC or America/New_York; times are in UTC."));
+            TimeZone::UTC
+        });
+        let name = fields.given("range").unwrap_or(if fields.given("from").is_some() { "custom" } else { "24h" });
+        let (span, _, length_s) = *SPANS.iter().find(|(known, ..)| *known == name).unwrap_or(&SPANS[1]);
+        let range = match span {
+            "custom" => custom(fields, &zone, &mut problems),
+            _ => Some(((now_s - length_s).max(0), now_s)),
+        };
+        Self {
+            key: fields.text("key").to_owned(),
+            batch: fields.exact("batch").to_owned(),
+            span,
+            range,
+            zone,
+            fresh: fields.given("fresh").is_some(),
+            problems,
+        }
+    }
+
+    /// The question as an address says it, with its range as moments: so it means the same for ever.
+    pub fn query(&self) -> String {
+        let mut query = Serializer::new(String::new());
+        query.append_pair("key", &self.key).append_pair("range", "custom");
+        if let Some((from_s, to_s)) = self.range {
+            query.append_pair("from", &from_s.to_string()).append_pair("to", &to_s.to_string());
+        }
+        if let Some(zone) = self.zone.iana_name().filter(|zone| *zone != "UTC") {
+            query.append_pair("zone", zone);
+        }
+        if self.fresh {
+            query.append_pair("fresh", "1");
+        }
+        query.finish()
+    }
+
+    /// The same key and range on the page of its counter.
+    pub fn chart_query(&self, from_s: i64, to_s: i64) -> String {
+        let mut query = Serializer::new(String::new());
+        query.append_pair("key", &self.key).append_pair("range", "custom");
+        query.append_pair("from", &from_s.to_string()).append_pair("to", &to_s.to_string());
+        if let Some(zone) = self.zone.iana_name().filter(|zone| *zone != "UTC") {
+            query.append_pair("zone", zone);
+        }
+        query.finish()
+    }
+}
+
+fn custom(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Option<(i64, i64)> {
+    let mut end = |name: &str, words: &str| {
+        let found = moment_of(fields.text(name), zone);
+        if found.is_none() {
+            problems.push(match fields.text(name) {
+                "" => format!("Say when the range {words}."),
+                text => format!("“{text}” is not a time: write 2024-09-24T22:00, epoch seconds or RFC 3339."),
+            });
+        }
+        found
+    };
+    let (from_s, to_s) = (end("from", "begins"), end("to", "ends"));
+    let (from_s, to_s) = (from_s?, to_s?);
+    if from_s > to_s {
+        problems.push("The range ends before it begins: swap its ends.".to_owned());
+        return None;
+    }
+    Some((from_s, to_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_leads_back_to_itself() {
+        let query = "key=a%3Ab&range=custom&from=900&to=86400&zone=Asia%2FTokyo&fresh=1";
+        assert_eq!(Question::of(&Fields::parse(query.as_bytes()), 0).query(), query);
+        let rolling = Question::of(&Fields::parse(b"key=a&range=7d"), 10 * DAY_S);
+        assert_eq!((rolling.span, rolling.range), ("7d", Some((3 * DAY_S, 10 * DAY_S))));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_told() {
+        let problems = |query: &str| Question::of(&Fields::parse(query.as_bytes()), 0).problems;
+        assert_eq!(problems("range=custom").len(), 2);
+        assert_eq!(problems("from=1800&to=900"), ["The range ends before it begins: swap its ends."]);
+        assert_eq!(problems("zone=Mars&range=ever").len(), 1);
+    }
+}

@@ -1,0 +1,227 @@
+//! Signing in and out, and the page behind a one-time link.
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::parts::{self, Field, Mood};
+use crate::html::{layout, passwords};
+use crate::people::{Caller, Refusal, cookies};
+use crate::person::Person;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use raingauge_ports::people::Invitation;
+
+type Maybe = Option<Extension<Person>>;
+
+/// `GET /sign-in`
+pub async fn form(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Result<Response, Fault> {
+    let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
+    let next = local(fields.text("next"));
+    if person.is_some() {
+        return Ok(Redirect::to(next).into_response());
+    }
+    let is_empty = portal.accounts.people.users().await?.is_empty();
+    Ok(page(StatusCode::OK, &sign_in(next, "", None, is_empty)))
+}
+
+/// `POST /sign-in`
+pub async fn enter(
+    State(portal): State<Portal>,
+    person: Maybe,
+    Extension(caller): Extension<Caller>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let (name, next) = (fields.text("name"), local(fields.text("next")));
+    match portal.accounts.sign_in(name, fields.exact("password"), &caller).await {
+        Ok(secret) => {
+            // The browser had a session before: it is not gone on with.
+            if let Some(Extension(person)) = &person {
+                portal.accounts.sign_out(person).await?;
+            }
+            Ok(with_session(&portal, next, &secret))
+        }
+        Err(refusal) => {
+            let (status, words) = explain(refusal)?;
+            let mut response = page(status.0, &sign_in(next, name, Some(&words), false));
+            if let Some(seconds) = status.1 {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            Ok(response)
+        }
+    }
+}
+
+/// `POST /sign-out`
+pub async fn leave(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Response, Fault> {
+    portal.accounts.sign_out(&person).await?;
+    let cookie = cookies::take(portal.accounts.options.is_https());
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/sign-in")).into_response())
+}
+
+/// `GET /welcome/{secret}`
+pub async fn welcome(
+    State(portal): State<Portal>,
+    person: Maybe,
+    Path(secret): Path<String>,
+) -> Result<Response, Fault> {
+    let invitation = portal.accounts.invitation(&secret).await?;
+    Ok(page(StatusCode::OK, &choose(&secret, &invitation, "", None, person.as_deref())))
+}
+
+/// `POST /welcome/{secret}`
+pub async fn accept(
+    State(portal): State<Portal>,
+    person: Maybe,
+    Path(secret): Path<String>,
+    Extension(caller): Extension<Caller>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let invitation = portal.accounts.invitation(&secret).await?;
+    let (name, password) = (fields.text("name"), fields.exact("password"));
+    let accepted = match password == fields.exact("again") {
+        true => portal.accounts.welcome(&secret, name, password, &caller).await,
+        false => Err(Refusal::Field("again", "The two passwords differ. Type the same one twice.".to_owned())),
+    };
+    match accepted {
+        Ok(session) => {
+            if let Some(Extension(person)) = &person {
+                portal.accounts.sign_out(person).await?;
+            }
+            Ok(with_session(&portal, "/?note=welcome", &session))
+        }
+        Err(Refusal::Field(field, words)) => {
+            let problem = Some((field, words.as_str()));
+            let body = choose(&secret, &invitation, name, problem, person.as_deref());
+            Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body))
+        }
+        Err(refusal) => {
+            let (status, words) = explain(refusal)?;
+            Err(Fault::new(status.0, "This did not work", words))
+        }
+    }
+}
+
+/// A status, after how many seconds to come back, and what to say. The store's word is a fault of its own.
+fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), Fault> {
+    Ok(match refusal {
+        Refusal::Wrong => ((StatusCode::UNPROCESSABLE_ENTITY, None), "Name or password is wrong.".to_owned()),
+        Refusal::Wait(seconds) => (
+            (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
+            format!("There were too many tries. Wait {seconds} s, then try again."),
+        ),
+        Refusal::Busy => (
+            (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
+            "Too many people sign in at this moment. Try again in a moment.".to_owned(),
+        ),
+        Refusal::Field(_, words) => ((StatusCode::UNPROCESSABLE_ENTITY, None), words),
+        Refusal::Store(error) => return Err(error.into()),
+    })
+}
+
+/// Sends the browser on, with a session of its own.
+fn with_session(portal: &Portal, next: &str, secret: &str) -> Response {
+    let cookie = cookies::give(secret, portal.accounts.options.is_https());
+    ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
+}
+
+fn page(status: StatusCode, body: &Markup) -> Response {
+    (status, layout::page(None, layout::Place::Nowhere, "Sign in", body)).into_response()
+}
+
+fn sign_in(next: &str, name: &str, problem: Option<&str>, is_empty: bool) -> Markup {
+    html! {
+        section.card.entrance {
+            h1 { "Sign in" }
+            @if is_empty { (parts::notice(Mood::Wait, &html! {
+                "Nobody can sign in yet. When raingauge started, it wrote a link for the first administrator into its \
+                 terminal; " code { "raingauge portal invite NAME --role admin" } " makes another one."
+            })) }
+            @if let Some(problem) = problem { (parts::notice(Mood::Bad, &html! { (problem) })) }
+            form.form method="post" action="/sign-in" {
+                input type="hidden" name="next" value=(next);
+                (Field { name: "name", label: "Name", hint: "", problem: None }.around(&html! {
+                    input type="text" id="name" name="name" value=(name) required autocomplete="username"
+                        autocapitalize="none" spellcheck="false" maxlength="128" autofocus;
+                }))
+                (passwords::field("password", "Password", "", None, "current-password"))
+                button.button.primary { "Sign in" }
+            }
+            p.quiet { "Forgot the password? An administrator can give you a link for a new one." }
+        }
+    }
+}
+
+fn choose(
+    secret: &str,
+    invitation: &Invitation,
+    name: &str,
+    problem: Option<(&str, &str)>,
+    person: Option<&Person>,
+) -> Markup {
+    let of = |field: &str| problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
+    html! {
+        section.card.entrance {
+            h1 { "Welcome to raingauge" }
+            p {
+                @if invitation.name.is_empty() {
+                    "You are the first one here, and become its administrator. Choose a name and a password."
+                } @else {
+                    "You are invited as " b { (invitation.name) } " with the role " b { (invitation.role) }
+                    ". Choose a password."
+                }
+            }
+            form.form method="post" action={ "/welcome/" (secret) } {
+                @if let Some(person) = person { (parts::csrf(person)) }
+                @if invitation.name.is_empty() {
+                    (Field { name: "name", label: "Name", hint: "As it will stand beside what you change.", problem: of("name") }
+                        .around(&html! {
+                            input type="text" id="name" name="name" value=(name) required autocomplete="username"
+                                autocapitalize="none" spellcheck="false" maxlength="128" autofocus
+                                aria-invalid=[of("name").map(|_| "true")] aria-describedby="name-words";
+                        }))
+                } @else {
+                    // For password managers, which keep a name beside a password.
+                    input type="hidden" name="username" value=(invitation.name) autocomplete="username";
+                }
+                (passwords::pair(of("password"), of("again")))
+                button.button.primary { "Begin" }
+            }
+        }
+    }
+}
+
+/// A place of this portal to go on to; whatever leads elsewhere becomes its first page.
+fn local(next: &str) -> &str {
+    let is_local = next.starts_with('/')
+        && !next.starts_with("//")
+        && next.len() <= 2_000
+        && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_local { next } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_elsewhere() {
+        for fine in ["/", "/counters/34?from=1&to=2", "/audit?who=zo%C3%AB#x"] {
+            assert_eq!(local(fine), fine);
+        }
+        for foreign in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil.example",
+            "javascript:alert(1)",
+            "/a\r\nb",
+            "/\t/evil.example",
+            "evil",
+            "/é",
+        ] {
+            assert_eq!(local(foreign), "/", "{foreign:?}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The system: what happens now, what needs somebody, who runs, and how counts are cached.
+
+pub mod cache;
+mod charts;
+mod compaction;
+mod figures;
+mod instances;
+mod overview;
+mod tables;
+mod warnings;
+
+pub use compaction::{start as start_compaction, stop as stop_compaction};
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::{layout, notes};
+use crate::person::Person;
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::Html;
+use maud::{Markup, html};
+use overview::Overview;
+
+/// `GET /system`
+pub async fn page(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let query = query.unwrap_or_default();
+    let fields = Fields::parse(query.as_bytes());
+    let overview = Overview::look(&portal, &fields).await;
+    let again = if query.is_empty() { "/system".to_owned() } else { format!("/system?{query}") };
+    let body = html! {
+        div.page-head {
+            h1 { "System" }
+            p.quiet { "Renews itself every 5 seconds while it is looked at." }
+        }
+        (notes::shown(&fields))
+        // What changes by itself is said aloud only when it is a warning, by system.js, in here.
+        div #system-said.visually-hidden role="status" aria-live="polite" {}
+        div #system-live.stack hx-get=(again) hx-trigger="every 5s" hx-select="#system-live" hx-target="#system-live" hx-swap="outerHTML" data-live {
+            (live(&overview, &person))
+        }
+    };
+    Ok(layout::page(Some(&person), layout::Place::System, "System", &body))
+}
+
+/// Everything that is renewed.
+fn live(overview: &Overview, person: &Person) -> Markup {
+    html! {
+        (warnings::section(&warnings::of(overview)))
+        (figures::section(overview))
+        (charts::section(overview))
+        (tables::section(overview))
+        (instances::section(overview))
+        (compaction::section(overview, person))
+    }
+}

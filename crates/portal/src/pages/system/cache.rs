@@ -1,0 +1,197 @@
+//! The cache rollout: which strategy answers which counters, tried on paper before it holds, with its history and the way
+//! back.
+
+mod form;
+mod history;
+mod preview;
+
+use super::charts;
+use super::overview::Overview;
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::{layout, notes, parts};
+use crate::person::{Person, Role};
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use form::Form;
+use maud::{Markup, html};
+use raingauge_core::cache_policy::Policy;
+use raingauge_ports::catalog::{Change, Error, VersionedPolicy};
+
+/// Characters of a reason.
+const REASON_CHARS_MAX: usize = 500;
+
+/// `GET /system/cache`
+pub async fn page(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Fault> {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    let current = portal.counters.catalog().cache_policy().await?;
+    let form = Form::of(&current);
+    Ok(whole(&portal, &person, &fields, &current, &form, None).await)
+}
+
+/// `POST /system/cache/preview`: what a policy would change, which is nothing yet.
+pub async fn preview(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Html<String>, Fault> {
+    let current = portal.counters.catalog().cache_policy().await?;
+    let mut form = Form::sent(&fields);
+    let planned = form.policy();
+    Ok(whole(&portal, &person, &Fields::default(), &current, &form, Some(&planned)).await)
+}
+
+/// `POST /system/cache`
+pub async fn set(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let catalog = portal.counters.catalog();
+    let mut form = Form::sent(&fields);
+    let planned = form.policy();
+    if let (Ok(policy), true) = (&planned, form.problems.is_empty()) {
+        match put(&portal, &person, policy.clone(), form.version, form.reason.clone()).await {
+            Ok(_) => return Ok(Redirect::to("/system/cache?note=policy-set").into_response()),
+            Err(Error::PolicyMismatch { current }) => {
+                form.problems.push((
+                    "version",
+                    format!(
+                        "Somebody else has set version {current} meanwhile; it stands in the history below. What you \
+                         entered is kept: compare, and set it again if it should still hold."
+                    ),
+                ));
+                form.version = current;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let current = catalog.cache_policy().await?;
+    let page = whole(&portal, &person, &Fields::default(), &current, &form, Some(&planned)).await;
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+}
+
+/// `POST /system/cache/back`: an earlier version holds again, as a new one.
+pub async fn back(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Redirect, Fault> {
+    let number = |name: &str| fields.text(name).parse::<u32>().ok();
+    let (Some(to), Some(expected)) = (number("to"), number("version")) else {
+        return Err(Fault::bad_request(
+            "Which version?",
+            "Go back to the page of the cache and choose one of its history.",
+        ));
+    };
+    let versions = portal.counters.catalog().cache_policies(history::VERSIONS_MAX).await?;
+    // Before the first version, every count was read from the store.
+    let policy = versions.into_iter().find(|version| version.version == to).map(|version| version.policy);
+    let policy = match policy {
+        Some(policy) => policy,
+        None if to == 0 => Policy::default(),
+        None => return Err(Fault::not_found("such version of the cache policy")),
+    };
+    put(&portal, &person, policy, expected, format!("Back to version {to}")).await?;
+    Ok(Redirect::to("/system/cache?note=policy-back"))
+}
+
+async fn put(
+    portal: &Portal,
+    person: &Person,
+    policy: Policy,
+    expected: u32,
+    reason: String,
+) -> Result<VersionedPolicy, Error> {
+    let change = Change { by: person.name.to_string(), reason, at_s: portal.clock.now_s() };
+    let set = portal.counters.catalog().set_cache_policy(policy, Some(expected), change).await?;
+    // The others follow the catalog; this process need not wait for itself.
+    portal.policies.set(&set.policy);
+    Ok(set)
+}
+
+/// A policy that was entered, or that there is something wrong with it.
+type Planned = Result<Policy, ()>;
+
+async fn whole(
+    portal: &Portal,
+    person: &Person,
+    asked: &Fields,
+    current: &VersionedPolicy,
+    form: &Form,
+    planned: Option<&Planned>,
+) -> Html<String> {
+    let overview = Overview::look(portal, asked).await;
+    let counters = portal.counters.catalog().list().await.unwrap_or_default();
+    let planned = planned.and_then(|planned| planned.as_ref().ok()).unwrap_or(&current.policy);
+    let may = person.may(Role::Admin);
+    let body = html! {
+        div.page-head {
+            h1 { "Cache rollout" }
+            p.quiet { a href="/system" { "System" } }
+        }
+        (notes::shown(asked))
+        p.lead {
+            "A counter is answered by one strategy for all requests: by arithmetic on its id, so that it is never on two sides. "
+            "A change holds on every instance within seconds."
+        }
+        div.columns {
+            section.card aria-labelledby="form-title" {
+                h2 #form-title { @if may { "Set a policy" } @else { "The policy" } }
+                @if may {
+                    (form.markup(person, &overview))
+                } @else {
+                    (history::policy(&current.policy))
+                    p.quiet { "An administrator can change it." }
+                }
+            }
+            (preview::section(&counters, &overview, &current.policy, planned))
+        }
+        (charts::effect(&overview))
+        (history::section(person, &overview))
+        (strategies())
+    };
+    layout::page(Some(person), layout::Place::System, "Cache rollout", &body)
+}
+
+fn strategies() -> Markup {
+    html! {
+        details.card {
+            summary { "What the strategies do" }
+            dl.facts {
+                dt { "none" } dd { "Every count is read from the bucket store." }
+                dt { "result" } dd { "A sum is kept for five minutes under the key and the range. At each quarter hour all of them get new names, and the store is asked for all at once." }
+                dt { "phased" } dd { "As result, but each key moves on to the next quarter hour at a moment of its own, within five minutes: no boundary is shared. Some answers are one quarter hour older, and say so." }
+                dt { "live" } dd { "Tiles of keys in use are kept in memory and follow the writers. Nothing expires at a quarter hour, and nothing is stale." }
+            }
+        }
+    }
+}
+
+fn strategy_words(name: &str) -> Markup {
+    html! { span.state { (name) } }
+}
+
+fn reason_of(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("Say why in a few words: it stands in the history.".to_owned()),
+        reason if reason.chars().count() > REASON_CHARS_MAX => Err(format!("At most {REASON_CHARS_MAX} characters.")),
+        reason => Ok(reason.to_owned()),
+    }
+}
+
+/// What is wrong with a field, below it.
+fn problem(text: Option<&str>) -> Markup {
+    html! { @if let Some(text) = text { p.problem { (text) } } }
+}
+
+/// The hidden fields of a form that changes the policy.
+fn hidden(person: &Person, version: u32) -> Markup {
+    html! { (parts::csrf(person)) input type="hidden" name="version" value=(version); }
+}

@@ -1,0 +1,71 @@
+//! Every version of the cache policy, and the way back.
+
+use super::{hidden, strategy_words};
+use crate::html::parts;
+use crate::pages::system::overview::Overview;
+use crate::person::{Person, Role};
+use maud::{Markup, html};
+use raingauge_core::cache_policy::{Choice, Policy};
+
+/// Versions that one may go back to.
+pub const VERSIONS_MAX: usize = crate::pages::system::overview::POLICIES_MAX;
+
+pub fn section(person: &Person, overview: &Overview) -> Markup {
+    let current = overview.policy().version;
+    let may = person.may(Role::Admin);
+    html! {
+        section.card aria-labelledby="history-title" {
+            h2 #history-title { "History" }
+            @if overview.policies.is_empty() {
+                p.quiet { "Nobody has set a policy: every count is read from the bucket store." }
+            } @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="history-title" {
+                    table {
+                        thead { tr { th scope="col" { "Version" } th scope="col" { "Policy" } th scope="col" { "By" } th scope="col" { "Why" } th scope="col" { "When" } @if may { th scope="col" { span.visually-hidden { "Back" } } } } }
+                        tbody {
+                            @for version in &overview.policies {
+                                tr {
+                                    th scope="row" { (version.version) @if version.version == current { " " span.state data-state="good" { "holds" } } }
+                                    td { (policy(&version.policy)) }
+                                    td { (version.changed_by) }
+                                    td.wrap { (version.reason) }
+                                    td { (parts::moment(version.changed_at, &overview.zone)) }
+                                    @if may { td { @if version.version != current { (back(person, current, version.version)) } } }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if may && overview.policies.len() == 1 { (back(person, current, 0)) }
+            }
+        }
+    }
+}
+
+fn back(person: &Person, current: u32, to: u32) -> Markup {
+    let is_previous = to + 1 == current;
+    html! {
+        form method="post" action="/system/cache/back" {
+            (hidden(person, current))
+            input type="hidden" name="to" value=(to);
+            button.button {
+                @if to == 0 { "Back to no policy" } @else if is_previous { "Back to version " (to) ", the previous one" } @else { "Back to version " (to) }
+            }
+        }
+    }
+}
+
+/// A policy in words.
+pub fn policy(policy: &Policy) -> Markup {
+    html! {
+        (choice(&policy.choice))
+        @for (instance, own) in &policy.overrides { div { "on " b { (instance) } ": " (choice(own)) } }
+    }
+}
+
+fn choice(choice: &Choice) -> Markup {
+    html! {
+        @for step in &choice.rollout { code { "id % " (step.modulo) " < " (step.below) } " " (strategy_words(step.strategy.name())) ", else " }
+        (strategy_words(choice.strategy.name()))
+    }
+}

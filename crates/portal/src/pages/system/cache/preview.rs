@@ -1,0 +1,165 @@
+//! What a policy would change: how many counters, and how many of the counts that are asked for.
+
+use super::strategy_words;
+use crate::html::words;
+use crate::pages::system::overview::Overview;
+use maud::{Markup, html};
+use raingauge_core::cache_policy::{Choice, Policy, Strategy};
+use raingauge_ports::catalog::Versioned;
+use std::collections::BTreeMap;
+
+/// Counters that are named of those that change.
+const NAMED_MAX: usize = 12;
+
+/// How often each counter was asked for, by a sample of all instances.
+type Asked = BTreeMap<u32, u64>;
+
+/// One strategy, before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Side {
+    counters: usize,
+    asked: u64,
+}
+
+/// What changes on the instances that have no other choice.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Difference {
+    sides: BTreeMap<&'static str, [Side; 2]>,
+    changed: Vec<u32>,
+    asked_changed: u64,
+    asked: u64,
+}
+
+fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) -> Difference {
+    let mut difference = Difference::default();
+    for id in counters {
+        let often = asked.get(id).copied().unwrap_or(0);
+        let strategies = [before.strategy_of(*id), after.strategy_of(*id)];
+        for (place, strategy) in strategies.iter().enumerate() {
+            let side = &mut difference.sides.entry(strategy.name()).or_default()[place];
+            side.counters += 1;
+            side.asked += often;
+        }
+        difference.asked += often;
+        if strategies[0] != strategies[1] {
+            difference.changed.push(*id);
+            difference.asked_changed += often;
+        }
+    }
+    difference
+}
+
+pub fn section(counters: &[Versioned], overview: &Overview, current: &Policy, planned: &Policy) -> Markup {
+    let answering: Vec<&Versioned> = counters.iter().filter(|found| found.counter.state.answers()).collect();
+    let ids: Vec<u32> = answering.iter().map(|found| found.counter.id).collect();
+    let mut asked = Asked::new();
+    for seen in overview.present_instances() {
+        seen.said.asked.iter().for_each(|(counter, often)| *asked.entry(*counter).or_default() += often);
+    }
+    let whole = difference(&ids, &asked, &current.choice, &planned.choice);
+    html! {
+        section.card #preview aria-labelledby="preview-title" aria-live="polite" {
+            h2 #preview-title { "What changes" }
+            @if ids.is_empty() {
+                p.quiet { "No counter answers yet: a policy has nothing to choose between." }
+            } @else {
+                p { (summary(&whole, ids.len(), current == planned)) }
+                (table(&whole))
+                @if !whole.changed.is_empty() { (named(&answering, &whole.changed)) }
+                @for (instance, choice) in &planned.overrides {
+                    @let own = difference(&ids, &asked, &planned.choice, choice);
+                    p { b { (instance) } " treats " (words::count_of(own.changed.len() as i128, "counter", "counters")) " otherwise than the rest." }
+                }
+                @if whole.asked == 0 {
+                    p.quiet { "Shares of the counts asked for appear when readers have answered some." }
+                }
+            }
+        }
+    }
+}
+
+fn summary(whole: &Difference, counters: usize, is_same: bool) -> String {
+    if is_same {
+        return "This is the policy that holds.".to_owned();
+    }
+    if whole.changed.is_empty() {
+        return "No counter that answers today is treated otherwise.".to_owned();
+    }
+    let share = match whole.asked {
+        0 => String::new(),
+        asked => format!(", {} % of the counts that are asked for", percent(whole.asked_changed, asked)),
+    };
+    format!("{} of {counters} counters are treated otherwise{share}.", whole.changed.len())
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    words::short_number((part as f64 * 1_000.0 / whole as f64).round() / 10.0)
+}
+
+fn table(whole: &Difference) -> Markup {
+    let share = |side: Side| match whole.asked {
+        0 => "–".to_owned(),
+        asked => format!("{} %", percent(side.asked, asked)),
+    };
+    html! {
+        div.scroll tabindex="0" role="region" aria-labelledby="preview-title" {
+            table {
+                thead {
+                    tr { th scope="col" { "Strategy" } th.number scope="col" { "Counters now" } th.number scope="col" { "then" } th.number scope="col" { "Asked for now" } th.number scope="col" { "then" } }
+                }
+                tbody {
+                    @for strategy in Strategy::ALL {
+                        @if let Some([before, after]) = whole.sides.get(strategy.name()) {
+                            tr {
+                                th scope="row" { (strategy_words(strategy.name())) }
+                                td.number { (before.counters) } td.number { (after.counters) }
+                                td.number { (share(*before)) } td.number { (share(*after)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn named(answering: &[&Versioned], changed: &[u32]) -> Markup {
+    let left_out = changed.len().saturating_sub(NAMED_MAX);
+    html! {
+        p.quiet {
+            "Changed: "
+            @for (place, id) in changed.iter().take(NAMED_MAX).enumerate() {
+                @if place > 0 { ", " }
+                @let name = answering.iter().find(|found| found.counter.id == *id).map_or("", |found| &found.counter.name);
+                a href={ "/counters/" (id) } { (name) " (" (id) ")" }
+            }
+            @if left_out > 0 { " and " (left_out) " more" }
+            "."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raingauge_core::cache_policy::Step;
+
+    #[test]
+    fn a_change_is_told_in_counters_and_in_counts() {
+        let (before, after) = (
+            Choice { strategy: Strategy::Result, rollout: Vec::new() },
+            Choice {
+                strategy: Strategy::Result,
+                rollout: vec![Step { strategy: Strategy::Live, modulo: 2, below: 1 }],
+            },
+        );
+        let asked = Asked::from([(2, 30), (3, 70)]);
+        let found = difference(&[1, 2, 3, 4], &asked, &before, &after);
+        assert_eq!((found.changed.as_slice(), found.asked_changed, found.asked), (&[2, 4][..], 30, 100));
+        assert_eq!(found.sides["live"], [Side::default(), Side { counters: 2, asked: 30 }]);
+        assert_eq!(
+            summary(&found, 4, false),
+            "2 of 4 counters are treated otherwise, 30 % of the counts that are asked for."
+        );
+    }
+}

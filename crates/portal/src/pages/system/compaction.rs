@@ -1,0 +1,133 @@
+//! Compaction: what runs, what is planned, what was done; begun and stopped by administrators.
+
+use super::overview::Overview;
+use crate::Portal;
+use crate::fault::Fault;
+use crate::html::{parts, words};
+use crate::person::{Person, Role};
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use axum::response::Redirect;
+use maud::{Markup, html};
+use raingauge_maintenance::{Compaction, Error, Maintenance, NodeState, Run, Status, Trigger};
+
+/// Runs that are shown of those that have ended.
+const RUNS_SHOWN: usize = 5;
+
+/// `POST /system/compaction`
+pub async fn start(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Redirect, Fault> {
+    of(&portal)?.compact(&person.name).map_err(refused)?;
+    Ok(Redirect::to("/system?note=compaction-begun#compaction"))
+}
+
+/// `POST /system/compaction/stop`
+pub async fn stop(State(portal): State<Portal>) -> Result<Redirect, Fault> {
+    of(&portal)?.stop().map_err(refused)?;
+    Ok(Redirect::to("/system?note=compaction-stopping#compaction"))
+}
+
+fn of(portal: &Portal) -> Result<&Maintenance, Fault> {
+    portal.maintenance.as_deref().ok_or_else(|| {
+        Fault::new(
+            StatusCode::NOT_FOUND,
+            "This process compacts nothing",
+            "Ask a process that runs with the role portal.",
+        )
+    })
+}
+
+fn refused(error: Error) -> Fault {
+    Fault::new(StatusCode::CONFLICT, "Not now", format!("{error}."))
+}
+
+pub fn section(overview: &Overview, person: &Person) -> Markup {
+    let Some(status) = &overview.compaction else { return html! {} };
+    html! {
+        section.card #compaction aria-labelledby="compaction-title" {
+            div.card-head {
+                h2 #compaction-title { "Compaction" }
+                @if person.may(Role::Admin) { (button(person, status.running.is_some())) }
+            }
+            @if let Some(run) = &status.running { (running(overview, run)) }
+            (planned(overview, status))
+            @if !status.last.is_empty() { (ended(overview, status)) }
+        }
+    }
+}
+
+fn button(person: &Person, is_running: bool) -> Markup {
+    html! {
+        @if is_running {
+            form.actions method="post" action="/system/compaction/stop" { (parts::csrf(person)) button.button.danger #compaction-button { "Stop it" } }
+        } @else {
+            form.actions method="post" action="/system/compaction" { (parts::csrf(person)) button.button #compaction-button { "Compact now" } }
+        }
+    }
+}
+
+fn running(overview: &Overview, run: &Run) -> Markup {
+    let done = run.nodes.iter().filter(|node| !matches!(node.state, NodeState::Waiting | NodeState::Running)).count();
+    html! {
+        p { "Running since " (parts::moment(run.started_at, &overview.zone)) ", " (trigger(&run.trigger)) ": " (done) " of " (run.nodes.len()) " nodes are done." }
+        @for node in run.nodes.iter().filter(|node| node.state == NodeState::Running) { (node_progress(node)) }
+    }
+}
+
+fn node_progress(node: &Compaction) -> Markup {
+    html! {
+        @if let Some(progress) = &node.progress {
+            label.field {
+                span { (node.node) ": " (words::number(progress.done.into())) " of " (words::number(progress.total.into())) " " (progress.unit) }
+                progress max=(progress.total.max(1)) value=(progress.done) {}
+            }
+        } @else {
+            label.field { span { (node.node) } progress {} }
+        }
+    }
+}
+
+fn trigger(trigger: &Trigger) -> String {
+    match trigger {
+        Trigger::Schedule(expression) => format!("by the schedule {expression}"),
+        Trigger::Request(who) => format!("asked for by {who}"),
+    }
+}
+
+fn planned(overview: &Overview, status: &Status) -> Markup {
+    html! {
+        @if status.schedules.is_empty() {
+            p.quiet { "Nothing is planned. " code { "maintenance.schedule" } " in the configuration plans it, for hours with little traffic." }
+        } @else {
+            ul {
+                @for upcoming in &status.schedules {
+                    li { "Next: " (parts::moment(upcoming.next, &overview.zone)) " (" code { (upcoming.expression) } ", " (status.timezone) ")" }
+                }
+            }
+        }
+    }
+}
+
+fn ended(overview: &Overview, status: &Status) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-labelledby="compaction-title" {
+            table {
+                thead { tr { th scope="col" { "Began" } th scope="col" { "Why" } th scope="col" { "Result" } th.number scope="col" { "Nodes" } th.number scope="col" { "Took" } } }
+                tbody {
+                    @for run in status.last.iter().take(RUNS_SHOWN) {
+                        @let result = run.result.map_or("running", |result| result.name());
+                        tr {
+                            td { (parts::moment(run.started_at, &overview.zone)) }
+                            td { (trigger(&run.trigger)) }
+                            td.wrap {
+                                span.state data-state=(match result { "finished" => "good", "failed" => "bad", _ => "wait" }) { (result.replace('_', " ")) }
+                                @if let Some(detail) = &run.detail { " " (detail) }
+                            }
+                            td.number { (run.nodes.len()) }
+                            td.number { (run.ended_at.map_or_else(|| "–".to_owned(), |ended_at| words::duration((ended_at - run.started_at) as f64))) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

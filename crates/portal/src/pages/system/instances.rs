@@ -1,0 +1,69 @@
+//! The processes that run: roles, versions, what each of them does.
+
+use super::overview::Overview;
+use crate::html::{parts, words};
+use crate::measures::values::PARTITIONS_COUNTED;
+use crate::watch::Seen;
+use maud::{Markup, html};
+
+/// Characters of an id that tell processes of one name apart.
+const ID_CHARS: usize = 6;
+
+/// A process in a sentence: its name where it has one, and the beginning of its id.
+pub fn name(seen: &Seen) -> String {
+    let id: String = seen.instance.id.chars().take(ID_CHARS).collect();
+    match seen.instance.name.as_str() {
+        "" => format!("The process {id}"),
+        name => format!("{name} ({id})"),
+    }
+}
+
+pub fn section(overview: &Overview) -> Markup {
+    html! {
+        section.card aria-labelledby="instances-title" {
+            h2 #instances-title { "Instances" }
+            @if overview.seen.is_empty() {
+                p.quiet { "Processes announce themselves every few seconds." }
+            } @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="instances-title" {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "Instance" } th scope="col" { "State" } th scope="col" { "Roles" } th scope="col" { "Version" }
+                                th scope="col" { "Address" } th scope="col" { "Runs since" } th scope="col" { "Strategy" } th scope="col" { "Partitions" }
+                            }
+                        }
+                        tbody { @for seen in &overview.seen { (row(overview, seen)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn row(overview: &Overview, seen: &Seen) -> Markup {
+    let instance = &seen.instance;
+    html! {
+        tr {
+            th scope="row" { (name(seen)) @if seen.is_own { span.quiet { " this one" } } }
+            td {
+                @if seen.is_gone {
+                    span.state data-state="bad" { "gone" } " " span.quiet { (parts::ago(overview.now_s - instance.seen_s)) }
+                } @else if seen.said.failure.is_some() {
+                    span.state data-state="bad" { "stopped" }
+                } @else {
+                    span.state data-state="good" { "runs" }
+                }
+            }
+            td { (instance.roles.join(", ")) }
+            td { (instance.version) }
+            td { code { (instance.address) } }
+            td { (parts::moment(instance.started_s, &overview.zone)) }
+            td { @if let Some(choice) = &seen.said.choice { (choice.strategy.name()) @if !choice.rollout.is_empty() { " and others" } } }
+            td {
+                @if seen.said.values.has(PARTITIONS_COUNTED) { (words::number(seen.said.values.total(PARTITIONS_COUNTED) as i128)) }
+                @else if instance.roles.iter().any(|role| role == "writer") { (overview.partitions) }
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Everything that the page of the system shows, at one moment.
+
+use crate::Portal;
+use crate::fields::Fields;
+use crate::measures::{Span, Values};
+use crate::times;
+use crate::watch::Seen;
+use jiff::tz::TimeZone;
+use raingauge_maintenance::Status;
+use raingauge_ports::catalog::VersionedPolicy;
+
+/// Seconds of a point of a chart.
+pub const POINT_S: i64 = 30;
+/// Seconds that charts reach back.
+pub const CHART_S: i64 = 3_600;
+/// Versions of the cache policy that are looked at.
+pub const POLICIES_MAX: usize = 50;
+
+pub struct Overview {
+    pub now_s: i64,
+    pub zone: TimeZone,
+    /// The last minute.
+    pub present: Span,
+    /// The last hour.
+    pub spans: Vec<Span>,
+    /// What all processes that run counted since each of them began.
+    pub totals: Values,
+    pub seen: Vec<Seen>,
+    /// Partitions of the log.
+    pub partitions: usize,
+    /// Every version of the cache policy, newest first; none while nobody has set one.
+    pub policies: Vec<VersionedPolicy>,
+    /// Keys whose stored counts are not what the log comes to.
+    pub mismatches: usize,
+    pub compaction: Option<Status>,
+    /// Why something of this is not known.
+    pub failure: Option<String>,
+}
+
+impl Overview {
+    pub async fn look(portal: &Portal, fields: &Fields) -> Self {
+        let catalog = portal.counters.catalog();
+        let (policies, differing) =
+            tokio::join!(catalog.cache_policies(POLICIES_MAX), portal.audit.checks().differing(100));
+        let failure = policies.as_ref().err().or(differing.as_ref().err()).map(ToString::to_string);
+        Self {
+            now_s: portal.clock.now_s(),
+            zone: times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC),
+            present: portal.measures.present(),
+            spans: portal.measures.spans(POINT_S),
+            totals: portal.measures.totals(),
+            seen: portal.watch.seen(),
+            partitions: portal.logs.len(),
+            policies: policies.unwrap_or_default(),
+            mismatches: differing.map_or(0, |differing| differing.len()),
+            compaction: portal.maintenance.as_ref().map(|maintenance| maintenance.status()),
+            failure: failure.or_else(|| portal.watch.failure()),
+        }
+    }
+
+    /// The policy that holds.
+    pub fn policy(&self) -> VersionedPolicy {
+        self.policies.first().cloned().unwrap_or_default()
+    }
+
+    /// The processes that run.
+    pub fn present_instances(&self) -> impl Iterator<Item = &Seen> {
+        self.seen.iter().filter(|seen| !seen.is_gone)
+    }
+
+    /// The spans of some minutes, from so many seconds ago on.
+    pub fn since(&self, seconds_ago: i64, seconds: i64) -> impl Iterator<Item = &Span> {
+        let from_s = self.now_s - seconds_ago;
+        self.spans.iter().filter(move |span| span.to_s > from_s && span.to_s <= from_s + seconds)
+    }
+}

@@ -1,0 +1,203 @@
+//! What needs somebody, in sentences that say what to do.
+
+use super::overview::Overview;
+use crate::html::{parts, words};
+use crate::measures::values::{BREAKER_STATE, DISK_BYTES, DISK_FREE, LAG_SECONDS, PARTITIONS_COUNTED};
+use maud::{Markup, html};
+use std::collections::BTreeSet;
+
+/// Behind by more than this is told, and by more than this it is grave.
+const LAG_TOLD_S: f64 = 30.0;
+const LAG_GRAVE_S: f64 = 300.0;
+/// Seconds ago with which the lag is compared.
+const LAG_BEFORE_S: i64 = 300;
+/// The share of a disk that should be free.
+const DISK_FREE_MIN: f64 = 0.1;
+/// Gone instances are told of for so many seconds; afterwards they count as taken out of service.
+const GONE_TOLD_S: i64 = 3_600;
+
+/// One warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub is_grave: bool,
+    pub words: String,
+    /// Where to go, with its words.
+    pub link: Option<(String, &'static str)>,
+}
+
+fn grave(words: String) -> Warning {
+    Warning { is_grave: true, words, link: None }
+}
+
+fn mild(words: String) -> Warning {
+    Warning { is_grave: false, words, link: None }
+}
+
+/// Everything that needs somebody, the gravest first.
+pub fn of(overview: &Overview) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Some(reason) = &overview.failure {
+        let words = format!(
+            "The catalog is out of reach, so that only this process is shown, and what is set may be older: {reason}."
+        );
+        warnings.push(grave(words));
+    }
+    stopped(overview, &mut warnings);
+    writers(overview, &mut warnings);
+    lag(overview, &mut warnings);
+    breakers(overview, &mut warnings);
+    mismatches(overview, &mut warnings);
+    disk(overview, &mut warnings);
+    policies(overview, &mut warnings);
+    instances(overview, &mut warnings);
+    warnings.sort_by_key(|warning| !warning.is_grave);
+    warnings
+}
+
+/// As the page shows them. They carry no role: the page is renewed every few seconds, and a screen reader would say them
+/// each time.
+pub fn section(warnings: &[Warning]) -> Markup {
+    html! {
+        div #system-warnings.stack {
+            @for warning in warnings {
+                div class={ "notice " (if warning.is_grave { "bad" } else { "wait" }) } data-warning {
+                    (warning.words)
+                    @if let Some((address, words)) = &warning.link { " " a href=(address) { (words) } }
+                }
+            }
+        }
+    }
+}
+
+fn stopped(overview: &Overview, warnings: &mut Vec<Warning>) {
+    for seen in overview.present_instances() {
+        if let Some(reason) = &seen.said.failure {
+            warnings.push(grave(format!(
+                "{} has stopped counting: {reason}. Look at its log, remove the cause and start it anew.",
+                super::instances::name(seen)
+            )));
+        }
+    }
+}
+
+fn writers(overview: &Overview, warnings: &mut Vec<Warning>) {
+    let has_role =
+        |role: &str| overview.present_instances().any(|seen| seen.instance.roles.iter().any(|own| own == role));
+    if overview.seen.is_empty() {
+        return;
+    }
+    if !has_role("writer") {
+        warnings.push(grave(
+            "No writer runs: events are kept in the log and are not counted. Start a process with the role writer."
+                .to_owned(),
+        ));
+    } else if overview.totals.has(PARTITIONS_COUNTED) {
+        let counted = overview.totals.total(PARTITIONS_COUNTED) as usize;
+        if counted < overview.partitions {
+            warnings.push(mild(format!(
+                "{counted} of {} partitions of the log are being counted. A writer that has just started takes its share \
+                 within a minute; after that, look at the logs of the writers.",
+                overview.partitions
+            )));
+        }
+    }
+    if !has_role("reader") {
+        warnings
+            .push(mild("No reader runs: only portals answer counts. Start a process with the role reader.".to_owned()));
+    }
+}
+
+fn lag(overview: &Overview, warnings: &mut Vec<Warning>) {
+    let now = overview.totals.largest(LAG_SECONDS);
+    if now < LAG_TOLD_S {
+        return;
+    }
+    let before = overview.since(LAG_BEFORE_S + 60, 60).map(|span| span.values.largest(LAG_SECONDS)).fold(0.0, f64::max);
+    let behind = words::duration(now);
+    let words = if now >= before {
+        format!(
+            "Counting is {behind} behind the log, and falls further behind. Add a writer, or look at what slows the bucket \
+             store down; no event is lost meanwhile."
+        )
+    } else {
+        format!("Counting is {behind} behind the log, and catches up.")
+    };
+    warnings.push(if now >= before && now >= LAG_GRAVE_S { grave(words) } else { mild(words) });
+}
+
+fn breakers(overview: &Overview, warnings: &mut Vec<Warning>) {
+    for (engine, state) in overview.totals.by(BREAKER_STATE) {
+        let name = super::tables::engine_words(engine);
+        if state >= 2.0 {
+            warnings.push(grave(format!(
+                "The circuit breaker before the {name} is open: what needs it is refused or passed over at once. See that \
+                 the {name} runs and can be reached; it is asked again every few seconds."
+            )));
+        } else if state >= 1.0 {
+            warnings.push(mild(format!("The {name} is being tried again after its circuit breaker was open.")));
+        }
+    }
+}
+
+fn mismatches(overview: &Overview, warnings: &mut Vec<Warning>) {
+    if overview.mismatches > 0 {
+        let keys = words::count_of(overview.mismatches as i128, "key has", "keys have");
+        warnings.push(Warning {
+            is_grave: true,
+            words: format!("{keys} a stored count that is not what the log comes to."),
+            link: Some(("/checks".to_owned(), "See the checks")),
+        });
+    }
+}
+
+fn disk(overview: &Overview, warnings: &mut Vec<Warning>) {
+    for seen in overview.present_instances() {
+        let values = &seen.said.values;
+        let (free, all) = (values.total(DISK_FREE), values.total(DISK_BYTES));
+        if all > 0.0 && free < all * DISK_FREE_MIN {
+            warnings.push(grave(format!(
+                "The disk of {} has {} left. Make room, or let the log keep less (log.retention_bytes): when it is full, \
+                 events are refused.",
+                super::instances::name(seen),
+                words::bytes(free)
+            )));
+        }
+    }
+}
+
+fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
+    let policy = overview.policy();
+    // A reader needs a moment to hear of a change.
+    if overview.failure.is_some() || overview.now_s - policy.changed_at < 15 {
+        return;
+    }
+    for seen in overview.present_instances() {
+        let Some(choice) = &seen.said.choice else { continue };
+        if choice != policy.policy.choice_of(&seen.instance.name) {
+            warnings.push(mild(format!(
+                "{} caches as “{}”, and the policy says otherwise. It may not reach the catalog: look at its log.",
+                super::instances::name(seen),
+                choice.strategy.name()
+            )));
+        }
+    }
+}
+
+fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
+    let gone = overview.seen.iter().filter(|seen| seen.is_gone && overview.now_s - seen.instance.seen_s < GONE_TOLD_S);
+    for seen in gone {
+        warnings.push(mild(format!(
+            "{} was seen {} for the last time and did not take leave. If it should run, start it.",
+            super::instances::name(seen),
+            parts::ago(overview.now_s - seen.instance.seen_s)
+        )));
+    }
+    let versions: BTreeSet<&str> = overview.present_instances().map(|seen| seen.instance.version.as_str()).collect();
+    if versions.len() > 1 {
+        let versions: Vec<&str> = versions.into_iter().collect();
+        warnings.push(mild(format!(
+            "Processes of several versions run: {}. During an upgrade that is as it should be; end it soon.",
+            versions.join(", ")
+        )));
+    }
+}

@@ -1,0 +1,233 @@
+//! API tokens: made, shown once, revoked.
+
+use super::people::base;
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::parts::{self, Field, Mood};
+use crate::html::{layout, notes};
+use crate::people::audit::Deed;
+use crate::people::secrets::{TOKEN_PREFIX, hash_of, new_secret};
+use crate::person::Person;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_core::access::{Scope, Scopes};
+use raingauge_core::limits::PERSON_LEN_MAX;
+use raingauge_ports::people::{ApiToken, Error};
+use serde_json::json;
+
+/// After how many days a token may expire, with its words; none for never.
+const EXPIRIES: [(&str, &str); 4] = [("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never")];
+const DAY_S: i64 = 86_400;
+
+/// What the page shows beside the tokens.
+#[derive(Default)]
+struct Shown<'a> {
+    note: Markup,
+    /// A token that was just made: its name, itself, how this portal is reached.
+    secret: Option<(&'a str, &'a str, String)>,
+    typed: Option<&'a Fields>,
+    problem: Option<(&'static str, &'a str)>,
+}
+
+/// `GET /tokens`
+pub async fn list(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    uri: Uri,
+) -> Result<Html<String>, Fault> {
+    let note = notes::shown(&Fields::parse(uri.query().unwrap_or_default().as_bytes()));
+    page(&portal, &person, &Shown { note, ..Shown::default() }).await
+}
+
+/// `POST /tokens`: the token is shown by the answer, and by nothing else ever.
+pub async fn create(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let secret = format!("{TOKEN_PREFIX}{}", new_secret());
+    let made = match read(&fields, &person, &secret, portal.clock.now_s()) {
+        Ok(token) => portal.accounts.people.add_token(token).await.map_err(|error| match error {
+            Error::NameTaken(_) => ("name", "A token that is in use has this name. Choose another one.".to_owned()),
+            other => ("name", other.to_string()),
+        }),
+        Err(problem) => Err(problem),
+    };
+    match made {
+        Ok(token) => {
+            let secret = Some((&*token.name, &*secret, base(&portal, &headers)));
+            let shown = page(&portal, &person, &Shown { secret, ..Shown::default() }).await?;
+            let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
+            let details = json!({ "scopes": scopes, "expiresAt": token.expires_at });
+            Ok((Extension(Deed::new("token.create", format!("token {}", token.name), details)), shown).into_response())
+        }
+        Err((field, words)) => {
+            let shown = Shown { typed: Some(&fields), problem: Some((field, &words)), ..Shown::default() };
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?).into_response())
+        }
+    }
+}
+
+/// `POST /tokens/{id}/revoke`
+pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+    let token = portal.accounts.people.revoke_token(id, portal.clock.now_s()).await?;
+    let deed = Deed::new("token.revoke", format!("token {}", token.name), json!({}));
+    Ok((Extension(deed), Redirect::to("/tokens?note=revoked")).into_response())
+}
+
+/// The token that a form asks for, or the field that is wrong and why.
+fn read(fields: &Fields, person: &Person, secret: &str, now_s: i64) -> Result<ApiToken, (&'static str, String)> {
+    let name = fields.text("name");
+    if name.is_empty() || name.len() > PERSON_LEN_MAX || name.contains(char::is_control) {
+        return Err(("name", format!("Give a name of 1 to {PERSON_LEN_MAX} bytes, by which its requests are known.")));
+    }
+    let scopes: Scopes = fields.values("scope").filter_map(Scope::from_name).collect();
+    if scopes.is_empty() {
+        return Err(("scope", "Choose what the token is good for.".to_owned()));
+    }
+    let expires_at = match fields.text("expires") {
+        "" => None,
+        days if EXPIRIES.iter().any(|(known, _)| *known == days) => {
+            days.parse::<i64>().ok().map(|days| now_s + days * DAY_S)
+        }
+        _ => return Err(("expires", "Choose one of the times.".to_owned())),
+    };
+    Ok(ApiToken {
+        id: 0,
+        hash: hash_of(secret),
+        name: name.to_owned(),
+        scopes,
+        created_by: person.name.to_string(),
+        created_at: now_s,
+        expires_at,
+        revoked_at: None,
+        used_at: None,
+    })
+}
+
+async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Html<String>, Fault> {
+    let (tokens, now_s) = (portal.accounts.people.tokens().await?, portal.clock.now_s());
+    let (in_use, ended): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| token.is_in_use(now_s));
+    let body = html! {
+        div.page-head { h1 { "API tokens" } }
+        (shown.note)
+        @if let Some((name, secret, base)) = &shown.secret { (secret_card(name, secret, base)) }
+        @if !portal.accounts.options.asks_for_tokens {
+            (parts::notice(Mood::Wait, &html! {
+                "This server asks nobody for a token: it listens on this machine alone and its configuration has none. A \
+                 token still says in the audit log who made a change. Set " code { "auth.required" } " to be asked."
+            }))
+        }
+        @if in_use.is_empty() {
+            (parts::empty("No token is in use", &html! {
+                "Programs that send events or ask for counts carry a token. Make one below; those of the configuration file \
+                 are not listed here."
+            }))
+        } @else {
+            (table(person, &in_use, now_s, "Tokens in use"))
+        }
+        (create_card(person, shown))
+        @if !ended.is_empty() {
+            details { summary { "Revoked and expired (" (ended.len()) ")" } (table(person, &ended, now_s, "Tokens that opened something once")) }
+        }
+    };
+    Ok(layout::page(Some(person), layout::Place::Tokens, "API tokens", &body))
+}
+
+fn secret_card(name: &str, secret: &str, base: &str) -> Markup {
+    let curl = format!("curl -H 'Authorization: Bearer {secret}' {base}/v1/counters");
+    html! {
+        section.card {
+            h2 { "The token of " (name) }
+            p { "Copy it now: it is kept nowhere, and is not shown again. It is good within two seconds." }
+            (parts::command(secret))
+            p.quiet { "For example:" }
+            (parts::command(&curl))
+        }
+    }
+}
+
+fn table(person: &Person, tokens: &[&ApiToken], now_s: i64, caption: &str) -> Markup {
+    html! {
+        div.card.scroll {
+            table.list {
+                caption.visually-hidden { (caption) }
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Scopes" } th scope="col" { "Made" } th scope="col" { "Last used" } th scope="col" { "Expires" } th scope="col" { "Actions" } } }
+                tbody { @for token in tokens { (row(person, token, now_s)) } }
+            }
+        }
+    }
+}
+
+fn row(person: &Person, token: &ApiToken, now_s: i64) -> Markup {
+    html! {
+        tr {
+            th.person scope="row" { (token.name) }
+            td { @for scope in token.scopes.iter() { code.scope { (scope) } " " } }
+            td { (parts::moment(token.created_at, &TimeZone::UTC)) br; span.quiet { "by " (token.created_by) } }
+            td { @match token.used_at { Some(at_s) => (parts::ago(now_s - at_s)), None => span.quiet { "never" } } }
+            td {
+                @match (token.revoked_at, token.expires_at) {
+                    (Some(at_s), _) => { "revoked " (parts::moment(at_s, &TimeZone::UTC)) },
+                    (None, Some(at_s)) => (parts::moment(at_s, &TimeZone::UTC)),
+                    (None, None) => span.quiet { "never" },
+                }
+            }
+            td {
+                @if token.is_in_use(now_s) {
+                    form.inline method="post" action={ "/tokens/" (token.id) "/revoke" } {
+                        (parts::csrf(person))
+                        button.button.danger aria-label={ "Revoke " (token.name) } { "Revoke" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn create_card(person: &Person, shown: &Shown<'_>) -> Markup {
+    let of = |field: &str| shown.problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
+    let typed = |field: &str| shown.typed.map_or("", |fields| fields.text(field));
+    let is_chosen =
+        |scope: Scope| shown.typed.is_some_and(|fields| fields.values("scope").any(|name| name == scope.name()));
+    html! {
+        section.card {
+            h2 { "Make a token" }
+            form.form method="post" action="/tokens" {
+                (parts::csrf(person))
+                (Field { name: "name", label: "Name", hint: "By which logs, versions and the audit log call its holder.", problem: of("name") }
+                    .text(typed("name")))
+                fieldset.field {
+                    legend { "What it is good for" }
+                    @for scope in Scope::ALL {
+                        label.check {
+                            input type="checkbox" name="scope" value=(scope) checked[is_chosen(scope)];
+                            span { code { (scope) } " " span.quiet { (meaning(scope)) } }
+                        }
+                    }
+                    @if let Some(problem) = of("scope") { p.problem { (problem) } }
+                }
+                (Field { name: "expires", label: "Expires", hint: "", problem: of("expires") }.around(&html! {
+                    select id="expires" name="expires" {
+                        @for (days, words) in EXPIRIES { option value=(days) selected[shown.typed.map_or(days == "90", |_| typed("expires") == days)] { (words) } }
+                    }
+                }))
+                div.actions { button.button.primary { "Make the token" } }
+            }
+        }
+    }
+}
+
+const fn meaning(scope: Scope) -> &'static str {
+    match scope {
+        Scope::EventsWrite => "send events, load buckets",
+        Scope::CountsRead => "ask for counts, read counters",
+        Scope::CountersWrite => "create, change and archive counters",
+        Scope::Admin => "everything",
+    }
+}

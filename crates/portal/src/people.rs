@@ -1,0 +1,101 @@
+//! People: who may come in, and what they changed.
+//!
+//! ```text
+//!   pages/sign_in ──▶ accounts: tries left? ──▶ passwords ──▶ session, cookie
+//!   guard ──────────▶ accounts: cookie ──▶ session ──▶ Person
+//!   guard, /v1 ─────▶ audit: who, from where, what, how it went
+//! ```
+
+pub mod accounts;
+pub mod audit;
+mod caller;
+pub mod cookies;
+pub mod invitations;
+pub mod limits;
+pub mod passwords;
+pub mod secrets;
+
+use axum::http::HeaderName;
+use raingauge_ports::people;
+
+/// The settings of the portal that concern people.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether people must sign in. If not, whoever reaches the portal is an administrator.
+    pub sign_in: bool,
+    /// How browsers reach the portal, `https://host[:port]`; none when that is not known.
+    pub public_url: Option<String>,
+    /// A session without a request for so long ends.
+    pub session_idle_s: i64,
+    /// A session that is so old ends.
+    pub session_max_s: i64,
+    /// How long audit entries are kept.
+    pub audit_keep_s: i64,
+    /// The header in which a proxy in front says who called it.
+    pub address_header: Option<HeaderName>,
+    /// Whether `/v1` answers nobody without a token.
+    pub asks_for_tokens: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sign_in: false,
+            public_url: None,
+            session_idle_s: 12 * 3_600,
+            session_max_s: 14 * 86_400,
+            audit_keep_s: 1_095 * 86_400,
+            address_header: None,
+            asks_for_tokens: false,
+        }
+    }
+}
+
+impl Options {
+    /// Whether browsers come over TLS, so that cookies can be kept from any other way.
+    pub fn is_https(&self) -> bool {
+        self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
+    }
+}
+
+/// Where a request comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// An IP address; empty when it is not known.
+    pub address: String,
+    /// As the browser calls itself.
+    pub browser: String,
+}
+
+/// Why somebody does not come in, or a change of people is not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Name or password is wrong, or the person may not sign in: which of them is not told.
+    Wrong,
+    /// Too many tries; one comes back after so many seconds.
+    Wait(i64),
+    /// Too many sign-ins at once.
+    Busy,
+    /// A field of the form: its name, and what is wrong with it.
+    Field(&'static str, String),
+    /// The store's word.
+    Store(people::Error),
+}
+
+impl From<people::Error> for Refusal {
+    fn from(error: people::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<passwords::Busy> for Refusal {
+    fn from(_: passwords::Busy) -> Self {
+        Self::Busy
+    }
+}
+
+impl From<limits::Wait> for Refusal {
+    fn from(limits::Wait(seconds): limits::Wait) -> Self {
+        Self::Wait(seconds)
+    }
+}

@@ -1,0 +1,176 @@
+//! Signing in and out, and who a session is of.
+
+use super::audit::Audit;
+use super::limits::Tries;
+use super::passwords::{self, Passwords};
+use super::secrets::{csrf_of, hash_of, hash_of_sent, new_secret};
+use super::{Caller, Options, Refusal, cookies};
+use crate::person::{Person, SignedIn};
+use axum::http::HeaderMap;
+use raingauge_core::limits::PERSON_LEN_MAX;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::people::{Entry, Error, Hash, People, Session, Sweep, User, UserChange, handle};
+use serde_json::json;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A session is noted as seen this often, and not with every request.
+const SEEN_STEP_S: i64 = 60;
+/// What is kept of how a browser calls itself, in characters.
+const BROWSER_CHARS_MAX: usize = 200;
+
+/// Everything about who may come in.
+pub struct Accounts {
+    pub people: Arc<dyn People>,
+    pub options: Options,
+    pub audit: Audit,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) passwords: Passwords,
+    tries: Tries,
+}
+
+impl Accounts {
+    pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>, options: Options) -> Self {
+        let audit = Audit::new(Arc::clone(&people), Arc::clone(&clock));
+        let (passwords, tries) = (Passwords::default(), Tries::default());
+        Self { people, options, audit, clock, passwords, tries }
+    }
+
+    /// Who sent a request with these headers; none for somebody who is not signed in.
+    pub async fn person(&self, headers: &HeaderMap) -> Result<Option<Person>, Error> {
+        let Some(secret) = cookies::session_in(headers, self.options.is_https()) else { return Ok(None) };
+        let Some(hash) = hash_of_sent(secret) else { return Ok(None) };
+        let Some((session, user)) = self.people.session(hash).await? else { return Ok(None) };
+        let now_s = self.clock.now_s();
+        if !self.is_open(&session, now_s) || !user.may_sign_in() {
+            return Ok(None);
+        }
+        if now_s - session.seen_at >= SEEN_STEP_S {
+            // Whoever comes with this session comes in all the same; it only seems idle for a moment longer.
+            if let Err(error) = self.people.touch_session(hash, now_s).await {
+                tracing::warn!(%error, "a session could not be noted as seen");
+            }
+        }
+        let signed_in = SignedIn { user_id: user.id, session: hash };
+        Ok(Some(Person {
+            name: user.name.into(),
+            role: user.role,
+            csrf: csrf_of(secret).into(),
+            signed_in: Some(signed_in),
+        }))
+    }
+
+    pub fn is_open(&self, session: &Session, now_s: i64) -> bool {
+        now_s < session.expires_at && now_s - session.seen_at < self.options.session_idle_s
+    }
+
+    /// Signs somebody in. Answers the secret of a new session, whatever session the browser had before.
+    pub async fn sign_in(&self, name: &str, password: &str, caller: &Caller) -> Result<String, Refusal> {
+        let now_ms = self.clock.now_ms();
+        if let Ok(address) = caller.address.parse::<IpAddr>() {
+            self.tries.of_address(address, now_ms)?;
+        }
+        if name.is_empty() || name.len() > PERSON_LEN_MAX || password.len() > passwords::PASSWORD_LEN_MAX {
+            return Err(Refusal::Wrong);
+        }
+        let handle = handle(name);
+        self.tries.of_name(&handle, now_ms)?;
+        let user = self.people.user_called(name).await?.filter(User::may_sign_in);
+        let stored = user.as_ref().map(|user| user.password.as_str());
+        let is_right = self.passwords.is_right(password, stored).await?;
+        let Some(user) = user.filter(|_| is_right) else {
+            self.note_failure(name, caller).await;
+            return Err(Refusal::Wrong);
+        };
+        self.tries.forget_name(&handle);
+        self.admit(&user, caller, "password").await
+    }
+
+    /// Begins a session of somebody who has proved who they are.
+    pub(super) async fn admit(&self, user: &User, caller: &Caller, way: &str) -> Result<String, Refusal> {
+        let (secret, now_s) = (new_secret(), self.clock.now_s());
+        // Whoever cannot be written down does not come in.
+        let entry =
+            Entry { details: json!({ "with": way }).to_string(), ..self.entry(&user.name, caller, "session.begin") };
+        self.people.record(Entry { object: format!("person {}", user.name), ..entry }).await?;
+        let session = Session {
+            hash: hash_of(&secret),
+            user_id: user.id,
+            created_at: now_s,
+            seen_at: now_s,
+            expires_at: now_s + self.options.session_max_s,
+            address: caller.address.clone(),
+            browser: caller.browser.chars().take(BROWSER_CHARS_MAX).collect(),
+        };
+        self.people.open_session(session).await?;
+        Ok(secret)
+    }
+
+    /// A name that nobody has is not written down: it may be a password in the wrong field.
+    async fn note_failure(&self, name: &str, caller: &Caller) {
+        let known = self.people.user_called(name).await.ok().flatten();
+        let object = known.map_or_else(|| "somebody unknown".to_owned(), |user| format!("person {}", user.name));
+        let entry =
+            Entry { object, outcome: "wrong_password".to_owned(), ..self.entry("nobody", caller, "session.begin") };
+        self.audit.note(entry).await;
+    }
+
+    pub async fn sign_out(&self, person: &Person) -> Result<(), Error> {
+        let Some(signed_in) = &person.signed_in else { return Ok(()) };
+        self.people.close_session(signed_in.session).await
+    }
+
+    /// The own sessions that are open.
+    pub async fn sessions(&self, user_id: i64) -> Result<Vec<Session>, Error> {
+        let now_s = self.clock.now_s();
+        let sessions = self.people.sessions(user_id).await?;
+        Ok(sessions.into_iter().filter(|session| self.is_open(session, now_s)).collect())
+    }
+
+    /// Ends one of somebody's own sessions.
+    pub async fn close_own(&self, signed_in: &SignedIn, hash: Hash) -> Result<(), Error> {
+        let is_own = self.people.sessions(signed_in.user_id).await?.iter().any(|session| session.hash == hash);
+        if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }
+    }
+
+    /// Changes somebody's own password, which ends all their other sessions. The old one is asked for, so that a
+    /// browser that was left open is not enough.
+    pub async fn change_password(&self, person: &Person, current: &str, new: &str) -> Result<(), Refusal> {
+        let Some(signed_in) = &person.signed_in else { return Err(Refusal::Wrong) };
+        self.tries.of_name(&handle(&person.name), self.clock.now_ms())?;
+        let user = self.people.user_called(&person.name).await?.ok_or(Error::NotFound("person"))?;
+        if current.len() > passwords::PASSWORD_LEN_MAX
+            || !self.passwords.is_right(current, Some(&user.password)).await?
+        {
+            let advice = "This is not your password.".to_owned();
+            return Err(Refusal::Field("current", advice));
+        }
+        if let Some(problem) = passwords::problem_of(new, &user.name) {
+            return Err(Refusal::Field("password", problem));
+        }
+        let hash = self.passwords.hash(new).await?;
+        self.people.change_user(user.id, UserChange::Password(hash)).await?;
+        self.tries.forget_name(&handle(&person.name));
+        Ok(self.people.close_sessions(user.id, Some(signed_in.session)).await?)
+    }
+
+    /// Removes what has expired.
+    pub async fn sweep(&self) -> Result<(), Error> {
+        let now_s = self.clock.now_s();
+        let idle_since_s = now_s - self.options.session_idle_s;
+        self.people.sweep(Sweep { now_s, idle_since_s, audit_before_s: now_s - self.options.audit_keep_s }).await
+    }
+
+    fn entry(&self, who: &str, caller: &Caller, verb: &str) -> Entry {
+        Entry {
+            id: 0,
+            at_s: self.clock.now_s(),
+            who: who.to_owned(),
+            address: caller.address.clone(),
+            verb: verb.to_owned(),
+            object: String::new(),
+            details: "{}".to_owned(),
+            outcome: "done".to_owned(),
+        }
+    }
+}

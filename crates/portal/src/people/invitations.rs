@@ -1,0 +1,140 @@
+//! One-time links: for somebody new, for somebody who lost a password, for the first administrator.
+
+use super::accounts::Accounts;
+use super::passwords;
+use super::secrets::{hash_of, hash_of_sent, new_secret};
+use super::{Caller, Refusal};
+use raingauge_core::access::Role;
+use raingauge_core::limits::PERSON_LEN_MAX;
+use raingauge_ports::people::{Error, Invitation, NewUser};
+
+/// How long a link is good.
+pub const INVITATION_S: i64 = 24 * 3_600;
+
+/// Whom to invite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    pub name: String,
+    pub email: String,
+    pub role: Role,
+}
+
+impl Accounts {
+    /// The path of a new one-time link, which is told to nobody else.
+    pub async fn invite(&self, guest: Guest, invited_by: &str) -> Result<String, Refusal> {
+        if let Some(problem) = problem_of_name(&guest.name) {
+            return Err(Refusal::Field("name", problem));
+        }
+        if let Some(problem) = problem_of_email(&guest.email) {
+            return Err(Refusal::Field("email", problem));
+        }
+        Ok(self.link(guest, invited_by).await?)
+    }
+
+    /// The path of a link for the first administrator; none when there is somebody already.
+    pub async fn invite_first(&self) -> Result<Option<String>, Error> {
+        if !self.options.sign_in || !self.people.users().await?.is_empty() {
+            return Ok(None);
+        }
+        let [name, email] = [String::new(), String::new()];
+        self.link(Guest { name, email, role: Role::Admin }, "the first start").await.map(Some)
+    }
+
+    async fn link(&self, guest: Guest, invited_by: &str) -> Result<String, Error> {
+        let (secret, now_s) = (new_secret(), self.clock.now_s());
+        let Guest { name, email, role } = guest;
+        let invitation = Invitation {
+            hash: hash_of(&secret),
+            name,
+            email,
+            role,
+            invited_by: invited_by.to_owned(),
+            created_at: now_s,
+            expires_at: now_s + INVITATION_S,
+        };
+        self.people.invite(invitation).await?;
+        Ok(format!("/welcome/{secret}"))
+    }
+
+    /// The invitation of a link that is still good.
+    pub async fn invitation(&self, secret: &str) -> Result<Invitation, Error> {
+        let hash = hash_of_sent(secret).ok_or(Error::LinkSpent)?;
+        let found = self.people.invitations().await?.into_iter().find(|invitation| invitation.hash == hash);
+        let now_s = self.clock.now_s();
+        let invitation = found.filter(|invitation| now_s < invitation.expires_at).ok_or(Error::LinkSpent)?;
+        let is_first = invitation.name.is_empty();
+        match is_first && !self.people.users().await?.is_empty() {
+            true => Err(Error::LinkSpent),
+            false => Ok(invitation),
+        }
+    }
+
+    /// Uses a link, and signs its person in. The first administrator chooses a name.
+    pub async fn welcome(&self, secret: &str, name: &str, password: &str, caller: &Caller) -> Result<String, Refusal> {
+        let invitation = self.invitation(secret).await?;
+        let name = if invitation.name.is_empty() { name } else { &invitation.name };
+        if let Some(problem) = problem_of_name(name) {
+            return Err(Refusal::Field("name", problem));
+        }
+        if let Some(problem) = passwords::problem_of(password, name) {
+            return Err(Refusal::Field("password", problem));
+        }
+        let password = self.passwords.hash(password).await?;
+        let [name, email, openid] = [name, "", ""].map(str::to_owned);
+        let at_s = self.clock.now_s();
+        let new = NewUser { name, email, role: invitation.role, password, openid, at_s };
+        let user = self.people.accept(invitation.hash, new).await?;
+        self.admit(&user, caller, "one-time link").await
+    }
+}
+
+/// What is wrong with the name of a person; nothing when it may be used.
+pub fn problem_of_name(name: &str) -> Option<String> {
+    if name.is_empty() {
+        return Some("Give a name, such as zoe or zoe@example.com.".to_owned());
+    }
+    if name.len() > PERSON_LEN_MAX {
+        return Some(format!("It has more than {PERSON_LEN_MAX} bytes. Choose a shorter one."));
+    }
+    let is_allowed = |char: char| char.is_alphanumeric() || " ._-@+'".contains(char);
+    if let Some(strange) = name.chars().find(|char| !is_allowed(*char)) {
+        return Some(format!("A name has letters, digits, blanks and . _ - @ + ', and not {strange:?}."));
+    }
+    let is_ragged = name.trim() != name || name.contains("  ");
+    is_ragged.then(|| "It has blanks in a row, or at an end. Leave them out.".to_owned())
+}
+
+/// What is wrong with an e-mail address; nothing when it may be used, or is empty.
+pub fn problem_of_email(email: &str) -> Option<String> {
+    let is_fine = email.is_empty()
+        || email.len() <= PERSON_LEN_MAX
+            && email.split_once('@').is_some_and(|(who, place)| !who.is_empty() && !place.is_empty())
+            && email.chars().all(|char| !char.is_whitespace() && !char.is_control() && !"<>\"'".contains(char));
+    (!is_fine).then(|| "This is not an e-mail address. Leave it empty if there is none.".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_readable() {
+        for fine in ["zoe", "Zoë Ångström", "zoe@example.com", "O'Neil", "李雷", "a.b_c-d+e 1"] {
+            assert_eq!(problem_of_name(fine), None, "{fine}");
+        }
+        let long = "x".repeat(PERSON_LEN_MAX + 1);
+        for wrong in ["", " zoe", "zoe ", "a  b", "<b>", "a\nb", "a\u{202e}b", "a\"b", "a;b", &long] {
+            assert!(problem_of_name(wrong).is_some(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn addresses_look_like_addresses() {
+        for fine in ["", "zoe@example.com", "zoe+x@localhost"] {
+            assert_eq!(problem_of_email(fine), None, "{fine}");
+        }
+        for wrong in ["zoe", "@", "zoe@", "@example.com", "a b@c", "<zoe@example.com>"] {
+            assert!(problem_of_email(wrong).is_some(), "{wrong}");
+        }
+    }
+}

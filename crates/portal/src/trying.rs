@@ -1,0 +1,54 @@
+//! Trying a configuration on recent events before it is saved.
+
+use crate::Portal;
+use crate::fault::Fault;
+use axum::http::StatusCode;
+use raingauge_core::counter::{Counter, Problem};
+use raingauge_core::ruleset::conflicts;
+use raingauge_writer::preview::{Comparison, Preview, compare, preview_newest};
+use std::sync::Arc;
+
+/// Newest events that a configuration is tried on: enough to see what it does, few enough to see it while one types.
+pub const EVENTS_MAX: u64 = 100_000;
+
+/// What a configuration would do.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    pub result: Outcome,
+    /// Counters that it cannot stand beside.
+    pub conflicts: Vec<Problem>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Of a new counter.
+    Alone(Box<Preview>),
+    /// Of a change: as it is, and as it would be.
+    Beside(Box<Comparison>),
+}
+
+impl Portal {
+    /// Runs a configuration over the newest events; beside `base`, where it changes one. One at a time: who looks at a
+    /// preview waits for it, and must not slow down who counts.
+    pub async fn try_out(&self, draft: Counter, base: Option<Counter>) -> Result<Trial, Fault> {
+        let others: Vec<Counter> =
+            self.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
+        let conflicts = conflicts(&draft, &others);
+        let failed = |error: String| {
+            Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The event log cannot be read", format!("{error}. Try again."))
+        };
+        let turn = Arc::clone(&self.trials).acquire_owned().await.map_err(|error| failed(error.to_string()))?;
+        let logs = self.logs.clone();
+        let ran = tokio::task::spawn_blocking(move || {
+            // Held until this has ended, even when whoever asked has gone away.
+            let _turn = turn;
+            match base {
+                None => preview_newest(&logs, &draft, EVENTS_MAX).map(|found| Outcome::Alone(Box::new(found))),
+                Some(base) => compare(&logs, &base, &draft, EVENTS_MAX).map(|found| Outcome::Beside(Box::new(found))),
+            }
+        });
+        let result =
+            ran.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+        Ok(Trial { result, conflicts })
+    }
+}

@@ -1,0 +1,308 @@
+//! The processes of the deployment: this one says what it is and what it measured, and hears the same of the others.
+//!
+//! ```text
+//!   every process, every few seconds:  its own metrics ──▶ announce ──▶ instances ──▶ list ──▶ Measures, Seen
+//!                                                                                     (portals only)
+//! ```
+//!
+//! So any portal shows the whole system, without a server for metrics and without asking the others over the network.
+
+use crate::measures::{Measures, Reading, SAMPLE_INTERVAL, Values};
+use parking_lot::Mutex;
+use raingauge_core::cache_policy::Choice;
+use raingauge_ports::catalog;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::instances::{Instance, Instances};
+use raingauge_ports::published::Published;
+use raingauge_reader::{CachePolicies, Reader};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An instance that was not heard of for so many seconds counts as gone: six announcements.
+pub const GONE_AFTER_S: i64 = 30;
+/// One that was not heard of for so many seconds is forgotten.
+pub const FORGOTTEN_AFTER_S: i64 = 24 * 3_600;
+/// Announcements between two looks for instances to forget.
+const FORGET_EVERY: u64 = 120;
+/// Numbers of one metric that an announcement has: those with the most to say.
+const LABELS_ANNOUNCED_MAX: usize = 200;
+
+/// What a process is, as long as it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// As its configuration names it.
+    pub name: String,
+    pub roles: Vec<String>,
+    pub version: String,
+    /// Where its HTTP door is.
+    pub address: String,
+    pub started_s: i64,
+}
+
+/// A process that announced itself.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub instance: Instance,
+    pub said: Said,
+    /// It has not been heard of for a while.
+    pub is_gone: bool,
+    /// It is the one that answers.
+    pub is_own: bool,
+}
+
+/// What a process says of itself with each announcement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    pub at_ms: i64,
+    pub values: Values,
+    /// How it caches; nothing when a program of another version says it in another way.
+    pub choice: Option<Choice>,
+    /// Why it has stopped counting.
+    pub failure: Option<String>,
+    /// How often each counter was asked of it, about.
+    pub asked: BTreeMap<u32, u64>,
+}
+
+impl Said {
+    fn to_json(&self) -> Json {
+        json!({ "atMs": self.at_ms, "values": self.values.to_json(), "choice": self.choice, "failure": self.failure,
+            "asked": self.asked })
+    }
+
+    fn parse(text: &str) -> Self {
+        let json: Json = serde_json::from_str(text).unwrap_or_default();
+        Self {
+            at_ms: json["atMs"].as_i64().unwrap_or_default(),
+            values: Values::from_json(&json["values"]),
+            choice: serde_json::from_value(json["choice"].clone()).ok(),
+            failure: json["failure"].as_str().map(str::to_owned),
+            asked: serde_json::from_value(json["asked"].clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Everything that a watch looks at.
+pub struct Means {
+    pub about: About,
+    pub measures: Arc<Measures>,
+    pub instances: Arc<dyn Instances>,
+    pub reader: Arc<Reader>,
+    pub policies: Arc<CachePolicies>,
+    pub published: Arc<Published>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Announces this process, and remembers what the others announced.
+pub struct Watch {
+    means: Means,
+    id: String,
+    seen: Mutex<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    seen: Vec<Seen>,
+    /// Why the others could not be asked for.
+    failure: Option<String>,
+    announcements: u64,
+}
+
+impl Watch {
+    pub fn new(means: Means) -> Self {
+        let id = hex::encode(rand::random::<[u8; 16]>());
+        Self { means, id, seen: Mutex::default() }
+    }
+
+    /// Announces this process every few seconds, for as long as it is polled. `listens`: hears of the others, too.
+    pub async fn run(&self, listens: bool) {
+        let mut interval = tokio::time::interval(SAMPLE_INTERVAL);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            self.announce().await;
+            if listens {
+                self.listen().await;
+            }
+        }
+    }
+
+    /// Says once what this process is and has measured.
+    pub async fn announce(&self) {
+        if let Err(error) = self.try_announce().await {
+            tracing::debug!(%error, "this process could not be announced to the others");
+        }
+    }
+
+    async fn try_announce(&self) -> Result<(), catalog::Error> {
+        let Means { instances, clock, .. } = &self.means;
+        let announcements = {
+            let mut heard = self.seen.lock();
+            heard.announcements += 1;
+            heard.announcements
+        };
+        if announcements % FORGET_EVERY == 1 {
+            instances.forget(clock.now_s() - FORGOTTEN_AFTER_S).await?;
+        }
+        instances.announce(self.own(&self.say())).await
+    }
+
+    fn say(&self) -> Said {
+        let Means { measures, reader, policies, published, .. } = &self.means;
+        let Reading { at_ms, values, .. } = measures.read();
+        let choice = Some(Choice::clone(&policies.choice()));
+        let failure = published.failure().map(|reason| reason.to_string());
+        let mut asked: Vec<(u32, u64)> = reader.asked().into_iter().collect();
+        asked.sort_by_key(|(_, often)| std::cmp::Reverse(*often));
+        asked.truncate(LABELS_ANNOUNCED_MAX);
+        let values = values.bounded(LABELS_ANNOUNCED_MAX);
+        Said { at_ms, values, choice, failure, asked: asked.into_iter().collect() }
+    }
+
+    fn own(&self, said: &Said) -> Instance {
+        let About { name, roles, version, address, started_s } = self.means.about.clone();
+        let seen_s = said.at_ms.div_euclid(1_000);
+        let measures = said.to_json().to_string();
+        Instance { id: self.id.clone(), name, roles, version, address, started_s, seen_s, measures }
+    }
+
+    /// Hears what all processes announced, and measures with it. While the catalog is away, this process alone is seen.
+    pub async fn listen(&self) {
+        let listed = self.means.instances.list().await;
+        let now_s = self.means.clock.now_s();
+        let own = self.say();
+        let (listed, failure) = match listed {
+            Ok(listed) => (listed, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let others = listed.into_iter().filter(|instance| instance.id != self.id).map(|instance| Seen {
+            said: Said::parse(&instance.measures),
+            is_gone: instance.seen_s < now_s - GONE_AFTER_S,
+            is_own: false,
+            instance,
+        });
+        let own = Seen { instance: self.own(&own), said: own, is_gone: false, is_own: true };
+        let mut seen: Vec<Seen> = others.chain([own]).collect();
+        seen.sort_by(|one, other| {
+            (&one.instance.name, &one.instance.id).cmp(&(&other.instance.name, &other.instance.id))
+        });
+        let reading = |seen: &Seen| Reading {
+            process: seen.instance.id.clone(),
+            at_ms: seen.said.at_ms,
+            values: seen.said.values.clone(),
+        };
+        self.means.measures.record(seen.iter().filter(|seen| !seen.is_gone).map(reading).collect());
+        let mut heard = self.seen.lock();
+        (heard.seen, heard.failure) = (seen, failure);
+    }
+
+    /// The processes that are known, by name; those that are gone since a day at most among them.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().seen.clone()
+    }
+
+    /// Why the other processes could not be asked for; then those that are seen are not all.
+    pub fn failure(&self) -> Option<String> {
+        self.seen.lock().failure.clone()
+    }
+
+    /// Takes leave of the others: the process ends.
+    pub async fn leave(&self) {
+        if let Err(error) = self.means.instances.leave(&self.id).await {
+            tracing::debug!(%error, "this process could not take leave; it is forgotten in time");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measures::values::RANGE_COUNTS;
+    use raingauge_core::cache_policy::Strategy;
+    use raingauge_ports::clock::ManualClock;
+    use raingauge_ports::memory::{MemoryBuckets, MemoryInstances};
+
+    const NOW_S: i64 = 1_727_215_200;
+
+    struct Process {
+        watch: Watch,
+        measures: Arc<Measures>,
+        counts: Arc<Mutex<u64>>,
+    }
+
+    fn process(name: &str, instances: &Arc<MemoryInstances>, clock: &Arc<ManualClock>) -> Process {
+        let counts = Arc::<Mutex<u64>>::default();
+        let told = Arc::clone(&counts);
+        let render = move || format!("raingauge_range_counts_total {}", told.lock());
+        let clock = Arc::clone(clock) as Arc<dyn Clock>;
+        let measures = Arc::new(Measures::new(render, Arc::clone(&clock)));
+        let about = About { name: name.to_owned(), version: "1".to_owned(), ..About::default() };
+        let means = Means {
+            about,
+            measures: Arc::clone(&measures),
+            instances: Arc::clone(instances) as _,
+            reader: Arc::new(Reader::new(Arc::<MemoryBuckets>::default(), Arc::default(), Arc::clone(&clock))),
+            policies: Arc::new(CachePolicies::new(name)),
+            published: Arc::default(),
+            clock,
+        };
+        Process { watch: Watch::new(means), measures, counts }
+    }
+
+    #[tokio::test]
+    async fn each_sees_the_whole() {
+        let (instances, clock) = (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
+        b.watch.means.published.fail("the disk is full");
+        for step in 1..=3 {
+            clock.set_s(NOW_S + step * 5);
+            *a.counts.lock() += 10;
+            *b.counts.lock() += 40;
+            for process in [&a, &b] {
+                process.watch.announce().await;
+            }
+            for process in [&a, &b] {
+                process.watch.listen().await;
+            }
+        }
+        for process in [&a, &b] {
+            assert_eq!(process.measures.present().rate(RANGE_COUNTS), 10.0);
+            let seen = process.watch.seen();
+            let names: Vec<&str> = seen.iter().map(|seen| seen.instance.name.as_str()).collect();
+            assert_eq!(names, ["a", "b"]);
+            assert_eq!(seen[1].said.failure.as_deref(), Some("the disk is full"));
+            assert_eq!(seen[0].said.choice.as_ref().map(|choice| choice.strategy), Some(Strategy::None));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_is_silent_is_gone_and_later_forgotten() {
+        let (instances, clock) = (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
+        b.watch.announce().await;
+        clock.set_s(NOW_S + GONE_AFTER_S + 1);
+        a.watch.listen().await;
+        let gone: Vec<bool> = a.watch.seen().iter().map(|seen| seen.is_gone).collect();
+        assert_eq!(gone, [false, true]);
+        clock.set_s(NOW_S + FORGOTTEN_AFTER_S + 1);
+        a.watch.announce().await;
+        a.watch.listen().await;
+        assert_eq!(a.watch.seen().len(), 1);
+        b.watch.announce().await;
+        b.watch.leave().await;
+        a.watch.listen().await;
+        assert_eq!(a.watch.seen().len(), 1);
+    }
+
+    #[test]
+    fn what_another_version_says_is_read_as_far_as_it_is_understood() {
+        for text in [
+            "",
+            "[]",
+            "{\"values\":{\"raingauge_new_total\":{\"\":1}},\"choice\":{\"strategy\":\"new\"}}",
+            "{\"values\":3}",
+        ] {
+            assert_eq!(Said::parse(text), Said::default(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Drafts, their reviews, and what is done to counters as they stand.
+
+use crate::edit::{applied, rides, saved};
+use crate::forms::Sent;
+use crate::world::{NOW_S, World};
+use axum::http::StatusCode;
+use raingauge_core::counter::{Counter, State};
+use raingauge_ports::drafts::{self, Draft};
+use serde_json::json;
+
+/// A draft of a new counter, by somebody.
+async fn draft_of(world: &World, author: &str) -> Draft {
+    let json = json!({ "name": "snow", "template": "snow:{city}", "eventType": "snow" });
+    let counter = Counter::from_json(&json).expect("a counter");
+    world.portal.drafts.create(Draft::new(counter, 0, author, NOW_S)).await.expect("a draft")
+}
+
+async fn state_of(world: &World, id: u64) -> drafts::State {
+    world.portal.drafts.get(id).await.expect("a draft").state
+}
+
+async fn decided(world: &World, id: u64, what: &str, field: &str, text: &str) -> String {
+    let draft = world.portal.drafts.get(id).await.expect("a draft");
+    let revision = draft.revision.to_string();
+    let page = world.post(&format!("/drafts/{id}/{what}"), &[("revision", &revision), (field, text)]).await;
+    if page.status == StatusCode::SEE_OTHER { page.location().to_owned() } else { page.status.to_string() }
+}
+
+#[tokio::test]
+async fn an_empty_list_says_what_to_do() {
+    let world = World::new();
+    world.get("/drafts").await.shows("No drafts").shows("/counters/new");
+    world.get("/").await.lacks("draft waits");
+    for address in ["/drafts/7", "/drafts/7/edit", "/drafts/7/preview"] {
+        assert_eq!(world.get(address).await.status, StatusCode::NOT_FOUND, "{address}");
+    }
+}
+
+#[tokio::test]
+async fn where_approval_is_asked_a_second_person_gives_it() {
+    let world = World::with_approval(true);
+    let own = draft_of(&world, "anonymous").await.id;
+    world.get("/drafts/1").await.shows("A second person has to approve it").lacks("Let it take effect");
+    assert_eq!(decided(&world, own, "apply", "reason", "now").await, "403 Forbidden");
+    assert_eq!(decided(&world, own, "send", "reason", "").await, "/drafts/1?note=reason-missing");
+    assert_eq!(decided(&world, own, "send", "reason", "we need it").await, "/drafts/1?note=draft-sent");
+    // Not by whoever wrote it.
+    world.get("/drafts/1").await.shows("waits for a second person").lacks("Approve");
+    assert_eq!(decided(&world, own, "approve", "comment", "fine").await, "403 Forbidden");
+    world.get("/").await.shows("1 draft waits for a review");
+    // Nor by whoever changed what another wrote.
+    let helped = draft_of(&world, "ada").await;
+    let helped = Draft { changed_by: "anonymous".to_owned(), state: drafts::State::Review, ..helped };
+    let helped = world.portal.drafts.replace(helped).await.expect("a draft");
+    assert_eq!(decided(&world, helped.id, "approve", "comment", "fine").await, "403 Forbidden");
+    // By another.
+    let others = draft_of(&world, "ada").await;
+    let others = Draft { state: drafts::State::Review, reason: "we need it".to_owned(), ..others };
+    let id = world.portal.drafts.replace(others).await.expect("a draft").id;
+    world.get(&format!("/drafts/{id}")).await.shows("Approve: let it take effect");
+    assert_eq!(decided(&world, id, "approve", "comment", "looks good").await, "/counters/1?note=saved");
+    let version = world.portal.counters.catalog().get(1).await.expect("a counter");
+    assert_eq!(version.changed_by, "ada");
+    assert_eq!(version.reason, "we need it (approved by anonymous: looks good)");
+    world.get(&format!("/drafts/{id}")).await.shows("anonymous approved it").shows("looks good");
+}
+
+#[tokio::test]
+async fn a_draft_that_is_sent_back_can_be_edited_and_sent_again() {
+    let world = World::with_approval(true);
+    let id = draft_of(&world, "ada").await.id;
+    assert_eq!(decided(&world, id, "reject", "comment", "no").await, "/drafts/1?note=draft-changed", "not in review");
+    decided(&world, id, "send", "reason", "we need it").await;
+    assert_eq!(decided(&world, id, "reject", "comment", "").await, "/drafts/1?note=reason-missing");
+    assert_eq!(decided(&world, id, "reject", "comment", "which <b>city</b>?").await, "/drafts/1?note=draft-rejected");
+    world.get("/drafts/1").await.shows("sent it back").shows("which &lt;b&gt;city").shows("Send to review");
+    let form = Sent::of(&world.get("/drafts/1/edit").await.text, "draft-form").set("description", "of Oslo");
+    saved(&world, &form).await;
+    let draft = world.portal.drafts.get(id).await.expect("a draft");
+    assert_eq!(
+        (draft.state, draft.comment.as_str(), draft.changed_by.as_str()),
+        (drafts::State::Draft, "", "anonymous")
+    );
+    assert_eq!(draft.author, "ada");
+    assert_eq!(decided(&world, id, "withdraw", "comment", "").await, "/drafts/1?note=draft-withdrawn");
+    world.get("/drafts").await.shows("withdrawn");
+    assert_eq!(world.get("/drafts/1/edit").await.status, StatusCode::CONFLICT);
+    assert_eq!(world.post("/drafts", &form.pairs()).await.status, StatusCode::CONFLICT);
+}
+
+/// What is decided is what was seen.
+#[tokio::test]
+async fn a_draft_that_changed_since_it_was_seen_is_looked_at_again() {
+    let world = World::new();
+    let seen = draft_of(&world, "ada").await;
+    let id = seen.id;
+    world.portal.drafts.replace(Draft { state: drafts::State::Review, ..seen }).await.expect("a draft");
+    for what in ["apply", "send", "approve", "reject", "withdraw"] {
+        let fields = [("revision", "1"), ("reason", "r"), ("comment", "c")];
+        let page = world.post(&format!("/drafts/{id}/{what}"), &fields).await;
+        assert_eq!(page.location(), format!("/drafts/{id}?note=draft-changed"), "{what}");
+    }
+    assert_eq!(state_of(&world, id).await, drafts::State::Review);
+    world.get("/drafts/1?note=draft-changed").await.shows("This is how it is now");
+    let long = "x".repeat(2_001);
+    assert_eq!(decided(&world, id, "apply", "reason", &long).await, "/drafts/1?note=reason-long");
+}
+
+/// A process that dies between the counter and the draft leaves a draft that can be applied again.
+#[tokio::test]
+async fn a_change_that_was_made_already_is_noted_in_its_draft() {
+    let world = World::new();
+    let id = world.counter(json!({})).await;
+    let form = Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form").set("owner", "ada");
+    saved(&world, &form).await;
+    let draft = world.portal.drafts.get(1).await.expect("a draft");
+    world.portal.counters.replace(id, &json!(draft.counter), Some(1), "ada", "").await.expect("made");
+    assert_eq!(decided(&world, 1, "apply", "reason", "again").await, format!("/counters/{id}?note=saved"));
+    let draft = world.portal.drafts.get(1).await.expect("a draft");
+    assert_eq!((draft.state, draft.applied_version), (drafts::State::Applied, 2));
+}
+
+#[tokio::test]
+async fn a_counter_is_paused_and_resumed_for_a_reason() {
+    let world = World::new();
+    let id = world.counter(json!({})).await;
+    let state = async || world.portal.counters.catalog().get(id).await.expect("a counter");
+    let steps = [
+        ("pause", "paused", State::Paused),
+        ("resume", "resumed", State::Active),
+        ("archive", "archived", State::Archived),
+    ];
+    for (what, note, becomes) in steps {
+        let address = format!("/counters/{id}/{what}");
+        // A button that does not ask for a reason leads to the page that does.
+        let asked = world.post(&address, &[]).await;
+        assert_eq!(asked.status, StatusCode::OK);
+        asked.shows("name=\"reason\"").lacks("must say why");
+        let form = Sent::of(&world.get(&address).await.text, &format!("/{what}\""));
+        let page = world.post(&address, &form.pairs()).await;
+        assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+        page.shows("must say why");
+        let form = form.set("reason", "<i>because</i>");
+        assert_eq!(world.post(&address, &form.pairs()).await.location(), format!("/counters/{id}?note={note}"));
+        let now = state().await;
+        assert_eq!((now.counter.state, &*now.changed_by, &*now.reason), (becomes, "anonymous", "<i>because</i>"));
+        // The same form again would undo what somebody did meanwhile.
+        assert_eq!(world.post(&address, &form.pairs()).await.status, StatusCode::CONFLICT);
+    }
+    let without = world.get(&format!("/counters/{id}/roll-back")).await;
+    assert_eq!(without.status, StatusCode::BAD_REQUEST);
+    assert_eq!(world.get(&format!("/counters/{id}/roll-back?version=99")).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_backfill_is_begun_followed_and_told_of() {
+    let world = World::new();
+    rides(&world).await;
+    let id = world.counter(json!({ "eventType": "ride", "template": "rides:{zone}" })).await;
+    let address = format!("/counters/{id}/backfill");
+    world.get(&address).await.shows("There has been no backfill").shows("Begin a backfill");
+    world.clock.set_s(NOW_S + 10);
+    assert_eq!(world.post(&address, &[]).await.location(), address);
+    let ended = async || world.get(&address).await.text.contains("The newest backfill ended");
+    while !ended().await {
+        tokio::task::yield_now().await;
+    }
+    world.clock.set_s(NOW_S + 70);
+    world
+        .get(&address)
+        .await
+        .shows("ended 1 min ago")
+        .shows("60 events were counted again")
+        .lacks("hx-trigger=\"every");
+    let form = Sent::of(&world.get(&format!("/counters/{id}/archive")).await.text, "/archive\"").set("reason", "done");
+    world.post(&format!("/counters/{id}/archive"), &form.pairs()).await;
+    assert_eq!(world.post(&address, &[]).await.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_draft_of_a_counter_that_is_applied_twice_conflicts() {
+    let world = World::new();
+    let form = Sent::of(&world.get("/counters/new").await.text, "draft-form");
+    let form = form.set("name", "n").set("template", "n").set("eventType", "t");
+    let (one, two) = (saved(&world, &form).await, saved(&world, &form).await);
+    assert_eq!(applied(&world, &one).await, "/counters/1?note=saved");
+    let form = Sent::of(&world.get(&two).await.text, "/apply").set("reason", "again");
+    assert_eq!(world.post(&format!("{two}/apply"), &form.pairs()).await.status, StatusCode::BAD_REQUEST);
+}

@@ -1,0 +1,57 @@
+//! Event types: fresh or old, complete or late, counted or not.
+
+use crate::world::{NOW_S, World};
+use axum::http::StatusCode;
+use serde_json::json;
+
+#[tokio::test]
+async fn without_events_the_page_says_how_to_send_some() {
+    World::new().get("/events").await.shows("No event has arrived").shows("raingauge import");
+}
+
+#[tokio::test]
+async fn types_are_shown_with_freshness_and_counters() {
+    let world = World::new();
+    world.counter(json!({})).await;
+    world.counter(json!({ "template": "sun:{city_id}", "eventType": "sunshine", "name": "count_sun" })).await;
+    let on_time = (0..9).map(|drop| (NOW_S - drop, json!({ "city_id": "a", "millimetres": 2.5 })));
+    let late = [(NOW_S - 2_000, json!({ "city_id": "b" }))];
+    world.events("rain_drop", on_time.chain(late)).await;
+    world.events("hail/stone", [(NOW_S - 7_200, json!({}))]).await;
+    let page = world.get("/events").await;
+    page.shows("rain_drop").shows("fresh").shows("90 %").shows("count_rain_drops");
+    page.shows("nobody counts it").shows("/counters/new?type=hail%2Fstone").shows("/events/hail%2Fstone");
+    page.shows("Waited for").shows("sunshine").shows("count_sun");
+    let rain = world.get("/events/rain_drop").await;
+    rain.shows("data.city_id").shows("data.millimetres").shows("2.5").shows("90 %").shows("/test").shows("100 %");
+    world.get("/events/hail%2Fstone").await.shows("Nobody counts it").shows("Its events carry no data");
+    world.get("/events/sunshine").await.shows("None of the newest 11 events has this type").shows("count_sun");
+    assert_eq!(world.get("/events/nothing").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_was_refused_or_repeated_is_told() {
+    let world = World::new();
+    world.counter(json!({})).await;
+    world.events("rain_drop", [(NOW_S, json!({ "city_id": "a" }))]).await;
+    *world.metrics.lock() =
+        "raingauge_events_rejected_total{code=\"time_in_future\"} 7\nraingauge_events_duplicate_total 5\n\
+        raingauge_late_refused_total{counter=\"1\",granularity=\"quarter\"} 11\n"
+            .to_owned();
+    world.portal.watch.listen().await;
+    world.get("/events").await.shows("7 with").shows("time_in_future").shows("5 events");
+    world.get("/events/rain_drop").await.shows("11");
+}
+
+#[tokio::test]
+async fn event_data_stays_text() {
+    let world = World::new();
+    let markup = "<script>alert(1)</script>\"'";
+    let data = json!({ markup: markup, "city_id": markup, "nested": { "a<b>": markup } });
+    world.events(markup, [(NOW_S, data)]).await;
+    let listed = world.get("/events").await;
+    listed.shows("&lt;script&gt;").lacks("<script>alert");
+    let (_, rest) = listed.text.split_once("href=\"/events/").expect("a link to the type");
+    let address = format!("/events/{}", rest.split('"').next().unwrap_or_default());
+    world.get(&address).await.shows("&lt;script&gt;").lacks("<script>alert").lacks("<b>alert").lacks("style=\"");
+}

@@ -1,0 +1,8 @@
+//! People: signing in, accounts, invitations, tokens, the audit log.
+
+mod account;
+mod audit;
+mod entrance;
+mod invitations;
+mod sessions;
+mod tokens;

@@ -1,0 +1,100 @@
+//! The page of the audit log, and what is written into it.
+
+use crate::world::{NOW_S, World};
+use axum::http::{StatusCode, header};
+use raingauge_portal::Role;
+use raingauge_ports::people::{Entry, Filter, People};
+
+async fn entry(world: &World, at_s: i64, who: &str, verb: &str) {
+    let [who, verb] = [who, verb].map(str::to_owned);
+    let (object, details, outcome) = ("counter 34".to_owned(), "{\"reason\":\"dry\"}".to_owned(), "done".to_owned());
+    let entry = Entry { at_s, who, verb, object, details, outcome, ..Entry::default() };
+    world.people.record(entry).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_change_of_people_is_written_down() {
+    let world = World::closed();
+    let mut admin = world.signed_in("root", Role::Admin).await;
+    world.user("zoe", Role::Viewer).await;
+    admin.post("/people/2/role", &[("role", "editor")]).await;
+    admin.post("/people/1/disable", &[]).await.is(StatusCode::CONFLICT);
+    admin.post("/people/2/disable", &[]).await;
+    admin.post("/people/2/enable", &[]).await;
+    admin.post("/people/2/sign-out", &[]).await;
+    admin.post("/people/invite", &[("name", "max"), ("role", "viewer")]).await;
+    admin.post("/tokens", &[("name", "shop"), ("scope", "admin"), ("expires", "30")]).await;
+    admin.post("/tokens/1/revoke", &[]).await;
+    let entries = world.people.entries(Filter::default()).await.unwrap();
+    let written: Vec<String> = entries
+        .iter()
+        .rev()
+        .map(|entry| format!("{} {} {} {} {}", entry.who, entry.address, entry.verb, entry.object, entry.outcome))
+        .collect();
+    let expected = [
+        "root 192.0.2.7 person.role person zoe done",
+        "root 192.0.2.7 person.disable person 1 refused_409",
+        "root 192.0.2.7 person.disable person zoe done",
+        "root 192.0.2.7 person.enable person zoe done",
+        "root 192.0.2.7 person.sign_out person zoe done",
+        "root 192.0.2.7 person.invite person max done",
+        "root 192.0.2.7 token.create token shop done",
+        "root 192.0.2.7 token.revoke token shop done",
+    ];
+    assert_eq!(written, expected);
+    let all = format!("{entries:?}");
+    assert!(!all.contains("rg_") && !all.contains("csrf"), "{all}");
+    // Who may not do something, and tries, is written down too.
+    let mut max = world.signed_in("max", Role::Viewer).await;
+    max.post("/people/1/role", &[("role", "viewer")]).await.is(StatusCode::FORBIDDEN);
+    let newest = world.people.entries(Filter { limit: 1, ..Filter::default() }).await.unwrap().remove(0);
+    assert_eq!((&*newest.who, &*newest.outcome), ("max", "refused_403"));
+}
+
+#[tokio::test]
+async fn the_log_is_filtered_and_has_pages() {
+    let world = World::closed();
+    let mut admin = world.signed_in("root", Role::Admin).await;
+    admin.get("/audit").await.is(StatusCode::OK).shows("Nothing is written down here");
+    for number in 0..120 {
+        let who = if number % 2 == 0 { "zoe" } else { "max" };
+        entry(&world, NOW_S + number, who, &format!("counter.change_{number}.")).await;
+    }
+    let page = admin.get("/audit?who=zoe").await;
+    page.is(StatusCode::OK)
+        .shows("counter.change_118.")
+        .shows("counter.change_20.")
+        .lacks("counter.change_18.")
+        .lacks(">max<");
+    let older = page.found("/audit?who=zoe&amp;before=").replace("&amp;", "&");
+    admin
+        .get(&older)
+        .await
+        .shows("counter.change_18.")
+        .shows("counter.change_0.")
+        .lacks("counter.change_20.")
+        .shows("Newest");
+    admin.get("/audit?what=change_7.").await.shows("counter.change_7.").lacks("counter.change_17.");
+    admin.get("/audit?from=2024-10-04&to=2024-10-04").await.shows("counter.change_118.");
+    admin.get("/audit?from=2024-10-05").await.shows("Nothing is written down here");
+    admin.get("/audit?from=yesterday").await.is(StatusCode::BAD_REQUEST).shows("Write a day as");
+    admin.get("/audit?before=x").await.is(StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn the_log_is_taken_away() {
+    let world = World::closed();
+    let mut admin = world.signed_in("root", Role::Admin).await;
+    for number in 0..1_100 {
+        entry(&world, NOW_S + number, "zoe", "counter.replace").await;
+    }
+    entry(&world, NOW_S, "max", "counter.create").await;
+    let csv = admin.get("/audit.csv?who=zoe").await;
+    assert_eq!(csv.is(StatusCode::OK).headers[header::CONTENT_DISPOSITION], "attachment; filename=\"audit.csv\"");
+    assert_eq!(csv.text.lines().count(), 1_101);
+    assert!(csv.text.starts_with("id,time,who,") && !csv.text.contains("max"));
+    let lines = admin.get("/audit.ndjson").await;
+    assert_eq!(lines.text.lines().count(), 1_101);
+    let first: serde_json::Value = serde_json::from_str(lines.text.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["who"], &first["details"]["reason"]), (&"max".into(), &"dry".into()));
+}

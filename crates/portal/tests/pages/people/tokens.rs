@@ -1,0 +1,47 @@
+//! The page of API tokens.
+
+use crate::world::{NOW_S, World};
+use axum::http::StatusCode;
+use raingauge_portal::Role;
+use raingauge_portal::people::secrets::hash_of;
+use raingauge_ports::people::People;
+
+#[tokio::test]
+async fn a_token_is_shown_once_and_revoked() {
+    let world = World::closed();
+    let mut admin = world.signed_in("root", Role::Admin).await;
+    admin.get("/tokens").await.is(StatusCode::OK).shows("No token is in use").shows("asks nobody for a token");
+    let fields = [("name", "shop"), ("scope", "counts:read"), ("scope", "events:write"), ("expires", "30")];
+    let page = admin.post("/tokens", &fields).await;
+    let secret = page.is(StatusCode::OK).shows("is not shown again").found("rg_");
+    assert_eq!(secret.len(), 67, "{secret}");
+    let token = world.people.tokens().await.unwrap().remove(0);
+    assert_eq!(token.hash, hash_of(&secret));
+    assert_eq!((&*token.name, &*token.created_by, token.expires_at), ("shop", "root", Some(NOW_S + 30 * 86_400)));
+    assert_eq!(token.scopes.to_string(), "events:write,counts:read");
+    admin.get("/tokens").await.shows("shop").shows("events:write").lacks("rg_");
+    admin.post("/tokens", &fields).await.is(StatusCode::UNPROCESSABLE_ENTITY).shows("Choose another one");
+    admin.post("/tokens/1/revoke", &[]).await.leads_to("/tokens?note=revoked");
+    admin.get("/tokens?note=revoked").await.shows("Revoked and expired (1)").shows("The token is revoked");
+    admin.post("/tokens", &fields).await.is(StatusCode::OK);
+    admin.post("/tokens/9/revoke", &[]).await.is(StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_token_is_said_beside_the_field() {
+    let world = World::closed();
+    let mut admin = world.signed_in("root", Role::Admin).await;
+    let long = "x".repeat(129);
+    for (name, scope, expires, problem) in [
+        ("", "admin", "", "Give a name"),
+        (&*long, "admin", "", "Give a name"),
+        ("shop", "sing", "", "Choose what the token is good for"),
+        ("shop", "admin", "7", "Choose one of the times"),
+    ] {
+        let page = admin.post("/tokens", &[("name", name), ("scope", scope), ("expires", expires)]).await;
+        page.is(StatusCode::UNPROCESSABLE_ENTITY).shows(problem).lacks("rg_");
+    }
+    assert_eq!(world.people.tokens().await.unwrap(), []);
+    admin.post("/tokens", &[("name", "ever"), ("scope", "admin"), ("expires", "")]).await.is(StatusCode::OK);
+    assert_eq!(world.people.tokens().await.unwrap()[0].expires_at, None);
+}

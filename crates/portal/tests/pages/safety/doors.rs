@@ -1,0 +1,133 @@
+//! Every route, asked by everybody: the table is the router's own, so that a new route is asked too.
+
+use crate::browser::Browser;
+use crate::world::{Page, World};
+use axum::http::{Method, StatusCode, header};
+use raingauge_portal::{CONTENT_SECURITY_POLICY, Listed, Needs, Role, list};
+
+/// An address of a route, with something in the place of each of its names.
+pub fn address_of(route: &Listed) -> String {
+    let parts = route.path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+async fn ask(browser: &mut Browser<'_>, route: &Listed) -> Page {
+    let address = address_of(route);
+    match route.method {
+        "POST" => browser.post(&address, &[]).await,
+        _ => browser.get(&address).await,
+    }
+}
+
+/// Whether somebody was sent away because of who they are.
+fn is_turned_away(page: &Page) -> bool {
+    [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&page.status)
+        || page.location().starts_with("/sign-in?")
+        || page.location() == "/sign-in"
+}
+
+#[tokio::test]
+async fn each_route_lets_in_whom_it_should() {
+    let world = World::closed();
+    let admin = world.user("root", Role::Admin).await;
+    let roles = [("viewer", Role::Viewer), ("editor", Role::Editor)];
+    let mut users = vec![(Role::Admin, admin)];
+    for (name, role) in roles {
+        users.push((role, world.user(name, role).await));
+    }
+    let routes = list(&world.portal);
+    assert!(routes.len() > 20, "{routes:?}");
+    for route in &routes {
+        let page = ask(&mut world.browser(), route).await;
+        match (route.needs, route.method) {
+            (Needs::Nothing, _) => assert!(!is_turned_away(&page), "{route:?}: {}", page.status),
+            (_, "POST") => assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{route:?}"),
+            _ => assert!(page.status == StatusCode::SEE_OTHER && is_turned_away(&page), "{route:?}: {}", page.status),
+        }
+        for (role, user) in &users {
+            // A session of its own for each, since some routes end it.
+            let page = ask(&mut world.only_browser_of(user).await, route).await;
+            let may = match route.needs {
+                Needs::Nothing => true,
+                Needs::Role(needed) => *role >= needed,
+            };
+            let is_away = is_turned_away(&page) && route.path != "/sign-out";
+            assert_eq!(is_away, !may, "{route:?} as {role}: {} {}", page.status, page.location());
+            assert!(may || page.status == StatusCode::FORBIDDEN, "{route:?} as {role}: {}", page.status);
+            assert!(!page.status.is_server_error() || may, "{route:?} as {role}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_form_is_accepted_from_our_own_pages_alone() {
+    let world = World::closed();
+    let (root, zoe) = (world.user("root", Role::Admin).await, world.user("zoe", Role::Admin).await);
+    let of_zoe = world.browser_of(&zoe).await.csrf();
+    for route in list(&world.portal).iter().filter(|route| route.method == "POST") {
+        let address = address_of(route);
+        let mut browser = world.only_browser_of(&root).await;
+        let own = format!("csrf={}", browser.csrf());
+        let own = own.as_str();
+        let same = ("sec-fetch-site", "same-origin");
+        let cases: [(&[(&str, &str)], &str); 10] = [
+            (&[same], ""),
+            (&[same], "csrf="),
+            (&[same], &format!("csrf={of_zoe}")),
+            (&[same], &own[..own.len() - 1]),
+            (&[("sec-fetch-site", "cross-site")], own),
+            (&[("sec-fetch-site", "same-site")], own),
+            (&[("origin", "https://evil.example")], own),
+            (&[("origin", "null")], own),
+            (&[same, ("origin", "http://rain.test:8081")], own),
+            (&[same, ("origin", "http://rain.test:8080.evil.example")], own),
+        ];
+        for (headers, body) in cases {
+            let page = browser.send(Method::POST, &address, headers, body).await;
+            assert_eq!(page.status, StatusCode::FORBIDDEN, "{route:?} {headers:?} {body}");
+            page.shows("The form was not accepted");
+        }
+        // Nobody's form needs the browser's word.
+        let mut nobody = world.browser();
+        for headers in [&[][..], &[("origin", "https://evil.example")], &[("sec-fetch-site", "cross-site")]] {
+            let page = nobody.send(Method::POST, &address, headers, "name=root&password=x").await;
+            let refused = if route.needs == Needs::Nothing { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
+            assert_eq!(page.status, refused, "{route:?} {headers:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_answer_protects_itself() {
+    let world = World::closed();
+    let root = world.user("root", Role::Admin).await;
+    for route in list(&world.portal) {
+        for browser in [&mut world.browser(), &mut world.only_browser_of(&root).await] {
+            let page = ask(browser, &route).await;
+            for (name, value) in [
+                ("content-security-policy", CONTENT_SECURITY_POLICY),
+                ("x-content-type-options", "nosniff"),
+                ("x-frame-options", "DENY"),
+                ("referrer-policy", "same-origin"),
+                ("cache-control", "no-store"),
+                ("cross-origin-opener-policy", "same-origin"),
+            ] {
+                let found = page.headers.get(name).and_then(|found| found.to_str().ok());
+                assert_eq!(found, Some(value), "{route:?}");
+            }
+            assert!(!page.headers.contains_key(header::SERVER), "{route:?}");
+        }
+    }
+    for asset in raingauge_portal::ASSETS {
+        let file = world.browser().get(asset.path).await;
+        assert_eq!(file.is(StatusCode::OK).headers["x-content-type-options"], "nosniff", "{}", asset.path);
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_is_too_large_is_refused() {
+    let world = World::closed();
+    let mut root = world.signed_in("root", Role::Admin).await;
+    let large = "x".repeat(300 * 1024);
+    root.post("/tokens", &[("name", &large)]).await.is(StatusCode::PAYLOAD_TOO_LARGE).shows("Send less at once");
+}

@@ -1,0 +1,220 @@
+//! A portal over engines in memory, and a browser that sends requests to it.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
+use raingauge_core::bucket::DAY_S;
+use raingauge_portal::checks::{self, Audit};
+use raingauge_portal::people::Options;
+use raingauge_portal::watch::{self, About, Watch};
+use raingauge_portal::{Measures, Parts, Portal, router};
+use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::log::EventLog;
+use raingauge_ports::maintenance::Alone;
+use raingauge_ports::memory::{
+    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople,
+};
+use raingauge_ports::published::Published;
+use raingauge_reader::{CachePolicies, Reader};
+use raingauge_writer::recount::Recounter;
+use raingauge_writer::{Counters, Ingest, Writer, worker};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use tower::ServiceExt as _;
+
+/// A day in 2024, when every test begins.
+pub const NOW_S: i64 = 20_000 * DAY_S + 12 * 3_600;
+
+const ROLES: [&str; 3] = ["reader", "writer", "portal"];
+
+pub struct World {
+    pub portal: Portal,
+    pub clock: Arc<ManualClock>,
+    /// What the process says of itself in the text format of Prometheus.
+    pub metrics: Arc<Mutex<String>>,
+    pub instances: Arc<MemoryInstances>,
+    /// The bucket store, to be changed behind the log's back.
+    pub buckets: Arc<MemoryBuckets>,
+    pub people: Arc<MemoryPeople>,
+    ingest: Ingest,
+    router: Router,
+}
+
+/// What a page answered.
+#[derive(Debug)]
+pub struct Page {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl World {
+    /// A portal in which nobody needs to sign in.
+    pub fn new() -> Self {
+        Self::build(false, Options::default())
+    }
+
+    /// A portal in which a second person has to approve drafts, or not.
+    pub fn with_approval(approval: bool) -> Self {
+        Self::build(approval, Options::default())
+    }
+
+    pub fn with(people_options: Options) -> Self {
+        Self::build(false, people_options)
+    }
+
+    fn build(approval: bool, people_options: Options) -> Self {
+        let clock = Arc::new(ManualClock::at_s(NOW_S));
+        let log = Arc::new(MemoryLog::dated(Arc::clone(&clock) as _));
+        let buckets = Arc::new(MemoryBuckets::default());
+        let (published, logs) = (Arc::new(Published::default()), vec![Arc::clone(&log) as Arc<dyn EventLog>]);
+        let clock_port = Arc::clone(&clock) as Arc<dyn Clock>;
+        let options = worker::Options::default();
+        let store = Arc::clone(&buckets) as _;
+        let writer = Writer::start(Arc::clone(&logs[0]), store, Arc::clone(&published), clock_port.clone(), options);
+        let states = Arc::new(writer.expect("a writer starts"));
+        let sink = Arc::clone(&log) as Arc<_>;
+        let ingest = Ingest::new(sink, logs.clone(), Arc::clone(&published), clock_port.clone(), 300, u64::MAX);
+        let counters = Arc::new(Counters::new(
+            Arc::new(MemoryCatalog::default()),
+            log,
+            Arc::clone(&published),
+            clock_port.clone(),
+        ));
+        let policies = Arc::new(CachePolicies::new(""));
+        let reader = Reader::new(Arc::clone(&buckets) as _, Arc::clone(&published), clock_port.clone())
+            .with_policies(Arc::clone(&policies));
+        let recounter = Recounter {
+            logs: logs.clone(),
+            buckets: Arc::clone(&buckets) as _,
+            published: Arc::clone(&published),
+            states: Arc::clone(&states) as _,
+            clock: clock_port.clone(),
+            future_allowance_s: 300,
+        };
+        let metrics = Arc::<Mutex<String>>::default();
+        let told = Arc::clone(&metrics);
+        let measures = Arc::new(Measures::new(move || told.lock().clone(), clock_port.clone()));
+        let (reader, recounter) = (Arc::new(reader), Arc::new(recounter));
+        let instances = Arc::<MemoryInstances>::default();
+        let watch = Arc::new(Watch::new(watch::Means {
+            about: About {
+                name: "all-1".to_owned(),
+                roles: ROLES.map(str::to_owned).to_vec(),
+                version: "0.0.1".to_owned(),
+                address: "127.0.0.1:8080".to_owned(),
+                started_s: NOW_S,
+            },
+            measures: Arc::clone(&measures),
+            instances: Arc::clone(&instances) as _,
+            reader: Arc::clone(&reader),
+            policies: Arc::clone(&policies),
+            published: Arc::clone(&published),
+            clock: clock_port.clone(),
+        }));
+        let audit = Arc::new(Audit::new(checks::Means {
+            recounter: Arc::clone(&recounter),
+            reader: Arc::clone(&reader),
+            checks: Arc::new(MemoryChecks::default()),
+            lease: Arc::new(Alone),
+            logs: logs.clone(),
+            published: Arc::clone(&published),
+            clock: clock_port.clone(),
+            options: checks::Options::default(),
+        }));
+        let people = Arc::new(MemoryPeople::default());
+        let portal = Portal::new(Parts {
+            counters,
+            reader,
+            policies,
+            recounter,
+            states,
+            logs,
+            published,
+            clock: clock_port,
+            maintenance: None,
+            drafts: Arc::new(MemoryDrafts::default()),
+            approval,
+            measures,
+            watch,
+            audit,
+            people: Arc::clone(&people) as _,
+            people_options,
+        });
+        Self { router: router(portal.clone()), portal, clock, metrics, instances, buckets, people, ingest }
+    }
+
+    /// A counter of the drops of each city, with what differs from it.
+    pub async fn counter(&self, changes: Json) -> u32 {
+        let mut counter = json!({ "name": "count_rain_drops", "template": "rain:city:{city_id}", "eventType": "rain_drop",
+            "owner": "weather" });
+        for (name, value) in changes.as_object().expect("an object") {
+            counter[name] = value.clone();
+        }
+        self.portal.counters.create(&counter, "test", "").await.expect("a counter").counter.id
+    }
+
+    /// Counts events of a type, given when each happened and its data.
+    pub async fn events(&self, event_type: &str, events: impl IntoIterator<Item = (i64, Json)>) {
+        let mut intake = self.ingest.begin().expect("events are taken");
+        for (time_s, data) in events {
+            let time = raingauge_core::time::format_rfc3339(time_s);
+            let id = format!("{:032x}", rand::random::<u128>());
+            let event = json!({ "specversion": "1.0", "id": id, "source": "/test", "type": event_type, "time": time,
+                "data": data });
+            intake.push_json(event.to_string().as_bytes()).expect("an event");
+        }
+        let receipt = self.ingest.finish(intake, true).await.expect("events are counted");
+        assert!(receipt.rejected.is_empty(), "{receipt:?}");
+    }
+
+    pub async fn get(&self, address: &str) -> Page {
+        self.send(Request::get(address).body(Body::empty()).expect("a request")).await
+    }
+
+    /// Sends a form as a page of the portal sends it, with the secret that pages carry.
+    pub async fn post(&self, address: &str, fields: &[(&str, &str)]) -> Page {
+        let csrf = self.csrf().await;
+        let fields = fields.iter().copied().chain([("csrf", csrf.as_str())]);
+        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let request = Request::post(address)
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header("sec-fetch-site", "same-origin");
+        self.send(request.body(Body::from(form)).expect("a request")).await
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Page {
+        let response = self.router.clone().oneshot(request).await.expect("a page answers");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = response.into_body().collect().await.expect("the page is read").to_bytes();
+        Page { status, headers, text: String::from_utf8(bytes.to_vec()).expect("pages are UTF-8") }
+    }
+
+    /// What the forms of this person carry.
+    pub async fn csrf(&self) -> String {
+        let page = self.get("/").await;
+        let (_, rest) = page.text.split_once("name=\"csrf\" content=\"").expect("a page with its secret");
+        rest.split('"').next().unwrap_or_default().to_owned()
+    }
+}
+
+impl Page {
+    #[track_caller]
+    pub fn shows(&self, text: &str) -> &Self {
+        assert!(self.text.contains(text), "`{text}` is not in {}: {}", self.status, self.text);
+        self
+    }
+
+    #[track_caller]
+    pub fn lacks(&self, text: &str) -> &Self {
+        assert!(!self.text.contains(text), "`{text}` is in {}: {}", self.status, self.text);
+        self
+    }
+
+    /// Where the answer sends the browser.
+    pub fn location(&self) -> &str {
+        self.headers.get(header::LOCATION).and_then(|place| place.to_str().ok()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,153 @@
+//! What counters lately counted, and what they did not, as the writers of this process saw it.
+//!
+//! It is for people who watch, not for those who add up: it lies in memory, goes by the time at which events arrived, and
+//! begins anew with the process. Counts are in the bucket store.
+
+use parking_lot::Mutex;
+use raingauge_core::bucket::{Granularity, QUARTER_S};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// Quarter hours that are remembered of each counter: a day.
+pub const QUARTERS: usize = 96;
+
+/// What is known of one counter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recent {
+    /// The quarter hour since 1970 of the last one of `counted`.
+    pub newest: i64,
+    /// Events that were counted in each quarter hour in which they arrived, oldest first.
+    pub counted: Vec<u64>,
+    /// Since the process began: events that were not counted, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Since the process began: events that came after the buckets of a granularity had expired.
+    pub late: BTreeMap<String, u64>,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self { newest: 0, counted: vec![0; QUARTERS], skipped: BTreeMap::new(), late: BTreeMap::new() }
+    }
+}
+
+impl Recent {
+    /// Moves on to a quarter hour; what lies too far back is forgotten.
+    fn advance(&mut self, quarter: i64) {
+        let steps = usize::try_from(quarter - self.newest).unwrap_or(0).min(QUARTERS);
+        self.counted.rotate_left(steps);
+        self.counted[QUARTERS - steps..].fill(0);
+        self.newest = self.newest.max(quarter);
+    }
+
+    fn add(&mut self, quarter: i64, events: u64) {
+        self.advance(quarter);
+        // Older ones are those of a log that is read again.
+        if let Ok(back) = usize::try_from(self.newest - quarter)
+            && let Some(place) = (QUARTERS - 1).checked_sub(back)
+        {
+            self.counted[place] += events;
+        }
+    }
+
+    /// Adds what another process saw of the same counter.
+    pub fn join(&mut self, other: &Self) {
+        self.advance(other.newest);
+        for (back, events) in other.counted.iter().rev().enumerate().filter(|(_, events)| **events > 0) {
+            self.add(other.newest - back as i64, *events);
+        }
+        for (reason, events) in &other.skipped {
+            *self.skipped.entry(reason.clone()).or_default() += events;
+        }
+        for (granularity, events) in &other.late {
+            *self.late.entry(granularity.clone()).or_default() += events;
+        }
+    }
+
+    /// The day up to this moment, quarter hour by quarter hour, oldest first.
+    pub fn day_up_to(&self, now_s: i64) -> Vec<u64> {
+        let mut moved = self.clone();
+        moved.advance(now_s.div_euclid(QUARTER_S));
+        moved.counted
+    }
+}
+
+/// What is known of all counters.
+#[derive(Default)]
+pub struct Activity {
+    by_counter: Mutex<HashMap<u32, Recent>>,
+}
+
+impl Activity {
+    /// Events of a counter that were counted, by when they arrived.
+    pub fn counted(&self, counter: u32, arrived_s: i64, events: u64) {
+        self.by_counter.lock().entry(counter).or_default().add(arrived_s.div_euclid(QUARTER_S), events);
+    }
+
+    /// Events that a counter did not count, for this reason.
+    pub fn skipped(&self, counter: u32, reason: &str, events: u64) {
+        *self.by_counter.lock().entry(counter).or_default().skipped.entry(reason.to_owned()).or_default() += events;
+    }
+
+    /// Events that came after buckets of this granularity had expired.
+    pub fn late(&self, counter: u32, granularity: Granularity, events: u64) {
+        let name = granularity.name().to_owned();
+        *self.by_counter.lock().entry(counter).or_default().late.entry(name).or_default() += events;
+    }
+
+    pub fn of(&self, counter: u32) -> Option<Recent> {
+        self.by_counter.lock().get(&counter).cloned()
+    }
+
+    /// Everything, for whoever shows or announces it.
+    pub fn all(&self) -> HashMap<u32, Recent> {
+        self.by_counter.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_day_is_remembered() {
+        let activity = Activity::default();
+        let now_s = 1_000 * QUARTER_S;
+        for (back, events) in [(95, 1), (96, 2), (0, 3), (1, 4)] {
+            activity.counted(7, now_s - back * QUARTER_S, events);
+        }
+        let recent = activity.of(7).unwrap();
+        let day = recent.day_up_to(now_s);
+        assert_eq!((day[0], day[94], day[95], day.iter().sum::<u64>()), (1, 4, 3, 8));
+        assert_eq!(recent.day_up_to(now_s + QUARTER_S)[93..], [4, 3, 0]);
+        assert_eq!(recent.day_up_to(now_s + 96 * QUARTER_S).iter().sum::<u64>(), 0);
+        assert_eq!(activity.of(8), None);
+    }
+
+    #[test]
+    fn what_was_not_counted_is_told_by_reason() {
+        let activity = Activity::default();
+        activity.skipped(7, "filtered", 2);
+        activity.skipped(7, "filtered", 1);
+        activity.late(7, Granularity::Quarter, 5);
+        let mut recent = activity.of(7).unwrap();
+        recent.join(&activity.of(7).unwrap());
+        assert_eq!(recent.skipped, BTreeMap::from([("filtered".to_owned(), 6)]));
+        assert_eq!(recent.late, BTreeMap::from([("quarter".to_owned(), 10)]));
+    }
+
+    proptest! {
+        /// In whatever order quarter hours are told, and by however many processes, the last day's sums are the same.
+        #[test]
+        fn the_order_does_not_matter(events in proptest::collection::vec((1_000i64..1_090, 1u64..9, any::<bool>()), 1..40)) {
+            let (mut whole, mut one, mut other) = (Recent::default(), Recent::default(), Recent::default());
+            for (quarter, count, is_one) in &events {
+                whole.add(*quarter, *count);
+                if *is_one { one.add(*quarter, *count) } else { other.add(*quarter, *count) }
+            }
+            one.join(&other);
+            prop_assert_eq!(one.day_up_to(1_090 * QUARTER_S), whole.day_up_to(1_090 * QUARTER_S));
+            prop_assert_eq!(whole.counted.iter().sum::<u64>(), events.iter().map(|(_, count, _)| count).sum::<u64>());
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Drafts: configurations that somebody proposes, until they are applied, rejected or withdrawn.
+//!
+//! ```text
+//!            ┌── edit ──┐
+//!            ▼          │
+//!   ──▶ draft ──send──▶ review ──approve──▶ applied
+//!         │  ▲            │ │
+//!         │  └── reject ──┘ └── edit: a draft again
+//!         └──▶ withdrawn, applied
+//! ```
+
+use crate::BoxFuture;
+use raingauge_core::counter::Counter;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no draft {0}")]
+    NotFound(u64),
+    /// Somebody else changed the draft in the meantime.
+    #[error("draft {id} was changed by somebody else: read it again and repeat the change")]
+    RevisionMismatch { id: u64, current: u32 },
+    #[error("the catalog is out of reach: {0}")]
+    Unavailable(String),
+}
+
+/// Where a draft stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Being written.
+    Draft,
+    /// Waits for somebody to look at it.
+    Review,
+    /// Its configuration is that of the counter, or was.
+    Applied,
+    /// Somebody looked at it and said no. It may be edited and sent again.
+    Rejected,
+    Withdrawn,
+}
+
+impl State {
+    pub const ALL: [Self; 5] = [Self::Draft, Self::Review, Self::Applied, Self::Rejected, Self::Withdrawn];
+
+    /// As it is stored.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Review => "review",
+            Self::Applied => "applied",
+            Self::Rejected => "rejected",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether something may still come of it.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Draft | Self::Review | Self::Rejected)
+    }
+}
+
+/// A proposed configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// 0 until it is kept.
+    pub id: u64,
+    /// Grows by one with each change of the draft; 0 until it is kept.
+    pub revision: u32,
+    pub state: State,
+    /// The proposed configuration. Its id is 0 as long as it proposes a new counter.
+    pub counter: Counter,
+    /// The version of the counter that it starts from; 0 for a new counter.
+    pub base_version: u32,
+    /// The version of the counter that it became; 0 while it has not been applied.
+    pub applied_version: u32,
+    pub author: String,
+    /// Why the change is made.
+    pub reason: String,
+    /// Who approved or rejected it, and what they said.
+    pub reviewer: String,
+    pub comment: String,
+    /// Seconds since 1970.
+    pub created_at: i64,
+    pub changed_at: i64,
+    /// Who changed it last: several people may edit one draft.
+    pub changed_by: String,
+}
+
+impl Draft {
+    /// A draft that is not kept yet.
+    pub fn new(counter: Counter, base_version: u32, author: &str, now_s: i64) -> Self {
+        Self {
+            id: 0,
+            revision: 0,
+            state: State::Draft,
+            counter,
+            base_version,
+            applied_version: 0,
+            author: author.to_owned(),
+            reason: String::new(),
+            reviewer: String::new(),
+            comment: String::new(),
+            created_at: now_s,
+            changed_at: now_s,
+            changed_by: author.to_owned(),
+        }
+    }
+
+    /// Whether it proposes a counter that is not there yet.
+    pub const fn is_new(&self) -> bool {
+        self.base_version == 0
+    }
+}
+
+pub trait Drafts: Send + Sync {
+    /// Drafts that something may still come of, or those that have ended, the last changed first, so many at most.
+    fn list(&self, is_open: bool, limit: u32) -> BoxFuture<'_, Result<Vec<Draft>, Error>>;
+
+    fn get(&self, id: u64) -> BoxFuture<'_, Result<Draft, Error>>;
+
+    /// Keeps a new draft under an id of its own, at revision 1.
+    fn create(&self, draft: Draft) -> BoxFuture<'_, Result<Draft, Error>>;
+
+    /// Replaces a draft that is at the revision of `draft`; it is at the next one then.
+    fn replace(&self, draft: Draft) -> BoxFuture<'_, Result<Draft, Error>>;
+}

@@ -1,0 +1,142 @@
+//! Tokens that were made in the portal: in memory, following the database.
+
+use super::{Who, is_equal};
+use arc_swap::ArcSwap;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::people::{ApiToken, Error, Hash, People};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// How often the database is asked whether the tokens have changed. What was revoked opens nothing after twice that.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is written down when tokens were used.
+const NOTE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Every token that was made in the portal and is in use.
+pub struct MadeTokens {
+    people: Arc<dyn People>,
+    clock: Arc<dyn Clock>,
+    known: ArcSwap<Vec<Known>>,
+}
+
+struct Known {
+    id: i64,
+    hash: Hash,
+    who: Who,
+    expires_at: i64,
+    /// The second of the newest request that is not written down yet; none when it is 0.
+    used_at: AtomicI64,
+}
+
+impl MadeTokens {
+    pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>) -> Self {
+        Self { people, clock, known: ArcSwap::default() }
+    }
+
+    /// Whose token has this hash. Every hash is compared, to the end.
+    pub fn find(&self, hash: &Hash) -> Option<Who> {
+        let (known, now_s) = (self.known.load(), self.clock.now_s());
+        let mut found = None;
+        for token in known.iter() {
+            if is_equal(&token.hash, hash) {
+                found = Some(token);
+            }
+        }
+        let token = found.filter(|token| now_s < token.expires_at)?;
+        token.used_at.store(now_s, Ordering::Relaxed);
+        Some(token.who.clone())
+    }
+
+    /// Follows the database, for as long as it is polled. While that is away, tokens stay as they were known last.
+    pub async fn follow(&self) {
+        let mut interval = interval(FOLLOW_INTERVAL);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut seen, mut is_away, mut noted) = (None, false, Instant::now());
+        loop {
+            interval.tick().await;
+            let followed = self.refresh(&mut seen).await;
+            if let Err(error) = &followed
+                && !is_away
+            {
+                tracing::warn!(%error, "the tokens of the portal could not be followed; they stay as they are");
+            }
+            is_away = followed.is_err();
+            if noted.elapsed() >= NOTE_INTERVAL {
+                noted = Instant::now();
+                self.note_used().await;
+            }
+        }
+    }
+
+    /// Reads the tokens anew where their revision is not the one that was seen.
+    pub async fn refresh(&self, seen: &mut Option<i64>) -> Result<(), Error> {
+        let revision = self.people.revision().await?;
+        if *seen == Some(revision) {
+            return Ok(());
+        }
+        // What was used of those before is written down before they go.
+        self.note_used().await;
+        let now_s = self.clock.now_s();
+        let in_use = self.people.tokens().await?.into_iter().filter(|token| token.is_in_use(now_s));
+        self.known.store(Arc::new(in_use.map(known_of).collect()));
+        *seen = Some(revision);
+        Ok(())
+    }
+
+    /// Writes down when tokens were used. It is a help to people, and lost when the database is away.
+    pub async fn note_used(&self) {
+        let known = self.known.load_full();
+        let taken = known.iter().map(|token| (token.id, token.used_at.swap(0, Ordering::Relaxed)));
+        let used: Vec<(i64, i64)> = taken.filter(|(_, used_at)| *used_at > 0).collect();
+        if !used.is_empty()
+            && let Err(error) = self.people.note_tokens_used(used).await
+        {
+            tracing::debug!(%error, "it could not be written down when tokens were used");
+        }
+    }
+}
+
+fn known_of(token: ApiToken) -> Known {
+    Known {
+        id: token.id,
+        hash: token.hash,
+        who: Who { name: token.name.into(), scopes: token.scopes },
+        expires_at: token.expires_at.unwrap_or(i64::MAX),
+        used_at: AtomicI64::new(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raingauge_ports::clock::ManualClock;
+    use raingauge_ports::contract::people::{NOW_S, hash, token};
+    use raingauge_ports::memory::MemoryPeople;
+
+    #[tokio::test]
+    async fn tokens_are_followed_expire_and_are_noted() {
+        let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
+        let mut seen = None;
+        made.refresh(&mut seen).await.unwrap();
+        assert_eq!(made.find(&hash(1)), None);
+        people.add_token(token(1, "shop")).await.unwrap();
+        people.add_token(ApiToken { expires_at: Some(NOW_S + 10), ..token(2, "soon") }).await.unwrap();
+        assert_eq!(made.find(&hash(1)), None);
+        made.refresh(&mut seen).await.unwrap();
+        assert_eq!(&*made.find(&hash(1)).unwrap().name, "shop");
+        assert_eq!(&*made.find(&hash(2)).unwrap().name, "soon");
+        // It expires without anybody telling.
+        clock.set_s(NOW_S + 10);
+        assert_eq!(made.find(&hash(2)), None);
+        made.find(&hash(1)).unwrap();
+        people.revoke_token(2, NOW_S).await.unwrap();
+        made.refresh(&mut seen).await.unwrap();
+        assert_eq!(people.tokens().await.unwrap()[1].used_at, Some(NOW_S + 10));
+        people.revoke_token(1, NOW_S).await.unwrap();
+        made.refresh(&mut seen).await.unwrap();
+        assert_eq!(made.find(&hash(1)), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! The keys of the portal.
+
+use super::{Key, Kind, whole};
+
+pub const KEYS: &[Key] = &[
+    Key {
+        section: "portal",
+        name: "sign_in",
+        kind: Kind::Switch { default: true },
+        doc: "Whether people must sign in; without it whoever reaches the portal is an administrator, and it must listen on loopback.",
+    },
+    Key {
+        section: "portal",
+        name: "public_url",
+        kind: Kind::Text { default: "", is_secret: false },
+        doc: "How browsers reach the portal, such as https://raingauge.example; with https, cookies are kept to TLS.",
+    },
+    whole(
+        "portal",
+        "session_idle_hours",
+        12,
+        (1, 8_760),
+        "hours",
+        "How long after the last page somebody must sign in again.",
+    ),
+    whole(
+        "portal",
+        "session_max_days",
+        14,
+        (1, 365),
+        "days",
+        "How long after signing in somebody must sign in again, however busy.",
+    ),
+    whole("portal", "audit_days", 1_095, (1, 36_500), "days", "How long the audit log keeps its entries."),
+    Key {
+        section: "portal",
+        name: "address_header",
+        kind: Kind::Text { default: "", is_secret: false },
+        doc: "Header in which a proxy in front writes its caller's address, such as X-Forwarded-For; empty without a proxy.",
+    },
+    Key {
+        section: "portal",
+        name: "approval",
+        kind: Kind::Switch { default: false },
+        doc: "Whether a second person has to approve a draft of a counter before it takes effect.",
+    },
+    whole(
+        "portal",
+        "check_interval_minutes",
+        60,
+        (0, 10_080),
+        "minutes",
+        "How often stored counts are compared with the log; 0 for never.",
+    ),
+    whole("portal", "check_keys", 20, (0, 1_000), "keys", "Keys that are compared each time; 0 for none."),
+];

@@ -1,0 +1,140 @@
+//! What statements need of a database. A port whose statements all databases understand is written once, over this:
+//!
+//! ```text
+//!   people ──▶ Statement ──▶ Database: rows, run │ begin ──▶ Change: rows, run, commit │ give_up
+//!                               ▲                                ▲
+//!                        sqlite, mysql: connections, transactions, what their errors mean
+//! ```
+//!
+//! A statement is a text of this program with `?` in the places of its values, which never become part of the text.
+
+use raingauge_ports::catalog;
+use sqlx::FromRow;
+use sqlx::mysql::MySqlRow;
+use sqlx::sqlite::SqliteRow;
+use std::future::Future;
+
+/// Why the database did not answer, and what to do: for the `Unavailable` of each port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Away(pub String);
+
+impl From<catalog::Error> for Away {
+    fn from(error: catalog::Error) -> Self {
+        match error {
+            catalog::Error::Unavailable(sentence) => Self(sentence),
+            other => Self(other.to_string()),
+        }
+    }
+}
+
+/// What stands for one `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Whole(Option<i64>),
+    Text(String),
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Whole(Some(value))
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(value: Option<i64>) -> Self {
+        Self::Whole(value)
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+/// A statement and its values, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    pub text: &'static str,
+    pub values: Vec<Value>,
+}
+
+impl Statement {
+    pub fn new(text: &'static str) -> Self {
+        Self { text, values: Vec::new() }
+    }
+
+    /// The value of the next `?`.
+    pub fn with(mut self, value: impl Into<Value>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+}
+
+/// Gives a query of either database its values.
+macro_rules! bound {
+    ($query:expr, $values:expr) => {
+        $values.into_iter().fold($query, |query, value| match value {
+            $crate::database::Value::Whole(number) => query.bind(number),
+            $crate::database::Value::Text(text) => query.bind(text),
+        })
+    };
+}
+pub(crate) use bound;
+
+/// A row that both databases can answer: a tuple of `i64`, `Option<i64>` and `String`.
+pub trait Row: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin {}
+
+impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin {}
+
+/// A database as a whole.
+pub trait Database: Clone + Send + Sync + 'static {
+    type Change<'a>: Change;
+
+    /// All rows of an answer, as everybody sees them.
+    fn rows<R: Row>(&self, statement: Statement) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
+
+    /// Runs one statement that writes, by itself.
+    fn run(&self, statement: Statement) -> impl Future<Output = Result<(), Away>> + Send;
+
+    /// Begins a change that no other one with the same lock runs beside. The lock is a statement that changes exactly
+    /// one row, which always exists: it holds that row until the end of the change, and counts changes with it.
+    fn begin(&self, lock: &'static str) -> impl Future<Output = Result<Self::Change<'_>, Away>> + Send;
+}
+
+/// Some statements that happen together or not at all. Dropped, it never was.
+pub trait Change: Send {
+    fn rows<R: Row>(&mut self, statement: Statement) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
+
+    fn run(&mut self, statement: Statement) -> impl Future<Output = Result<(), Away>> + Send;
+
+    fn commit(self) -> impl Future<Output = Result<(), Away>> + Send;
+
+    /// Ends a change that writes nothing, so that its connection can be kept.
+    fn give_up(self) -> impl Future<Output = ()> + Send;
+
+    /// Goes on with what was decided, or gives up.
+    fn decided<T: Send, E: Send>(self, decision: Result<T, E>) -> impl Future<Output = Result<(Self, T), E>> + Send
+    where
+        Self: Sized,
+    {
+        async {
+            match decision {
+                Ok(decided) => Ok((self, decided)),
+                Err(refusal) => {
+                    self.give_up().await;
+                    Err(refusal)
+                }
+            }
+        }
+    }
+}
+
+/// What is said of a lock whose row is missing.
+pub const NO_LOCK_ROW: &str = "a table that always has one row has none: restore it from a backup";

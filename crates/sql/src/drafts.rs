@@ -1,0 +1,151 @@
+//! Drafts on any database.
+
+use crate::database::{Away, Change, Database, Statement};
+use raingauge_core::counter::Counter;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::drafts::{Draft, Drafts, Error, State};
+
+/// Every change of a draft begins with this.
+const LOCK: &str = "UPDATE drafts_revision SET revision = revision + 1";
+
+macro_rules! drafts {
+    ($rest:literal) => {
+        concat!(
+            "SELECT draft_id, revision, state, configuration, base_version, applied_version, author, reason, reviewer,
+            comment, created_at, changed_at, changed_by FROM drafts ",
+            $rest
+        )
+    };
+}
+const GET: &str = drafts!("WHERE draft_id = ?");
+const LIST: &str = drafts!("WHERE is_open = ? ORDER BY changed_at DESC, draft_id DESC LIMIT ?");
+const NEXT: &str = "SELECT COALESCE(MAX(draft_id), 0) + 1 FROM drafts";
+const INSERT: &str =
+    "INSERT INTO drafts (revision, state, is_open, configuration, base_version, applied_version, author,
+    reason, reviewer, comment, created_at, changed_at, changed_by, draft_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const UPDATE: &str = "UPDATE drafts SET revision = ?, state = ?, is_open = ?, configuration = ?, base_version = ?,
+    applied_version = ?, author = ?, reason = ?, reviewer = ?, comment = ?, created_at = ?, changed_at = ?, changed_by = ?
+    WHERE draft_id = ?";
+
+/// One draft, in the order of [`GET`]: numbers are as wide as the widest that a database may answer.
+type Row = (i64, i64, String, String, i64, i64, String, String, String, String, i64, i64, String);
+
+/// The drafts in a database that also has the catalog.
+#[derive(Clone, Debug)]
+pub struct SqlDrafts<D>(pub(crate) D);
+
+impl From<Away> for Error {
+    fn from(Away(sentence): Away) -> Self {
+        Self::Unavailable(sentence)
+    }
+}
+
+impl<D: Database> SqlDrafts<D> {
+    async fn list_now(&self, is_open: bool, limit: u32) -> Result<Vec<Draft>, Error> {
+        let statement = Statement::new(LIST).with(i64::from(is_open)).with(i64::from(limit));
+        let rows: Vec<Row> = self.0.rows(statement).await?;
+        rows.into_iter().map(draft_of).collect()
+    }
+
+    async fn get_now(&self, id: u64) -> Result<Draft, Error> {
+        let rows: Vec<Row> = self.0.rows(Statement::new(GET).with(key(id))).await?;
+        rows.into_iter().next().map_or(Err(Error::NotFound(id)), draft_of)
+    }
+
+    async fn create_now(&self, mut draft: Draft) -> Result<Draft, Error> {
+        let mut change = self.0.begin(LOCK).await?;
+        let next: Vec<(i64,)> = change.rows(Statement::new(NEXT)).await?;
+        draft.id = next.first().map_or(1, |(id,)| *id as u64);
+        draft.revision = 1;
+        change.run(written(INSERT, &draft)).await?;
+        change.commit().await?;
+        Ok(draft)
+    }
+
+    async fn replace_now(&self, mut draft: Draft) -> Result<Draft, Error> {
+        let mut change = self.0.begin(LOCK).await?;
+        let rows: Vec<Row> = change.rows(Statement::new(GET).with(key(draft.id))).await?;
+        let (mut change, revision) = change.decided(next_revision(rows.into_iter().next(), &draft)).await?;
+        draft.revision = revision;
+        change.run(written(UPDATE, &draft)).await?;
+        change.commit().await?;
+        Ok(draft)
+    }
+}
+
+impl<D: Database> Drafts for SqlDrafts<D> {
+    fn list(&self, is_open: bool, limit: u32) -> BoxFuture<'_, Result<Vec<Draft>, Error>> {
+        Box::pin(self.list_now(is_open, limit))
+    }
+
+    fn get(&self, id: u64) -> BoxFuture<'_, Result<Draft, Error>> {
+        Box::pin(self.get_now(id))
+    }
+
+    fn create(&self, draft: Draft) -> BoxFuture<'_, Result<Draft, Error>> {
+        Box::pin(self.create_now(draft))
+    }
+
+    fn replace(&self, draft: Draft) -> BoxFuture<'_, Result<Draft, Error>> {
+        Box::pin(self.replace_now(draft))
+    }
+}
+
+/// An id beyond what a database holds is one that no draft has.
+fn key(id: u64) -> i64 {
+    i64::try_from(id).unwrap_or(i64::MAX)
+}
+
+fn next_revision(kept: Option<Row>, draft: &Draft) -> Result<u32, Error> {
+    let kept = kept.map_or(Err(Error::NotFound(draft.id)), draft_of)?;
+    match kept.revision == draft.revision {
+        true => Ok(draft.revision + 1),
+        false => Err(Error::RevisionMismatch { id: draft.id, current: kept.revision }),
+    }
+}
+
+/// A row that somebody altered by hand is an error that names it, never a draft that is left out.
+fn draft_of(row: Row) -> Result<Draft, Error> {
+    let (id, revision, state, configuration, base_version, applied_version, ..) = row;
+    let (author, reason, reviewer, comment) = (row.6, row.7, row.8, row.9);
+    let (created_at, changed_at, changed_by) = (row.10, row.11, row.12);
+    let unreadable =
+        |why: &str| Error::Unavailable(format!("draft {id} cannot be read ({why}): restore the catalog from a backup"));
+    let small = |number: i64| u32::try_from(number).map_err(|_| unreadable("a version is no small number"));
+    let counter: Counter = serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
+    Ok(Draft {
+        id: u64::try_from(id).map_err(|_| unreadable("its id is negative"))?,
+        revision: small(revision)?,
+        state: State::from_name(&state).ok_or_else(|| unreadable("its state is unknown"))?,
+        counter,
+        base_version: small(base_version)?,
+        applied_version: small(applied_version)?,
+        author,
+        reason,
+        reviewer,
+        comment,
+        created_at,
+        changed_at,
+        changed_by,
+    })
+}
+
+fn written(text: &'static str, draft: &Draft) -> Statement {
+    let configuration = serde_json::to_string(&draft.counter).expect("a counter has a form in JSON");
+    Statement::new(text)
+        .with(i64::from(draft.revision))
+        .with(draft.state.name())
+        .with(i64::from(draft.state.is_open()))
+        .with(configuration)
+        .with(i64::from(draft.base_version))
+        .with(i64::from(draft.applied_version))
+        .with(draft.author.as_str())
+        .with(draft.reason.as_str())
+        .with(draft.reviewer.as_str())
+        .with(draft.comment.as_str())
+        .with(draft.created_at)
+        .with(draft.changed_at)
+        .with(draft.changed_by.as_str())
+        .with(key(draft.id))
+}
