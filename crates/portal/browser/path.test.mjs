@@ -62,6 +62,8 @@ describe("the path of a counter", { timeout: 10 * PATIENCE_MS }, () => {
   test("a backfill counts what came before, and survives a reload", async () => {
     await page.goto(`/counters/${id}/backfill`);
     await click("Begin a backfill");
+    // A reload before the answer would take the place of the request.
+    await page.locator("#backfill progress, #backfill .notice").first().waitFor();
     await page.reload();
     await page.getByText("The newest backfill ended").waitFor();
     await picture(page, "path-4-backfilled");
