@@ -17,6 +17,7 @@ pub mod compare;
 pub mod cores;
 pub mod counts;
 pub mod events;
+pub mod experiment;
 pub mod faults;
 pub mod http;
 pub mod ingest;
