@@ -10,6 +10,7 @@
 
 mod caching;
 mod check;
+pub mod clock;
 mod cluster;
 mod given;
 mod keys;
@@ -20,7 +21,7 @@ mod problem;
 mod tests;
 mod tokens;
 
-pub use caching::{Caching, Redis, ResultCache};
+pub use caching::{Caching, ResultCache};
 pub use cluster::{Cluster, Role};
 pub use maintenance::Maintenance;
 pub use portal::Portal;
@@ -29,6 +30,7 @@ pub use problem::{Origin, Problem};
 use crate::auth::Token;
 use check::Checker;
 use given::Given;
+use raingauge_ports::clock::FastClock;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,6 +43,8 @@ pub struct Settings {
     pub log: Log,
     pub dedupe: Dedupe,
     pub events: Events,
+    /// The clock of an experiment.
+    pub clock: Option<FastClock>,
     pub maintenance: Maintenance,
     pub portal: Portal,
     pub auth: Auth,
@@ -171,6 +175,7 @@ impl Settings {
                 ids_max: from.whole("dedupe", "ids_max"),
             },
             events: Events { future_allowance: seconds(from.whole("events", "future_allowance_s")) },
+            clock: clock::read(from),
             maintenance: Maintenance::read(from),
             auth: Auth { tokens: tokens::read(from), required: from.switch("auth", "required") },
             observe: Observe {

@@ -112,6 +112,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "roles" => "reader".to_owned(),
             Kind::Text { .. } if key.name == "schedule" => "0 3 * * *; 0 14 * * *".to_owned(),
             Kind::Text { .. } if key.name == "timezone" => "Asia/Singapore".to_owned(),
+            Kind::Text { .. } if key.name == "experiment" => "0 at 0 times 2".to_owned(),
             Kind::Text { .. } if key.name == "public_url" => "https://rain.example".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
             Kind::Switch { default } => (!default).to_string(),
@@ -319,6 +320,17 @@ fn the_address_of_the_portal_has_no_path() {
     assert_starts(&header("X Forwarded").unwrap_err(), &["2 portal.address_header: "]);
     let switch = load("[portal]\nsign_in = \"maybe\"\n", &[]);
     assert_starts(&switch.unwrap_err(), &["2 portal.sign_in: \"maybe\" is neither true nor false"]);
+}
+
+#[test]
+fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
+    let given = |text: &str| load(&format!("[clock]\nexperiment = \"{text}\"\n"), &[]);
+    let clock = given("2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600").unwrap().clock.unwrap();
+    assert_eq!((clock.start_ms, clock.machine_start_ms, clock.factor), (1_730_764_800_000, 1_795_262_400_000, 600));
+    assert_eq!(given("").unwrap().clock, None);
+    for wrong in ["600", "2024-11-05 at 0 times 600", "0 at 0 times 0", "0 at 0 times 3601", "0 at 0 times 2 times 2"] {
+        assert_starts(&given(wrong).unwrap_err(), &["2 clock.experiment: "]);
+    }
 }
 
 #[test]
