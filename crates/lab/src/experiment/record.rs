@@ -116,4 +116,7 @@ pub struct Checked {
     pub late: u64,
     /// By how much of the service's time they were late at most.
     pub late_max_ms: i64,
+    /// Counts of a range that ends a quarter hour before the one that was asked for, as they say themselves.
+    #[serde(default)]
+    pub early: u64,
 }

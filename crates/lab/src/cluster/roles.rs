@@ -100,6 +100,11 @@ impl Role {
         Target { address: self.address, token: None }
     }
 
+    /// The process, while it runs.
+    pub fn process(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     pub fn log(&self, setup: &Setup) -> PathBuf {
         setup.folder.join(format!("{}.log", self.name))
     }
