@@ -10,6 +10,7 @@
 mod asking;
 mod bench;
 mod place;
+pub mod prices;
 mod probe;
 pub mod record;
 pub mod scenario;

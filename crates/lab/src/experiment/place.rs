@@ -1,14 +1,13 @@
 //! The cluster that an experiment runs on: its processes, its counters and their history.
 
-use super::scenario::Scenario;
 use crate::cluster::roles::{Role, Setup};
 use crate::cluster::servers::Servers;
 use crate::counts::Answer;
-use crate::fast::Fast;
 use crate::http::client::Client;
 use crate::plan::{DAY_S, Granularity};
 use crate::traffic::questions::{self, Asked, Keys};
 use anyhow::{Context, Result, ensure};
+use sqlx::Connection;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,12 +20,14 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Place {
     setup: Setup,
     pub writer: Role,
-    pub reader: Role,
+    /// By how they read; none where the writer reads too.
+    readers: BTreeMap<String, Role>,
 }
 
 impl Place {
-    /// Processes of their own keyspace, topic and name, not started yet.
-    pub fn new(scenario: &Scenario, servers: &Servers, binary: &Path, name: &str, logs: &Path) -> Result<Self> {
+    /// Processes of their own keyspace, topic and name over the engines of a cluster, not started yet: a reader for each of
+    /// the plans.
+    pub fn on_cluster(plans: &[&str], servers: &Servers, binary: &Path, name: &str, logs: &Path) -> Result<Self> {
         let mut setup = Setup::new(binary, logs, servers, name, 1)?;
         // Nothing is to be measured that is refused for being slow.
         setup.set("cql.request_timeout_ms", "5000");
@@ -35,19 +36,33 @@ impl Place {
         setup.set("maintenance.compaction_command", &servers.nodetool_command(1)?);
         setup.set("maintenance.compaction_tables", "all");
         setup.set("maintenance.pause_s", "0");
-        let caching = [
-            ("CACHE__RESULT", "redis"),
-            ("CACHE__REDIS_URLS", servers.needed("REDIS")?),
-            ("CACHE__REDIS_TIMEOUT_MS", "200"),
-            ("CQL__READ_PLAN", scenario.plan.as_str()),
-            ("CLUSTER__INSTANCE", "reader"),
-        ];
+        setup.set("mysql.url", &own_database(servers.needed("MYSQL")?, &format!("raingauge_{name}"))?);
         setup.migrate()?;
-        Ok(Self {
-            setup,
-            writer: Role::new("writer", "writer,portal", &[])?,
-            reader: Role::new("reader", "reader", &caching)?,
-        })
+        let redis = servers.needed("REDIS")?;
+        let reader = |plan: &&str| {
+            let name = format!("reader-{plan}");
+            let settings = [
+                ("CACHE__RESULT", "redis"),
+                ("CACHE__REDIS_URLS", redis),
+                ("CACHE__REDIS_TIMEOUT_MS", "200"),
+                ("CQL__READ_PLAN", plan),
+                ("CLUSTER__INSTANCE", &name),
+            ];
+            Ok(((*plan).to_owned(), Role::new(&name, "reader", &settings)?))
+        };
+        let readers = plans.iter().map(reader).collect::<Result<_>>()?;
+        Ok(Self { setup, writer: Role::new("writer", "writer,portal", &[])?, readers })
+    }
+
+    /// One process over the embedded engines.
+    pub fn embedded(binary: &Path, logs: &Path) -> Result<Self> {
+        let role = Role::new("embedded", "reader,writer,portal", &[("CACHE__RESULT", "memory")])?;
+        Ok(Self { setup: Setup::embedded(binary, logs), writer: role, readers: BTreeMap::new() })
+    }
+
+    /// Who reads by a plan.
+    pub fn reader(&self, plan: &str) -> &Role {
+        self.readers.get(plan).unwrap_or(&self.writer)
     }
 
     /// A setting for every process that is started from now on.
@@ -56,26 +71,29 @@ impl Place {
     }
 
     pub fn start(&mut self) -> Result<()> {
-        let roles = [&mut self.writer, &mut self.reader];
-        for role in roles {
+        let mut roles: Vec<&mut Role> = std::iter::once(&mut self.writer).chain(self.readers.values_mut()).collect();
+        for role in &mut roles {
             role.start(&self.setup)?;
         }
-        self.writer.wait_ready(&self.setup)?;
-        self.reader.wait_ready(&self.setup)
+        for role in roles {
+            role.wait_ready(&self.setup)?;
+        }
+        Ok(())
     }
 
     pub fn stop(&mut self) -> Result<()> {
-        self.reader.stop()?;
+        for reader in self.readers.values_mut() {
+            reader.stop()?;
+        }
         self.writer.stop()
     }
 
-    /// Everything under a clock that stands at the beginning of the scenario, and hardly moves while history is loaded.
-    pub fn start_for_loading(&mut self, scenario: &Scenario) -> Result<()> {
-        self.set("clock.experiment", &Fast::starting(scenario.from_ms()?, 1).setting());
-        self.start()
+    /// Those who answer counts.
+    fn answering(&self) -> Vec<&Role> {
+        if self.readers.is_empty() { vec![&self.writer] } else { self.readers.values().collect() }
     }
 
-    /// Makes the counters, and waits until the reader has the last of them.
+    /// Makes the counters, and waits until every reader has the last of them.
     pub fn make_counters(&self, keys: &Keys) -> Result<()> {
         let mut portal = Client::connect(&self.writer.target())?;
         let counters = keys.counters();
@@ -85,10 +103,12 @@ impl Place {
         let deadline = Instant::now() + LOADED_MAX;
         let last = counters.last().and_then(|counter| counter["name"].as_str()).unwrap_or_default();
         let key = format!("lab:{}:any", last.trim_start_matches("lab_"));
-        let mut reader = Client::connect(&self.reader.target())?;
-        while reader.call("GET", &format!("/v1/counts?key={key}&fromTime=900&toTime=1800"), b"")?.status != 200 {
-            ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until the reader had every counter");
-            std::thread::sleep(POLL);
+        for reader in self.answering() {
+            let mut client = Client::connect(&reader.target())?;
+            while client.call("GET", &format!("/v1/counts?key={key}&fromTime=900&toTime=1800"), b"")?.status != 200 {
+                ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until {} had every counter", reader.name);
+                std::thread::sleep(POLL);
+            }
         }
         Ok(())
     }
@@ -108,31 +128,48 @@ impl Place {
             let answer = client.json("POST", "/v1/buckets", format!("[{}]", part.join(",")).as_bytes())?;
             ensure!(answer["accepted"] == part.len(), "of {} buckets: {answer}", part.len());
         }
-        self.wait_loaded(keys, history)?;
+        for reader in self.answering() {
+            wait_loaded(reader, keys, history)?;
+        }
         Ok(buckets.len())
     }
+}
 
-    fn wait_loaded(&self, keys: &Keys, history: &[(u32, i64)]) -> Result<()> {
-        let mut expected = BTreeMap::<u32, i64>::new();
-        history.iter().for_each(|(rank, _)| *expected.entry(*rank).or_default() += 1);
-        let (Some(from_s), Some(to_s)) =
-            (history.iter().map(|(_, time_s)| *time_s).min(), history.iter().map(|(_, time_s)| *time_s).max())
-        else {
-            return Ok(());
-        };
-        let (from_s, to_s) = (crate::plan::floor(from_s, DAY_S), crate::plan::floor(to_s, DAY_S) + DAY_S);
-        let ranks: Vec<u32> = expected.keys().copied().collect();
-        let (mut client, deadline) = (Client::connect(&self.reader.target())?, Instant::now() + LOADED_MAX);
-        for part in ranks.chunks(KEYS_PER_REQUEST) {
-            let asked: Vec<Asked> = part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
-            let right: Vec<Option<i64>> = part.iter().map(|rank| expected.get(rank).copied()).collect();
-            while counts(&mut client, &questions::body(keys, &asked, true))? != right {
-                ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until the history was counted");
-                std::thread::sleep(POLL);
-            }
+/// Makes a database for the counters of this run, which must not meet those of others. Answers its address.
+fn own_database(server: &str, database: &str) -> Result<String> {
+    let (address, _) = server.rsplit_once('/').context("the address of MySQL ends in no database")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime
+        .block_on(async {
+            let mut connection = sqlx::MySqlConnection::connect(server).await?;
+            sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE DATABASE {database}"))).execute(&mut connection).await?;
+            connection.close().await
+        })
+        .with_context(|| format!("cannot make the database {database}"))?;
+    Ok(format!("{address}/{database}"))
+}
+
+/// Waits until a reader answers the whole history of every key.
+fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()> {
+    let mut expected = BTreeMap::<u32, i64>::new();
+    history.iter().for_each(|(rank, _)| *expected.entry(*rank).or_default() += 1);
+    let (Some(from_s), Some(to_s)) =
+        (history.iter().map(|(_, time_s)| *time_s).min(), history.iter().map(|(_, time_s)| *time_s).max())
+    else {
+        return Ok(());
+    };
+    let (from_s, to_s) = (crate::plan::floor(from_s, DAY_S), crate::plan::floor(to_s, DAY_S) + DAY_S);
+    let ranks: Vec<u32> = expected.keys().copied().collect();
+    let (mut client, deadline) = (Client::connect(&reader.target())?, Instant::now() + LOADED_MAX);
+    for part in ranks.chunks(KEYS_PER_REQUEST) {
+        let asked: Vec<Asked> = part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
+        let right: Vec<Option<i64>> = part.iter().map(|rank| expected.get(rank).copied()).collect();
+        while counts(&mut client, &questions::body(keys, &asked, true))? != right {
+            ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until {} answered the history", reader.name);
+            std::thread::sleep(POLL);
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// The counts of a batch, `None` for those that failed.

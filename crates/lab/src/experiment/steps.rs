@@ -1,7 +1,7 @@
 //! Does what a scenario wants at its moments: changes the cache policy, and compacts.
 
 use super::record::{Step, StepKind};
-use super::scenario::{Action, MODULO, Scenario};
+use super::scenario::{Action, MODULO};
 use crate::fast::Fast;
 use crate::http::Target;
 use crate::http::client::Client;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(250);
-/// A portal that has not set a policy by then will not.
+/// A reader that does not follow by then will not.
 const POLICY_MAX: Duration = Duration::from_secs(30);
 
 pub struct Steps {
@@ -23,8 +23,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    pub fn new(scenario: &Scenario, clock: Fast, portal: &Target) -> Result<Self> {
-        let strategies = [scenario.before.clone(), scenario.after.clone()];
+    pub fn new(strategies: [&str; 2], clock: Fast, portal: &Target) -> Result<Self> {
+        let strategies = strategies.map(str::to_owned);
         Ok(Self { client: Client::connect(portal)?, clock, strategies, taken: Vec::new(), compacting: false })
     }
 

@@ -26,6 +26,10 @@ impl Truth {
         &events[place(from_s)..place(to_s).max(place(from_s))]
     }
 
+    pub fn count(&self, rank: u32, from_s: i64, to_s: i64) -> i64 {
+        self.within(rank, from_s, to_s).len() as i64
+    }
+
     /// By how much an answer is late: the age of the oldest event that it lacks, if it lacks the newest ones. `None` when it
     /// is complete; an answer with too much, or that lacks history, is late for ever.
     fn late_ms(&self, kept: &Kept) -> Option<i64> {

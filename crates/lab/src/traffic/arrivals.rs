@@ -1,5 +1,5 @@
 //! When batches are due: a Poisson process whose rate follows the shape of the traffic, by thinning one of the greatest rate
-//! (Lewis and Shedler, 1979).
+//! (Lewis and Shedler, 1979); or evenly, at the same rate.
 
 use super::Model;
 use super::shape::Shape;
@@ -19,6 +19,7 @@ pub struct Clients {
     random: StdRng,
     /// Batches per second of the service's clock, when the most comes.
     rate_max: f64,
+    even: bool,
     /// When the next one is due, in milliseconds of the service's clock.
     next_ms: f64,
     end_ms: f64,
@@ -30,12 +31,18 @@ impl Clients {
         let shape = Shape::new(model)?;
         let rate_max = shape.max() * model.batches_per_s / clock.factor();
         let random = StdRng::seed_from_u64(model.seed ^ SEED);
-        let mut clients = Self { shape, clock, random, rate_max, next_ms: from_ms as f64, end_ms: to_ms as f64 };
+        let even = model.even;
+        let mut clients = Self { shape, clock, random, rate_max, even, next_ms: from_ms as f64, end_ms: to_ms as f64 };
         clients.advance();
         Ok(clients)
     }
 
     fn advance(&mut self) {
+        if self.even {
+            let rate = self.rate_max * self.shape.at(self.next_ms as i64) / self.shape.max();
+            self.next_ms += 1_000.0 / rate;
+            return;
+        }
         while self.next_ms < self.end_ms {
             let uniform: f64 = self.random.random_range(f64::MIN_POSITIVE..1.0);
             self.next_ms += -uniform.ln() / self.rate_max * 1_000.0;
@@ -88,6 +95,9 @@ mod tests {
         let within = |from: i64, to: i64| {
             all.iter().filter(|due_ms| (from..to).contains(&(*due_ms % 3_600_000 / 60_000))).count() as f64
         };
+        let even = Clients::new(&Model { even: true, ..model() }, clock, start_ms, start_ms + 6 * 3_600_000).unwrap();
+        let difference = even.moments_ms().count() as f64 / all.len() as f64 - 1.0;
+        assert!(difference.abs() < 0.02, "{difference}");
         let (burst, quiet) = (within(0, 1), within(30, 60) / 30.0);
         assert!((2.2..3.2).contains(&(burst / quiet)), "{burst} and {quiet}");
     }

@@ -38,6 +38,9 @@ pub struct Model {
     pub windows: Vec<Window>,
     /// Mean over a week, by the machine's clock.
     pub batches_per_s: f64,
+    /// Whether they come evenly, not by chance: fewer are enough then to see a difference.
+    #[serde(default)]
+    pub even: bool,
     /// How much of that by the hour of the day, from midnight on, and by the day of the week, from Monday on.
     pub hours: Vec<f64>,
     pub weekdays: Vec<f64>,
@@ -113,6 +116,7 @@ pub mod tests {
             ends_now: 0.97,
             windows: vec![Window { hours: 1, share: 40 }, Window { hours: 24, share: 60 }],
             batches_per_s: 100.0,
+            even: false,
             hours: (0..24).map(|hour| if hour == 18 { 2.0 } else { 1.0 }).collect(),
             weekdays: vec![1.0, 1.0, 1.0, 1.0, 1.5, 1.0, 1.0],
             burst: 2.0,
