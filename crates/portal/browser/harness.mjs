@@ -20,7 +20,7 @@ const PASSWORD = "correct horse battery staple";
 
 /** A running server, and what it wrote to standard error. */
 export class Server {
-  static async start(settings = {}) {
+  static async start(settings = {}, listen = "127.0.0.1:0") {
     const server = new Server();
     server.folder = mkdtempSync(join(tmpdir(), "raingauge-browser-"));
     const environment = { PATH: process.env.PATH };
@@ -28,7 +28,7 @@ export class Server {
       environment[`RAINGAUGE__${key.replaceAll(".", "__").toUpperCase()}`] = value;
     }
     server.environment = environment;
-    const options = ["serve", "--data-dir", join(server.folder, "data"), "--listen", "127.0.0.1:0"];
+    const options = ["serve", "--data-dir", join(server.folder, "data"), "--listen", listen];
     server.process = spawn(BINARY, options, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
     server.errors = "";
     server.process.stderr.on("data", (text) => { server.errors += text; });
