@@ -53,7 +53,7 @@ pub type Tokens = StandardTokenResponse<Fields, CoreTokenType>;
 pub type Claims = IdTokenClaims<Others, CoreGenderClaim>;
 pub type UserInfo = UserInfoClaims<Others, CoreGenderClaim>;
 
-/// Who it is, by what was signed. Issuer and subject are apart by a blank, which neither has.
+/// Who it is, by what was signed. A blank parts issuer and subject; no issuer has one.
 pub fn identity(claims: &Claims, groups_claim: &str) -> Identity {
     let standard = Standard {
         email: claims.email().map(|email| email.to_string()),

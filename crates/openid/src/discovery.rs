@@ -1,9 +1,9 @@
 //! What a provider says of itself: its endpoints and its keys. Read when somebody first signs in, so that a provider
 //! that is away keeps nobody from starting, and kept for an hour.
 
-use crate::http::Http;
-use openidconnect::IssuerUrl;
+use crate::http::{self, Http};
 use openidconnect::core::CoreProviderMetadata;
+use openidconnect::{DiscoveryError, IssuerUrl};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::identity::Error;
 use std::error::Error as _;
@@ -52,23 +52,19 @@ impl Discovery {
         let pause_ms = if known.trouble.is_some() { PAUSE_MS } else { keep_ms };
         let is_due = known.looked_at_ms.is_none_or(|at_ms| now_ms - at_ms >= pause_ms);
         if is_due {
-            known.looked_at_ms = Some(now_ms);
-            known.trouble = match CoreProviderMetadata::discover_async(self.issuer.clone(), http).await {
-                Ok(provider) => {
-                    known.provider = Some(Arc::new(provider));
-                    None
-                }
-                Err(error) => {
-                    let because = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-                    tracing::warn!(
-                        issuer = self.issuer.as_str(),
-                        "the OpenID provider cannot be read: {error}{because}"
-                    );
-                    Some(format!("{error}{because}"))
-                }
-            };
+            // Whoever asked may go away meanwhile: what is known changes only when there is an answer.
+            let found = CoreProviderMetadata::discover_async(self.issuer.clone(), http).await;
+            known.looked_at_ms = Some(self.clock.now_ms());
+            known.trouble = found.as_ref().err().map(|error| self.troubled(error));
+            known.provider = found.ok().map(Arc::new).or(known.provider.take());
         }
         let trouble = known.trouble.clone().unwrap_or_default();
         known.provider.clone().ok_or(Error::Unavailable(trouble))
+    }
+
+    fn troubled(&self, error: &DiscoveryError<http::Error>) -> String {
+        let because = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+        tracing::warn!(issuer = self.issuer.as_str(), "the OpenID provider cannot be read: {error}{because}");
+        format!("{error}{because}")
     }
 }

@@ -137,11 +137,11 @@ impl Provider {
         let groups_claim = self.options.groups_claim.as_str();
         let identity = identity(claims, groups_claim);
         let is_whole = !identity.email.is_empty() && (groups_claim.is_empty() || !identity.groups.is_empty());
-        let subject = Some(claims.subject().clone());
-        let Ok(request) = client.user_info(tokens.access_token().clone(), subject) else { return Ok(identity) };
         if is_whole {
             return Ok(identity);
         }
+        let subject = Some(claims.subject().clone());
+        let Ok(request) = client.user_info(tokens.access_token().clone(), subject) else { return Ok(identity) };
         let info: UserInfo = request.request_async(&self.http).await.map_err(|error| match error {
             openidconnect::UserInfoError::Request(error) => unavailable(&error),
             error => Error::Unproven(format!("its page of claims: {error}")),
