@@ -33,8 +33,11 @@ pub async fn a_user_comes_back_whole(people: &dyn People) {
     assert_eq!(added, whole);
     assert_eq!(people.users().await.unwrap(), std::slice::from_ref(&whole));
     assert_eq!(people.user_called(&whole.name).await.unwrap().as_ref(), Some(&whole));
-    assert_eq!(people.user_of_openid(&whole.openid).await.unwrap(), Some(whole));
-    assert_eq!(people.user_of_openid("another").await.unwrap(), None);
+    let openid = whole.openid.clone();
+    assert_eq!(people.user_of_openid(&openid).await.unwrap(), Some(whole));
+    for another in ["another", &openid.to_uppercase(), &format!("{openid} "), &openid[..openid.len() - 1]] {
+        assert_eq!(people.user_of_openid(another).await.unwrap(), None, "{another}");
+    }
 }
 
 pub async fn names_differ_in_more_than_case(people: &dyn People) {
