@@ -28,7 +28,8 @@ describe("openid", { timeout: 10 * PATIENCE_MS }, () => {
       "openid.client_secret": secret, "openid.label": LABEL,
     };
     // The provider is not there yet.
-    server = await Server.start(settings, `127.0.0.1:${port}`);
+    const variables = { SSL_CERT_FILE: provider.certificate };
+    server = await Server.start(settings, { listen: `127.0.0.1:${port}`, variables });
     browser = await Browser.start(server);
     admin = await browser.administrator();
   });

@@ -1,7 +1,13 @@
-// A real OpenID provider on a port of this machine, with a page on which people sign in by their name alone.
+// A real OpenID provider on a port of this machine, over TLS, with a page on which people sign in by their name alone.
 
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:https";
+import { createServer as createListener } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import Provider from "oidc-provider";
 
 const PAGE = `<!doctype html><html lang="en"><title>Harbour</title><h1>Harbour</h1>
@@ -9,12 +15,20 @@ const PAGE = `<!doctype html><html lang="en"><title>Harbour</title><h1>Harbour</
 
 /** A port that nobody listens on at this moment. */
 export async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
+  const server = createListener().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address();
   server.close();
   await once(server, "close");
   return port;
+}
+
+/** A certificate of this host that vouches for itself. */
+function certify(certificate, key) {
+  const names = ["subjectAltName=DNS:localhost", "basicConstraints=critical,CA:FALSE"].flatMap((name) => ["-addext", name]);
+  const options = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", ...names];
+  const made = spawnSync("openssl", [...options, "-out", certificate, "-keyout", key], { encoding: "utf8" });
+  assert.equal(made.status, 0, made.stderr);
 }
 
 export class OpenIdProvider {
@@ -23,7 +37,11 @@ export class OpenIdProvider {
   /** `people` has the claims of each by the name that they type. Another site than the portal's, which is 127.0.0.1. */
   constructor(port, portal, people) {
     this.port = port;
-    this.issuer = `http://localhost:${port}`;
+    this.issuer = `https://localhost:${port}`;
+    this.folder = mkdtempSync(join(tmpdir(), "raingauge-provider-"));
+    this.certificate = join(this.folder, "certificate.pem");
+    this.key = join(this.folder, "key.pem");
+    certify(this.certificate, this.key);
     const { id, secret } = OpenIdProvider.CLIENT;
     this.provider = new Provider(this.issuer, {
       clients: [{ client_id: id, client_secret: secret, redirect_uris: [`${portal}/sign-in/openid/back`] }],
@@ -47,7 +65,8 @@ export class OpenIdProvider {
 
   async start() {
     const answer = this.provider.callback();
-    this.server = createServer((request, response) => {
+    const tls = { cert: readFileSync(this.certificate), key: readFileSync(this.key) };
+    this.server = createServer(tls, (request, response) => {
       const isPage = request.url.startsWith("/interaction/");
       (isPage ? this.interact(request, response) : answer(request, response));
     });
@@ -67,6 +86,7 @@ export class OpenIdProvider {
   }
 
   async stop() {
+    rmSync(this.folder, { recursive: true, force: true });
     if (!this.server?.listening) return;
     this.server.close();
     this.server.closeAllConnections();
