@@ -15,6 +15,7 @@ mod cluster;
 mod given;
 mod keys;
 mod maintenance;
+mod openid;
 mod portal;
 mod problem;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod tokens;
 pub use caching::{Caching, ResultCache};
 pub use cluster::{Cluster, Role};
 pub use maintenance::Maintenance;
+pub use openid::OpenId;
 pub use portal::Portal;
 pub use problem::{Origin, Problem};
 

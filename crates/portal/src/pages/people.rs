@@ -144,7 +144,7 @@ async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Htm
             (users_table(person, &users, now_s))
         }
         div.columns {
-            (invite_card(person, shown))
+            (invite_card(portal, person, shown))
             (invitations_card(person, &open))
         }
     };
@@ -178,7 +178,8 @@ fn user_row(person: &Person, user: &User, now_s: i64) -> Markup {
         tr {
             th.person scope="row" {
                 (user.name) @if is_self { " " span.quiet { "(you)" } }
-                @if !user.email.is_empty() { br; span.quiet { (user.email) } }
+                @if !user.email.is_empty() && user.email != user.name { br; span.quiet { (user.email) } }
+                @if !user.openid.is_empty() { br; span.quiet { "signs in by OpenID Connect" } }
             }
             td {
                 form.actions.inline method="post" action={ "/people/" (user.id) "/role" } {
@@ -226,11 +227,15 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
     }
 }
 
-fn invite_card(person: &Person, shown: &Shown<'_>) -> Markup {
+fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Markup {
     let of = |field: &str| shown.problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
     let typed = |field: &str| shown.typed.map_or("", |fields| fields.text(field));
     let role = Role::from_name(typed("role")).unwrap_or(Role::Viewer);
     let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
+    let email_hint = match &portal.openid {
+        Some(openid) => format!("With it they may also come in by “{}”, without the link.", openid.rules.label),
+        None => "For sign-in by OpenID Connect, which is not set up here. Nothing is ever sent to it.".to_owned(),
+    };
     html! {
         section.card {
             h2 { "Invite somebody" }
@@ -238,7 +243,7 @@ fn invite_card(person: &Person, shown: &Shown<'_>) -> Markup {
                 (parts::csrf(person))
                 (Field { name: "name", label: "Name", hint: "By which they sign in, and which stands beside their changes.", problem: of("name") }
                     .text(typed("name")))
-                (Field { name: "email", label: "E-mail (may be empty)", hint: "Needed only to sign in by OpenID Connect.", problem: of("email") }
+                (Field { name: "email", label: "E-mail (may be empty)", hint: &email_hint, problem: of("email") }
                     .text(typed("email")))
                 (Field { name: "role", label: "Role", hint, problem: None }.around(&role_select("role", role, None)))
                 div.actions { button.button.primary { "Make a link" } }

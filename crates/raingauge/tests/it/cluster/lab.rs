@@ -1,6 +1,5 @@
 //! The lab's experiment, in small: what each cache strategy does to the store at the turn of a quarter hour.
 
-use super::place::Place;
 use raingauge_lab::experiment::Options;
 use raingauge_lab::experiment::cases::{self, Row};
 use raingauge_lab::experiment::prices::Prices;
