@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod bins;
+pub mod figure;
 pub mod fold;
 pub mod numbers;
 pub mod phase;
