@@ -17,6 +17,7 @@ pub mod record;
 pub mod report;
 pub mod rules;
 pub mod usage;
+pub mod window;
 pub mod words;
 pub mod zone;
 

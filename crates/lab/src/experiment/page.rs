@@ -39,6 +39,7 @@ pub fn html(analysis: &Analysis, numbers: &Numbers, findings: &[Finding], figure
                     (run::about(analysis, numbers))
                 }
                 footer {
+                    p { "The reference: “Evaluating performance impact of removing Redis-cache from a Scylla-backed service”, Grab Engineering, 11 April 2025." }
                     p {
                         "Made from " code { "record.json" } " beside this page; " code { "numbers.json" } " and "
                         code { "numbers.csv" } " have what the figures show, and every figure is there as SVG and as PNG."

@@ -282,7 +282,7 @@ fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
 fn day_label(canvas: &mut Canvas, tick: &clock::Tick, (from, to): (f64, f64), y: f64) {
     let (_, date) = tick.text.split_once(' ').unwrap_or(("", &tick.text));
     let (day, _) = date.split_once(' ').unwrap_or((date, ""));
-    let fitting = [tick.text.as_str(), date, day].into_iter().find(|words| LABEL.width(words) + 4.0 <= to - from);
+    let fitting = [tick.text.as_str(), date, day].into_iter().find(|words| LABEL.width(words) + 8.0 <= to - from);
     if let Some(words) = fitting {
         canvas.text(((from + to) / 2.0, y + 19.0), words, LABEL, Anchor::Middle);
     }
