@@ -319,7 +319,7 @@ impl Compared<'_> {
             claim: "Circuit breakers open no more often without any cache",
             reference: "Breakers opened more often at 75 % of the counters, less after the compaction by day, and no more \
                         when the last counters followed.",
-            here: format!("Openings: {}.", self.row(openings, |openings| number(openings))),
+            here: format!("Openings: {}.", self.row(openings, number)),
             verdict: rules::harm_does_not_grow(self.before(rate), self.after(rate), total, 1.0),
             rule: "Agrees where openings for a million counts are at most 1.1 times those before the first step, plus one. \
                    Cannot be told where no breaker ever opened.",

@@ -100,7 +100,7 @@ impl Maker<'_> {
                 series,
                 style: Style::Stacked,
                 unit: Unit::Share,
-                caption: "of the answered counts".to_owned(),
+                caption: String::new(),
                 levels: Vec::new(),
             }),
         }
