@@ -2,7 +2,10 @@
 
 use crate::compare::{self, Options};
 use crate::events::Drops;
+use crate::experiment::prices::Prices;
+use crate::experiment::record::Record;
 use crate::experiment::scenario::Scenario;
+use crate::experiment::{cases, report};
 use crate::http::Target;
 use crate::measure::{Measured, Pace};
 use crate::report::{Report, grouped, milliseconds};
@@ -12,7 +15,7 @@ use crate::{cores, counts, experiment, faults, ingest, now_s, pages, strategies}
 use anyhow::Result;
 use clap::Subcommand;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +105,24 @@ pub enum Command {
         #[command(flatten)]
         options: experiment::Arguments,
     },
+    /// Every cache strategy and plan at the turn of quarter hours, on a cluster and embedded: load, latency, cost
+    #[command(
+        after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
+                      raingauge lab turns --services servers --out turns"
+    )]
+    Turns {
+        #[command(flatten)]
+        options: experiment::Arguments,
+        /// Prices of cores and memory; default: usual ones
+        #[arg(long)]
+        prices: Option<PathBuf>,
+    },
+    /// Draws the figures of an experiment again, and writes its report
+    #[command(after_help = "Example: raingauge lab report report")]
+    Report {
+        /// The folder with its record.json
+        folder: PathBuf,
+    },
     /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
     #[command(after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
                       raingauge lab faults --services servers --faults 100")]
@@ -164,6 +185,8 @@ pub fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::CacheRemoval { options } => run_cache_removal(&options),
+        Command::Turns { options, prices } => run_turns(&options, prices.as_deref()),
+        Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
         Command::Faults { options } => run_faults(&options),
     }
 }
@@ -231,10 +254,32 @@ fn run_pages(server: &ServerArguments, counters: usize, requests: u32) -> Result
     Ok(())
 }
 
-fn run_cache_removal(options: &experiment::Arguments) -> Result<()> {
-    let scenario = options.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
-    let record = experiment::run(&scenario, &options.options())?;
-    write_json(&record, Some(options.out.join("record.json")))
+fn run_cache_removal(arguments: &experiment::Arguments) -> Result<()> {
+    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
+    let mut record = experiment::run(&scenario, &arguments.options())?;
+    let file = arguments.scenario.as_ref().map(|path| format!(" --scenario {}", path.display())).unwrap_or_default();
+    record.traffic.insert("command".to_owned(), format!("scripts/lab cache-removal{file}"));
+    write_report(&record, &arguments.out)
+}
+
+fn write_report(record: &Record, out: &Path) -> Result<()> {
+    let summary = report::write(record, out)?;
+    for finding in &summary.findings {
+        println!("{:<14} {}", finding.verdict.words(), finding.claim);
+    }
+    println!("{}", out.join("index.html").display());
+    Ok(())
+}
+
+fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result<()> {
+    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
+    let prices = prices.map_or_else(Prices::usual, Prices::read)?;
+    let options = arguments.options();
+    let mut rows = cases::on_cluster(&scenario, &options, &cases::ON_CLUSTER, &prices)?;
+    rows.extend(cases::embedded(&scenario, &options, &cases::EMBEDDED, &prices)?);
+    write_json(&rows, Some(arguments.out.join("turns.json")))?;
+    print!("{}", cases::markdown(&rows));
+    Ok(())
 }
 
 fn run_faults(options: &faults::Options) -> Result<()> {

@@ -5,6 +5,7 @@ use super::fold::Fold;
 use super::phase::{Compaction, Phase, compactions, phases};
 use super::record::{Record, Sample, StepKind};
 use super::usage::{self, Usages};
+use super::window::{self, Windows};
 use super::zone::Zone;
 use std::collections::BTreeSet;
 
@@ -29,6 +30,8 @@ pub struct Analysis<'a> {
     pub usages: Usages<'a>,
     /// All parts of the system that were sampled, by name.
     pub parts: Vec<&'a str>,
+    /// Two hours at the same time of the day, if the run has such.
+    pub windows: Option<Windows>,
 }
 
 impl<'a> Analysis<'a> {
@@ -39,7 +42,10 @@ impl<'a> Analysis<'a> {
         let folds = phases.iter().map(|phase| Fold::new(&record.answers, phase, &zone)).collect();
         let width_ms = bin_width_ms(record, usages.distance_ms);
         let bins = Bins::new(&record.answers, record.from_ms, record.to_ms, width_ms);
-        Self { record, zone, phases, folds, compactions: compactions(record), bins, usages, parts: parts(record) }
+        let (compactions, parts) = (compactions(record), parts(record));
+        let mut analysis = Self { record, zone, phases, folds, compactions, bins, usages, parts, windows: None };
+        analysis.windows = window::choose(&analysis);
+        analysis
     }
 
     /// Per second of the machine's clock.

@@ -4,6 +4,7 @@
 use super::analysis::Analysis;
 use super::bench::{Bench, Options, Treatment, Window};
 use super::bins::{MINUTE_MS, QUARTER_MS, Tally, ratio};
+use super::fold::Spike;
 use super::numbers::{Numbers, PhaseNumbers};
 use super::prices::{Cost, Prices};
 use super::record::{Checked, Record};
@@ -79,9 +80,8 @@ fn measure(
 fn window(now_ms: i64, length_ms: i64) -> Window {
     const HOUR_MS: i64 = 4 * QUARTER_MS;
     let offset_ms = 3 * QUARTER_MS;
-    let hour_ms = (now_ms + BETWEEN_MS - offset_ms).div_euclid(HOUR_MS) * HOUR_MS + HOUR_MS;
-    let from_ms = hour_ms + offset_ms;
-    let from_ms = if from_ms - HOUR_MS >= now_ms + BETWEEN_MS { from_ms - HOUR_MS } else { from_ms };
+    let earliest_ms = now_ms + BETWEEN_MS - offset_ms;
+    let from_ms = offset_ms + (earliest_ms + HOUR_MS - 1).div_euclid(HOUR_MS) * HOUR_MS;
     Window { from_ms, recorded_from_ms: from_ms + QUARTER_MS, to_ms: from_ms + length_ms }
 }
 
@@ -108,6 +108,41 @@ fn share_at_turn(record: &Record) -> Option<f64> {
         }
     }
     ratio(turn.share(turn.store)?, all.share(all.store)?)
+}
+
+/// A table with a line for each case.
+pub fn markdown(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| engines, plan, strategy | counts by the store | first 30 s, 5 min over the mean: full hours | others | \
+         p50, p99 ms | requests, rows a count | CPU s a million counts | cost a million | late, early |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let or_dash =
+        |value: Option<f64>, digits: usize| value.map_or("–".to_owned(), |value| format!("{value:.digits$}"));
+    for row in rows {
+        let numbers = &row.numbers;
+        let turn = |spike: &Spike| format!("{}, {}", or_dash(spike.first_30_s, 2), or_dash(spike.first_5_min, 2));
+        let a_count = |value: Option<f64>| or_dash(value.map(|value| value / 1e6), 2);
+        let share = |part: u64| 100.0 * part as f64 / row.checked.compared.max(1) as f64;
+        text += &format!(
+            "| {}, {}, `{}` | {} % | {} | {} | {}, {} | {}, {} | {} | {} | {:.2} %, {:.1} % |\n",
+            row.engines,
+            row.plan,
+            row.strategy,
+            or_dash(numbers.store_share.map(|share| 100.0 * share), 1),
+            turn(&numbers.load_full_hours),
+            turn(&numbers.load_others),
+            or_dash(numbers.p50_ms, 2),
+            or_dash(numbers.p99_ms, 2),
+            a_count(numbers.per_million.store_requests),
+            a_count(numbers.per_million.store_rows),
+            or_dash(numbers.per_million.cpu_s_all, 0),
+            or_dash(row.cost.per_million, 4),
+            share(row.checked.late),
+            share(row.checked.early),
+        );
+    }
+    text
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub mod report;
 pub mod rules;
 pub mod scenario;
 pub mod usage;
+pub mod window;
 pub mod words;
 pub mod zone;
 

@@ -1,7 +1,7 @@
 //! What is said of each phase, and what figures show of each bin.
 
 use super::analysis::Analysis;
-use super::bins::{Bin, Tally, percentile_ms, ratio};
+use super::bins::{Bin, Bins, Tally, percentile_ms, ratio};
 use super::fold::{Fold, Measure, Spike};
 use super::phase::Phase;
 use super::record::StoreCounters;
@@ -17,7 +17,27 @@ pub const LAB: &str = "lab";
 pub struct Numbers {
     pub bin_width_ms: i64,
     pub phases: Vec<PhaseNumbers>,
+    /// Load and latency after a quarter hour began, one for each phase.
+    pub folds: Vec<FoldNumbers>,
+    /// A minute each: two hours before any step and two after the last, at the same time of the day.
+    pub windows: Option<[Vec<MinuteNumbers>; 2]>,
     pub bins: Vec<BinNumbers>,
+}
+
+/// Over the mean of the phase, in slots of half a minute.
+#[derive(Debug, Clone, Serialize)]
+pub struct FoldNumbers {
+    pub load_full_hours: Vec<Option<f64>>,
+    pub load_others: Vec<Option<f64>>,
+    pub latency_full_hours: Vec<Option<f64>>,
+    pub latency_others: Vec<Option<f64>>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct MinuteNumbers {
+    pub from_ms: i64,
+    pub store_per_s: Option<f64>,
+    pub mean_ms: Option<f64>,
 }
 
 /// Rates are per second of the machine's clock; shares are of 1.
@@ -95,9 +115,32 @@ impl Numbers {
         Self {
             bin_width_ms: analysis.bins.width_ms,
             phases: phases.map(|(phase, fold)| of_phase(analysis, phase, fold)).collect(),
+            folds: analysis.folds.iter().map(of_fold).collect(),
+            windows: analysis
+                .windows
+                .as_ref()
+                .map(|windows| [&windows.before, &windows.after].map(|bins| of_minutes(analysis, bins))),
             bins: analysis.bins.bins.iter().map(|bin| counters.of_bin(analysis, bin)).collect(),
         }
     }
+}
+
+fn of_fold(fold: &Fold) -> FoldNumbers {
+    FoldNumbers {
+        load_full_hours: fold.relative(&fold.full_hours, Measure::StoreLoad),
+        load_others: fold.relative(&fold.others, Measure::StoreLoad),
+        latency_full_hours: fold.relative(&fold.full_hours, Measure::Latency),
+        latency_others: fold.relative(&fold.others, Measure::Latency),
+    }
+}
+
+fn of_minutes(analysis: &Analysis, bins: &Bins) -> Vec<MinuteNumbers> {
+    let minute = |bin: &Bin| MinuteNumbers {
+        from_ms: bin.from_ms,
+        store_per_s: (bin.tally.batches > 0).then(|| analysis.per_s(bin.tally.store, bins.width_ms)),
+        mean_ms: bin.tally.mean_ms(),
+    };
+    bins.bins.iter().map(minute).collect()
 }
 
 fn of_phase(analysis: &Analysis, phase: &Phase, fold: &Fold) -> PhaseNumbers {
@@ -159,7 +202,7 @@ fn with_usage(analysis: &Analysis, phase: &Phase, numbers: PhaseNumbers) -> Phas
         store_cores: usages.counter(cpu_of(store)).rate(from_ms, to_ms),
         store_cores_peak: peak_cores(analysis, phase, store),
         store_memory_bytes_peak: usages.greatest(from_ms, to_ms, memory_of(store)),
-        breakers: usages.counter(breakers).growth(from_ms, to_ms).map(|growth| growth.amount),
+        breakers: usages.counter(breakers).events(from_ms, to_ms),
         per_million: per_million(analysis, phase),
         ..numbers
     }
@@ -236,7 +279,7 @@ impl<'a> Counters<'a> {
             p99_ms: bin.p99_ms,
             own_hits_per_s: self.own_hits.rate(from_ms, to_ms),
             own_misses_per_s: self.own_misses.rate(from_ms, to_ms),
-            breakers: self.breakers.growth(from_ms, to_ms).map(|growth| growth.amount),
+            breakers: self.breakers.events(from_ms, to_ms),
             cores: cores.collect(),
             memory_bytes: analysis.parts.iter().filter_map(memory).collect(),
         }

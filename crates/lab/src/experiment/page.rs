@@ -33,12 +33,13 @@ pub fn html(analysis: &Analysis, numbers: &Numbers, findings: &[Finding], figure
                     p.lead { (lead(analysis, figures)) }
                 }
                 main {
-                    (verdicts(findings))
+                    (verdicts(analysis, findings))
                     section #phases { h2 { "Phase by phase" } (phases::table(analysis, numbers)) }
                     @for figure in figures { (section(analysis, figure, findings)) }
                     (run::about(analysis, numbers))
                 }
                 footer {
+                    p { "The reference: “Evaluating performance impact of removing Redis-cache from a Scylla-backed service”, Grab Engineering, 11 April 2025." }
                     p {
                         "Made from " code { "record.json" } " beside this page; " code { "numbers.json" } " and "
                         code { "numbers.csv" } " have what the figures show, and every figure is there as SVG and as PNG."
@@ -76,7 +77,7 @@ fn capital(text: &str) -> String {
     super::figure::proper(text)
 }
 
-fn verdicts(findings: &[Finding]) -> Markup {
+fn verdicts(analysis: &Analysis, findings: &[Finding]) -> Markup {
     let kinds = [Verdict::Agrees, Verdict::Differs, Verdict::CannotBeTold];
     html! {
         section #verdicts {
@@ -87,6 +88,7 @@ fn verdicts(findings: &[Finding]) -> Markup {
                     li class=(kind.class()) { b { (len) } " " (kind.words_for(len)) }
                 }
             }
+            p.checked.alarm[analysis.record.checked.wrong > 0] { (run::checked(analysis)) }
             div.scroll {
                 table.claims {
                     thead { tr { th scope="col" { "Figure" } th scope="col" { "What the reference found" } th scope="col" { "Here" } } }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const SCENARIO: &str = include_str!("../../scenarios/cache-removal.toml");
+const TURNS: &str = include_str!("../../scenarios/turns.toml");
 /// The cache policy counts counters in hundredths.
 pub const MODULO: u32 = 100;
 const STRATEGIES: [&str; 4] = ["none", "result", "phased", "live"];
@@ -63,6 +64,11 @@ impl Scenario {
     /// The published experiment.
     pub fn published() -> Result<Self> {
         Self::parse(SCENARIO).context("scenarios/cache-removal.toml")
+    }
+
+    /// The turns of quarter hours, by which strategies are compared.
+    pub fn turns() -> Result<Self> {
+        Self::parse(TURNS).context("scenarios/turns.toml")
     }
 
     pub fn read(path: &Path) -> Result<Self> {

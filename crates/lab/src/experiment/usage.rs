@@ -68,6 +68,19 @@ impl Counter {
         Some(growth.amount / machine_s(growth.to_ms - growth.from_ms, self.factor))
     }
 
+    /// Whole events, each in the time of the sample that saw it first, so that times next to each other add up.
+    pub fn events(&self, from_ms: i64, to_ms: i64) -> Option<f64> {
+        let (first, last) = (self.points.first()?, self.points.last()?);
+        if to_ms <= first.0 || from_ms > last.0 {
+            return None;
+        }
+        let until = |at_ms: i64| {
+            let len = self.points.partition_point(|point| point.0 < at_ms);
+            self.points[len.saturating_sub(1)].1
+        };
+        Some((until(to_ms) - until(from_ms)).max(0.0))
+    }
+
     /// Its value at a moment: on the straight line between the samples around it.
     fn value(&self, at_ms: i64) -> Option<f64> {
         let after = self.points.partition_point(|point| point.0 < at_ms);
@@ -140,6 +153,14 @@ mod tests {
         let growth = Usages::new(&record).counter(breakers).growth(-5_000, 5_000);
         assert_eq!(growth, Some(Growth { amount: 10.0, from_ms: 0, to_ms: 1_000 }));
         assert_eq!(Usages::new(&record).counter(breakers).growth(2_000, 5_000), None);
+    }
+
+    #[test]
+    fn whole_events_add_up() {
+        let record = record(&[(0, 3), (10, 4), (20, 4), (30, 9)]);
+        let counter = Usages::new(&record).counter(breakers);
+        let bins = [(0, 15), (15, 30), (30, 45), (45, 60)].map(|(from_ms, to_ms)| counter.events(from_ms, to_ms));
+        assert_eq!(bins, [Some(1.0), Some(0.0), Some(5.0), None]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::over_run::{OverRun, Series, Style};
 use super::palette::Paint;
 use super::scale::Unit;
 use super::spikes::Spikes;
-use super::{Content, Figure, window};
+use super::{Content, Figure};
 use crate::experiment::analysis::Analysis;
 use crate::experiment::bins::{Bin, DAY_MS, HOUR_MS, MINUTE_MS};
 use crate::experiment::fold::Measure;
@@ -100,7 +100,7 @@ impl Maker<'_> {
                 series,
                 style: Style::Stacked,
                 unit: Unit::Share,
-                caption: "of the answered counts".to_owned(),
+                caption: String::new(),
                 levels: Vec::new(),
             }),
         }
@@ -140,7 +140,6 @@ impl Maker<'_> {
                 .to_owned(),
             content: Content::Spikes(Spikes {
                 measure: Measure::StoreLoad,
-                windows: window::choose(self.analysis),
                 caption: "counts/s".to_owned(),
             }),
         }
@@ -156,7 +155,6 @@ impl Maker<'_> {
                 .to_owned(),
             content: Content::Spikes(Spikes {
                 measure: Measure::Latency,
-                windows: window::choose(self.analysis),
                 caption: "ms".to_owned(),
             }),
         }
@@ -258,7 +256,7 @@ impl Maker<'_> {
 
     fn breakers(&self) -> Figure {
         let counter = self.analysis.usages.counter(breakers);
-        let opened = |from_ms, to_ms| Some(counter.growth(from_ms, to_ms)?.amount.round());
+        let opened = |from_ms, to_ms| counter.events(from_ms, to_ms);
         let series =
             vec![Series { name: "openings".to_owned(), paint: Paint::Failed, values: self.analysis.sampled(opened) }];
         Figure {

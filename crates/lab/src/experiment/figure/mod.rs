@@ -15,7 +15,6 @@ pub mod png;
 pub mod scale;
 pub mod spikes;
 pub mod svg;
-pub mod window;
 
 mod all;
 

@@ -125,7 +125,9 @@ impl OverRun {
         if self.levels.iter().any(Option::is_some) {
             items.push(("of a whole phase".to_owned(), Swatch::Line(Paint::Ink)));
         }
-        items.extend(mark_items(analysis).into_iter().filter(|(name, _)| self.shows_bands() || name != COMPACTION));
+        items.extend(
+            mark_items(analysis, true).into_iter().filter(|(name, _)| self.shows_bands() || name != COMPACTION),
+        );
         items
     }
 
@@ -232,27 +234,35 @@ pub fn bands(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     }
 }
 
-/// A line at every step of the rollout.
+/// A line at every step of the rollout, and one at every canary.
 pub fn marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+    step_marks(canvas, analysis, &Plot { top: plot.top - 24.0, height: plot.height + 24.0, ..plot.clone() });
     for step in &analysis.record.steps {
-        let x = plot.x(step.at_ms as f64).round() + 0.5;
-        let (paint, dash) = match step.kind {
-            StepKind::Canary { .. } => (Paint::Soft, CANARY_DASH),
-            StepKind::Share { .. } | StepKind::RolledBack => (Paint::Soft, STEP_DASH),
-            StepKind::CompactionBegan | StepKind::CompactionEnded => continue,
-        };
-        canvas.dashed((x, plot.top - 24.0), (x, plot.bottom()), paint, dash);
+        if let StepKind::Canary { .. } = step.kind {
+            let x = plot.x(step.at_ms as f64).round() + 0.5;
+            canvas.dashed((x, plot.top - 24.0), (x, plot.bottom()), Paint::Soft, CANARY_DASH);
+        }
+    }
+}
+
+/// A line at every step of the rollout, as high as the plot.
+pub fn step_marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+    for step in &analysis.record.steps {
+        if let StepKind::Share { .. } | StepKind::RolledBack = step.kind {
+            let x = plot.x(step.at_ms as f64).round() + 0.5;
+            canvas.dashed((x, plot.top), (x, plot.bottom()), Paint::Soft, STEP_DASH);
+        }
     }
 }
 
 /// What the marks mean, for those that there are.
-pub fn mark_items(analysis: &Analysis) -> Vec<(String, Swatch)> {
+pub fn mark_items(analysis: &Analysis, has_canaries: bool) -> Vec<(String, Swatch)> {
     let kinds = || analysis.record.steps.iter().map(|step| step.kind);
     let mut items = Vec::new();
     if kinds().any(|kind| matches!(kind, StepKind::Share { .. })) {
         items.push(("step".to_owned(), Swatch::Dashed(Paint::Soft, STEP_DASH)));
     }
-    if kinds().any(|kind| matches!(kind, StepKind::Canary { .. })) {
+    if has_canaries && kinds().any(|kind| matches!(kind, StepKind::Canary { .. })) {
         items.push(("canary".to_owned(), Swatch::Dashed(Paint::Soft, CANARY_DASH)));
     }
     if !analysis.compactions.is_empty() {
@@ -279,10 +289,10 @@ fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
 }
 
 /// As many words as there is room for: weekday and date, or the date, or its number.
-fn day_label(canvas: &mut Canvas, tick: &clock::Tick, (from, to): (f64, f64), y: f64) {
+pub fn day_label(canvas: &mut Canvas, tick: &clock::Tick, (from, to): (f64, f64), y: f64) {
     let (_, date) = tick.text.split_once(' ').unwrap_or(("", &tick.text));
     let (day, _) = date.split_once(' ').unwrap_or((date, ""));
-    let fitting = [tick.text.as_str(), date, day].into_iter().find(|words| LABEL.width(words) + 4.0 <= to - from);
+    let fitting = [tick.text.as_str(), date, day].into_iter().find(|words| LABEL.width(words) + 8.0 <= to - from);
     if let Some(words) = fitting {
         canvas.text(((from + to) / 2.0, y + 19.0), words, LABEL, Anchor::Middle);
     }

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas};
 use super::clock;
-use super::over_run::{bands, mark_items, marks, stretches};
+use super::over_run::{bands, day_label, mark_items, step_marks, stretches};
 use super::palette::Paint;
 use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, legend};
 use super::scale::{Scale, Unit};
@@ -12,7 +12,7 @@ use crate::experiment::words::aligned;
 
 const PANEL: f64 = 110.0;
 const HEAD: f64 = 34.0;
-const FOOT: f64 = 26.0;
+const FOOT: f64 = 32.0;
 const GAP: f64 = 22.0;
 
 /// Cores that each part kept busy. Returns where the plots end.
@@ -23,7 +23,7 @@ pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -
     let scale = Scale::new(rates.iter().flat_map(|(_, values)| values).copied().flatten(), Unit::Number);
     let left = Plot::label_room(&scale);
     let width = (canvas.width - left - GAP * (columns - 1) as f64 - 4.0) / columns as f64;
-    let top = top + legend(canvas, (0.0, top + 8.0), canvas.width, &mark_items(analysis));
+    let top = top + legend(canvas, (0.0, top + 8.0), canvas.width, &mark_items(analysis, false));
     for (place, (part, values)) in rates.iter().enumerate() {
         let (row, column) = (place / columns, place % columns);
         let plot = Plot {
@@ -55,10 +55,12 @@ fn panel(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, part: &str, valu
             canvas.text((plot.left - 8.0, y + 4.0), plot.scale.words(*tick), LABEL, Anchor::End);
         }
     }
-    marks(canvas, analysis, &Plot { top: plot.top + 24.0, height: plot.height - 24.0, ..plot.clone() });
+    step_marks(canvas, analysis, plot);
     canvas.curve(plot.curve(&stretches(analysis, values)), Paint::Store, LINE_WIDTH);
-    for day in clock::days(analysis.record.from_ms, analysis.record.to_ms, &analysis.zone) {
-        let x = plot.x(day.at_ms as f64).round() + 0.5;
-        canvas.line((x, plot.bottom()), (x, plot.bottom() + 5.0), Paint::Axis, 1.0);
+    let days = clock::days(analysis.record.from_ms, analysis.record.to_ms, &analysis.zone);
+    for (place, day) in days.iter().enumerate() {
+        plot.tick(canvas, day.at_ms as f64, 5.0, "");
+        let next = days.get(place + 1).map_or(plot.right(), |next| plot.x(next.at_ms as f64));
+        day_label(canvas, day, (plot.x(day.at_ms as f64), next), plot.bottom());
     }
 }

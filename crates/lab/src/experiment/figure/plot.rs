@@ -60,6 +60,9 @@ impl Plot {
     pub fn tick(&self, canvas: &mut Canvas, at: f64, length: f64, words: &str) {
         let (x, y) = (self.x(at).round() + 0.5, self.bottom());
         canvas.line((x, y), (x, y + length), Paint::Axis, 1.0);
+        if words.is_empty() {
+            return;
+        }
         let half = LABEL.width(words) / 2.0;
         let middle = x.max(half).min(canvas.width - half);
         canvas.text((middle, y + 19.0), words, LABEL, Anchor::Middle);

@@ -6,12 +6,12 @@ use super::clock;
 use super::palette::{self, Paint};
 use super::plot::{LABEL, LEGEND_ROW, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, legend};
 use super::scale::{Scale, Unit};
-use super::window::Windows;
 use super::wrapped;
 use crate::experiment::analysis::Analysis;
 use crate::experiment::bins::{Bin, Bins, MINUTE_MS, QUARTER_MS};
 use crate::experiment::fold::{Fold, Folded, Measure, SLOT_MS};
 use crate::experiment::phase::Phase;
+use crate::experiment::window::Windows;
 use crate::experiment::words::percent;
 
 const PANEL: f64 = 170.0;
@@ -21,7 +21,6 @@ const COLUMN_GAP: f64 = 28.0;
 
 pub struct Spikes {
     pub measure: Measure,
-    pub windows: Option<Windows>,
     /// What a minute of a window shows.
     pub caption: String,
 }
@@ -60,7 +59,7 @@ impl Grid {
 impl Spikes {
     /// Draws all panels and returns where they end.
     pub fn draw(&self, canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -> f64 {
-        let below = match &self.windows {
+        let below = match &analysis.windows {
             Some(windows) => self.draw_windows(canvas, analysis, windows, top, is_wide),
             None => {
                 let words =

@@ -26,7 +26,7 @@ const GROUPS: [Group; 5] = [
             Row("of these by the store/s", |phase| phase.store_per_s.map(aligned)),
             Row("answered by the cache", |phase| phase.hit_share.map(percent)),
             Row("failed", |phase| phase.failed_share.map(fine_percent)),
-            Row("circuit breakers opened", |phase| phase.breakers.map(|openings| number(openings.round()))),
+            Row("circuit breakers opened", |phase| phase.breakers.map(number)),
         ],
     },
     Group {

@@ -19,8 +19,6 @@ pub fn about(analysis: &Analysis, numbers: &Numbers) -> Markup {
             (steps(analysis))
             h3 { "Traffic" }
             (pairs(analysis.record.traffic.iter().filter(|(name, _)| *name != COMMAND)))
-            h3 { "Checked answers" }
-            p { (checked(analysis)) }
             h3 { "Make it again" }
             (again(analysis))
         }
@@ -65,11 +63,11 @@ fn steps(analysis: &Analysis) -> Markup {
     let when = |at_ms| analysis.zone.words(at_ms, "%a %-d %b %H:%M");
     html! {
         @if analysis.record.steps.is_empty() { p { "Nothing was changed." } }
-        dl { @for step in &analysis.record.steps { div { dt { (when(step.at_ms)) } dd { (step.label) } } } }
+        dl.steps { @for step in &analysis.record.steps { div { dt { (when(step.at_ms)) } dd { (step.label) } } } }
     }
 }
 
-fn checked(analysis: &Analysis) -> String {
+pub fn checked(analysis: &Analysis) -> String {
     let checked = analysis.record.checked;
     if checked.compared == 0 {
         return "No answer was compared with the truth.".to_owned();

@@ -1,7 +1,7 @@
 //! Two stretches of a run that may be compared: at the same time of the day, before any step and after the last.
 
-use crate::experiment::analysis::Analysis;
-use crate::experiment::bins::{Bins, HOUR_MS, MINUTE_MS};
+use super::analysis::Analysis;
+use super::bins::{Bins, HOUR_MS, MINUTE_MS};
 
 pub const WINDOW_MS: i64 = 2 * HOUR_MS;
 
