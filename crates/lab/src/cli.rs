@@ -10,10 +10,12 @@ use crate::http::Target;
 use crate::measure::{Measured, Pace};
 use crate::report::{Report, grouped, milliseconds};
 use crate::server::Lab;
+use crate::traffic::recording;
 use crate::workload::{Settings, Workload};
-use crate::{cores, counts, experiment, faults, ingest, now_s, pages, strategies};
-use anyhow::Result;
+use crate::{cores, counts, experiment, faults, ingest, now_s, pages, replay, strategies};
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
+use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -123,6 +125,27 @@ pub enum Command {
         /// The folder with its record.json
         folder: PathBuf,
     },
+    /// Asks recorded requests again at their moments, and says how long they took
+    #[command(after_help = "Example: raingauge lab replay requests.ndjson --server 127.0.0.1:8080 --speed 2")]
+    Replay {
+        /// Lines of {"atMs":…,"requests":[{"key":…,"fromTime":…,"toTime":…}]}; times up to 0 are seconds before the asking
+        file: PathBuf,
+        #[command(flatten)]
+        server: ServerArguments,
+        /// How many times as fast as they were recorded
+        #[arg(long, default_value_t = 1.0)]
+        speed: f64,
+    },
+    /// Writes what a traffic model asks, as a recording
+    #[command(after_help = "Example: raingauge lab traffic --seconds 60 > requests.ndjson")]
+    Traffic {
+        /// A scenario, of which the traffic is taken; default: the published one
+        #[arg(long)]
+        scenario: Option<PathBuf>,
+        /// From the beginning of the scenario on
+        #[arg(long, default_value_t = 60)]
+        seconds: i64,
+    },
     /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
     #[command(after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
                       raingauge lab faults --services servers --faults 100")]
@@ -187,6 +210,13 @@ pub fn run(command: Command) -> Result<()> {
         Command::CacheRemoval { options } => run_cache_removal(&options),
         Command::Turns { options, prices } => run_turns(&options, prices.as_deref()),
         Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
+        Command::Replay { file, server, speed } => run_replay(&file, &server, speed),
+        Command::Traffic { scenario, seconds } => {
+            let scenario = scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
+            let from_s = scenario.from_ms()?.div_euclid(1_000);
+            let mut out = std::io::stdout().lock();
+            replay::write(&scenario.traffic, from_s, seconds, &mut out).map(drop)
+        }
         Command::Faults { options } => run_faults(&options),
     }
 }
@@ -279,6 +309,16 @@ fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result
     rows.extend(cases::embedded(&scenario, &options, &cases::EMBEDDED, &prices)?);
     write_json(&rows, Some(arguments.out.join("turns.json")))?;
     print!("{}", cases::markdown(&rows));
+    Ok(())
+}
+
+fn run_replay(file: &Path, server: &ServerArguments, speed: f64) -> Result<()> {
+    ensure!(speed.is_finite() && speed > 0.0, "--speed must be above 0");
+    let lines = std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let recording = recording::read(BufReader::new(lines)).with_context(|| file.display().to_string())?;
+    let (load, failed) = replay::run(&server.target()?, server.connections, &recording, speed)?;
+    print(&format!("{} batches at {speed} times their pace", recording.len()), &load.measured, load.pushed_back);
+    println!("ranges that failed: {failed}");
     Ok(())
 }
 

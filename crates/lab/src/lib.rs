@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod pages;
 pub mod peers;
 pub mod plan;
+pub mod replay;
 pub mod report;
 pub mod server;
 pub mod strategies;

@@ -25,7 +25,7 @@ pub struct Request {
 
 impl Recorded {
     /// The body that asks for it at a moment.
-    pub fn body(&self, now_s: i64) -> Result<Vec<u8>> {
+    pub fn body(&self, now_s: i64) -> String {
         let time = |time: i64| if time > 0 { time } else { now_s + time };
         let request = |request: &Request| {
             serde_json::json!({
@@ -33,7 +33,7 @@ impl Recorded {
             })
         };
         let requests: Vec<_> = self.requests.iter().map(request).collect();
-        Ok(serde_json::to_vec(&serde_json::json!({ "requests": requests }))?)
+        serde_json::json!({ "requests": requests }).to_string()
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
         all.iter().for_each(|recorded| write(&mut file, recorded).unwrap());
         let found = read(&file[..]).unwrap();
         assert_eq!(found, all);
-        let body: serde_json::Value = serde_json::from_slice(&found[1].body(10_000).unwrap()).unwrap();
+        let body: serde_json::Value = serde_json::from_str(&found[1].body(10_000)).unwrap();
         assert_eq!((&body["requests"][0]["fromTime"], &body["requests"][0]["toTime"]), (&6_400.into(), &10_000.into()));
         let start = Instant::now();
         let mut replay = Replay::new(start, 4.0, &found);
