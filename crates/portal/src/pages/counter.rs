@@ -55,6 +55,7 @@ pub async fn page(
     let body = html! {
         (head(&view.found, &person))
         (notes::shown(&fields))
+        (actions::backfill_card(&portal, &person, counter))
         div #asked.stack { (answered(&portal, &view)) }
         div.columns {
             (panels::configuration(counter))

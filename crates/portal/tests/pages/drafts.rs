@@ -3,9 +3,11 @@
 use crate::edit::{applied, rides, saved};
 use crate::forms::Sent;
 use crate::world::{NOW_S, World};
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use raingauge_core::counter::{Counter, State};
 use raingauge_ports::drafts::{self, Draft};
+use raingauge_writer::worker::{Backfill, BackfillStatus};
 use serde_json::json;
 
 /// A draft of a new counter, by somebody.
@@ -172,9 +174,39 @@ async fn a_backfill_is_begun_followed_and_told_of() {
         .shows("ended 1 min ago")
         .shows("60 events were counted again")
         .lacks("hx-trigger=\"every");
+    let page = format!("/counters/{id}");
+    world.get(&page).await.shows("60 events were counted again").lacks("hx-get=\"/counters/1/backfill");
+    world.clock.set_s(NOW_S + 3_700);
+    world.get(&page).await.lacks("counted again");
     let form = Sent::of(&world.get(&format!("/counters/{id}/archive")).await.text, "/archive\"").set("reason", "done");
     world.post(&format!("/counters/{id}/archive"), &form.pairs()).await;
     assert_eq!(world.post(&address, &[]).await.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_backfill_that_runs_follows_itself_on_the_page_of_its_counter() {
+    let world = World::new();
+    rides(&world).await;
+    let id = world.counter(json!({ "eventType": "ride", "template": "rides:{zone}" })).await;
+    let page = format!("/counters/{id}");
+    world.get(&page).await.lacks("id=\"backfill\"");
+    *world.running.lock() = Some(Backfill {
+        status: BackfillStatus::Running,
+        generation: 2,
+        from: 0,
+        position: 30,
+        after_s: 0,
+        counted: 29,
+        stamp_base_us: 0,
+        ended_at: 0,
+    });
+    let follows = format!("hx-get=\"/counters/{id}/backfill\" hx-trigger=\"every 1s\"");
+    // A reload shows the same again.
+    for _ in 0..2 {
+        world.get(&page).await.shows(&follows).shows("29 events so far").lacks("Begin a backfill");
+    }
+    let part = Request::get(format!("{page}/backfill")).header("hx-request", "true").body(Body::empty());
+    world.send(part.expect("a request")).await.shows(&follows).lacks("<html");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use raingauge_portal::people::Options;
 use raingauge_portal::watch::{self, About, Watch};
 use raingauge_portal::{Measures, Parts, Portal, router};
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::log::EventLog;
+use raingauge_ports::log::{EventLog, Partition};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::{
     MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople,
@@ -19,6 +19,8 @@ use raingauge_ports::memory::{
 use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
+use raingauge_writer::states::{Part, States};
+use raingauge_writer::worker::Backfill;
 use raingauge_writer::{Counters, Ingest, Writer, worker};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -38,6 +40,8 @@ pub struct World {
     /// The bucket store, to be changed behind the log's back.
     pub buckets: Arc<MemoryBuckets>,
     pub people: Arc<MemoryPeople>,
+    /// A backfill that runs for every counter for as long as it stands here.
+    pub running: Arc<Mutex<Option<Backfill>>>,
     ingest: Ingest,
     router: Router,
 }
@@ -48,6 +52,23 @@ pub struct Page {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub text: String,
+}
+
+/// What the writer knows, and the backfill of a test.
+struct Known {
+    writer: Writer,
+    running: Arc<Mutex<Option<Backfill>>>,
+}
+
+impl States for Known {
+    fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
+        States::parts(&self.writer, counter)
+    }
+
+    fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
+        let own = self.running.lock().clone();
+        own.map_or_else(|| self.writer.backfills(counter), |backfill| vec![(0, backfill)])
+    }
 }
 
 impl World {
@@ -74,7 +95,8 @@ impl World {
         let options = worker::Options::default();
         let store = Arc::clone(&buckets) as _;
         let writer = Writer::start(Arc::clone(&logs[0]), store, Arc::clone(&published), clock_port.clone(), options);
-        let states = Arc::new(writer.expect("a writer starts"));
+        let running = Arc::<Mutex<Option<Backfill>>>::default();
+        let states = Arc::new(Known { writer: writer.expect("a writer starts"), running: Arc::clone(&running) });
         let sink = Arc::clone(&log) as Arc<_>;
         let ingest = Ingest::new(sink, logs.clone(), Arc::clone(&published), clock_port.clone(), 300, u64::MAX);
         let counters = Arc::new(Counters::new(
@@ -143,7 +165,7 @@ impl World {
             people: Arc::clone(&people) as _,
             people_options,
         });
-        Self { router: router(portal.clone()), portal, clock, metrics, instances, buckets, people, ingest }
+        Self { router: router(portal.clone()), portal, clock, metrics, instances, buckets, people, running, ingest }
     }
 
     /// A counter of the drops of each city, with what differs from it.
