@@ -9,6 +9,7 @@ pub mod counters;
 pub mod drafts;
 pub mod edit;
 pub mod events;
+pub mod export;
 pub mod people;
 pub mod query;
 pub mod sign_in;

@@ -88,6 +88,8 @@ fn reading(routes: Routes) -> Routes {
         .get("/counters/{id}/series.csv", VIEWER, pages::counter::series)
         .get("/counters/{id}/cost", VIEWER, pages::counter::cost)
         .get("/counters/{id}/versions", VIEWER, pages::counter::compare)
+        .get("/counters/{id}/counter.yaml", VIEWER, pages::export::counter)
+        .get("/settings.yaml", VIEWER, pages::export::settings)
         .get("/query", VIEWER, pages::query::page)
         .get("/query/keys", VIEWER, pages::query::keys)
 }

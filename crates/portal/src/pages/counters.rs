@@ -64,7 +64,10 @@ async fn list(
     let body = html! {
         div.page-head {
             h1 { "Counters" }
-            @if person.may(Role::Editor) { div.actions { a.button.primary href="/counters/new" { "New counter" } } }
+            div.actions {
+                @if !counters.is_empty() { a.button href="/settings.yaml" download { "Export as YAML" } }
+                @if person.may(Role::Editor) { a.button.primary href="/counters/new" { "New counter" } }
+            }
         }
         (drafts::hint(&portal).await?)
         (notes::shown(&fields))

@@ -39,6 +39,19 @@ async fn every_word_of_a_search_is_looked_for_everywhere() {
 }
 
 #[tokio::test]
+async fn everything_is_exported_as_one_file() {
+    let world = three().await;
+    world.get("/").await.shows("href=\"/settings.yaml\"");
+    let file = world.get("/settings.yaml").await;
+    assert_eq!(file.headers["content-disposition"], "attachment; filename=\"raingauge.yaml\"");
+    file.shows("name: rides").shows("name: Drops").lacks("name: tips").shows("cachePolicy:\n  strategy: none");
+    world.get("/settings.yaml?all=1").await.shows("name: tips");
+    world.get("/counters/1").await.shows("href=\"/counters/1/counter.yaml\"");
+    world.get("/counters/1/counter.yaml").await.shows("by test\nid: 1\nname: rides").lacks("Drops");
+    assert_eq!(world.get("/counters/9/counter.yaml").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn filters_narrow_and_stay_chosen() {
     let world = three().await;
     world.get("/?state=paused").await.shows("Drops").lacks("/counters/1\"").shows("value=\"paused\" selected");

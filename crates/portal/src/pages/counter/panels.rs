@@ -97,6 +97,7 @@ pub fn configuration(counter: &Counter) -> Markup {
                 dt { "Id" }
                 dd { (counter.id) }
             }
+            p { a href={ "/counters/" (counter.id) "/counter.yaml" } download { "Export as YAML" } }
         }
     }
 }
