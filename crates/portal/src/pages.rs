@@ -6,6 +6,7 @@ pub mod audit;
 pub mod checks;
 pub mod counter;
 pub mod counters;
+mod deeds;
 pub mod drafts;
 pub mod edit;
 pub mod events;

@@ -6,6 +6,7 @@ use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout};
+use crate::pages::deeds;
 use crate::pages::edit::version_of;
 use crate::person::{Person, Role};
 use axum::extract::{Extension, Path, RawQuery, State};
@@ -215,8 +216,9 @@ async fn act(portal: &Portal, person: &Person, id: u32, action: Action, fields: 
     }
     // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at again.
     let expected = fields.text("base").parse().unwrap_or(0);
-    portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
-    Ok(Redirect::to(&format!("/counters/{id}?note={}", action.note())).into_response())
+    let replaced = portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
+    let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
+    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note()))).into_response())
 }
 
 /// `POST /counters/{id}/backfill`

@@ -7,6 +7,7 @@ use crate::fields::Fields;
 use crate::form::{Form, Node};
 use crate::html::counter_form::{Sheet, example_keys};
 use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
+use crate::pages::deeds;
 use crate::person::Person;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::StatusCode;
@@ -185,7 +186,12 @@ pub async fn save(
             Ok(kept) => kept,
         },
     };
-    Ok(Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id)).into_response())
+    let base = match kept.is_new() {
+        true => None,
+        false => Some(version_of(&portal, kept.counter.id, kept.base_version).await?),
+    };
+    let deed = deeds::of_draft("draft.save", &kept, base.as_ref());
+    Ok((Extension(deed), Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id))).into_response())
 }
 
 /// Most drafts that are open at once.

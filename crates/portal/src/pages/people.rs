@@ -47,11 +47,11 @@ pub async fn invite(
 ) -> Result<Response, Fault> {
     let (name, role) = (fields.text("name"), role_of(&fields)?);
     let guest = Guest { name: name.to_owned(), email: fields.text("email").to_owned(), role };
+    let deed = guest.invited();
     match portal.accounts.invite(guest, &person.name).await {
         Ok(path) => {
             let link = format!("{}{path}", base(&portal, &headers));
             let shown = page(&portal, &person, &Shown { link: Some((name, link)), ..Shown::default() }).await?;
-            let deed = Deed::new("person.invite", format!("person {name}"), json!({ "role": role.name() }));
             Ok((Extension(deed), shown).into_response())
         }
         Err(Refusal::Field(field, words)) => {

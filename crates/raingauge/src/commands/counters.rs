@@ -4,8 +4,9 @@ mod apply;
 mod draft;
 
 pub use apply::{Action, Outcome, apply};
-pub use draft::Drafts;
+pub use draft::{Drafts, remove_version};
 
+use super::cache_policy::policy_of;
 use super::session::Session;
 use super::table::{Align, render};
 use super::{note, print, print_json};
@@ -170,9 +171,7 @@ fn export(session: &Session, all: bool, json: bool) -> anyhow::Result<()> {
     let answer = session.client.get("/v1/counters", &[])?;
     let found = answer["counters"].as_array().context("the server's list of counters cannot be read")?;
     let counters: Vec<_> = found.iter().map(apply::read).collect::<Result<_, _>>()?;
-    let mut policy = session.client.get("/v1/cache-policy", &[])?;
-    draft::remove_version(&mut policy);
-    let policy = serde_json::from_value(policy).context("the server answers a policy that is not known here")?;
+    let policy = policy_of(&session.client.get("/v1/cache-policy", &[])?)?;
     let settings = Settings::new(counters, policy, all);
     if json {
         return Ok(print_json(&json!(settings))?);

@@ -2,7 +2,9 @@
 
 use super::strategy_words;
 use crate::html::words;
+use crate::pages::deeds::Share;
 use crate::pages::system::overview::Overview;
+use crate::watch::Seen;
 use maud::{Markup, html};
 use raingauge_core::cache_policy::{Choice, Policy, Strategy};
 use raingauge_ports::catalog::Versioned;
@@ -49,13 +51,31 @@ fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) 
     difference
 }
 
-pub fn section(counters: &[Versioned], overview: &Overview, current: &Policy, planned: &Policy) -> Markup {
-    let answering: Vec<&Versioned> = counters.iter().filter(|found| found.counter.state.answers()).collect();
-    let ids: Vec<u32> = answering.iter().map(|found| found.counter.id).collect();
+/// How often each counter was asked of the instances that run.
+fn asked_of(seen: &[Seen]) -> Asked {
     let mut asked = Asked::new();
-    for seen in overview.present_instances() {
+    for seen in seen.iter().filter(|seen| !seen.is_gone) {
         seen.said.asked.iter().for_each(|(counter, often)| *asked.entry(*counter).or_default() += often);
     }
+    asked
+}
+
+fn answering(counters: &[Versioned]) -> Vec<&Versioned> {
+    counters.iter().filter(|found| found.counter.state.answers()).collect()
+}
+
+/// What a change treats otherwise, in short.
+pub fn share(counters: &[Versioned], seen: &[Seen], before: &Policy, after: &Policy) -> Share {
+    let ids: Vec<u32> = answering(counters).iter().map(|found| found.counter.id).collect();
+    let whole = difference(&ids, &asked_of(seen), &before.choice, &after.choice);
+    let asked = (whole.asked > 0).then(|| percent(whole.asked_changed, whole.asked));
+    Share { changed: whole.changed.len(), counters: ids.len(), asked }
+}
+
+pub fn section(counters: &[Versioned], overview: &Overview, current: &Policy, planned: &Policy) -> Markup {
+    let answering = answering(counters);
+    let ids: Vec<u32> = answering.iter().map(|found| found.counter.id).collect();
+    let asked = asked_of(&overview.seen);
     let whole = difference(&ids, &asked, &current.choice, &planned.choice);
     html! {
         section.card #preview aria-labelledby="preview-title" aria-live="polite" {
