@@ -59,7 +59,7 @@ pub async fn page(
         div #asked.stack { (answered(&portal, &view)) }
         div.columns {
             (panels::configuration(counter))
-            (panels::not_counted(portal.published.activity().of(id).as_ref()))
+            (panels::not_counted(portal.watch.activity().of(id).as_ref()))
         }
         (cost::panel(id))
         (versions::panel(id, &versions, &view.asked.zone))

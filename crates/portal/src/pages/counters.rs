@@ -18,7 +18,6 @@ use axum::response::Response;
 use listing::{COLUMNS, Column, Listing, STATES};
 use maud::{Markup, html};
 use raingauge_core::counter::State as CounterState;
-use raingauge_ports::activity::Recent;
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeSet;
 
@@ -28,7 +27,7 @@ pub const ROWS_MAX: usize = 100;
 /// A counter, with what it lately counted.
 pub struct Row<'a> {
     pub found: &'a Versioned,
-    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer of this process counts it.
+    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer has told of it.
     pub day: Option<Vec<u64>>,
 }
 
@@ -134,12 +133,8 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
 
 /// The part of the page that a search exchanges.
 fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup {
-    let (activity, now_s) = (portal.published.activity().all(), portal.clock.now_s());
-    let day_of = |found: &Versioned| {
-        let recent = activity.get(&found.counter.id);
-        let is_counted_here = recent.is_some() || !activity.is_empty();
-        is_counted_here.then(|| recent.unwrap_or(&Recent::default()).day_up_to(now_s))
-    };
+    let (activity, now_s) = (portal.watch.activity(), portal.clock.now_s());
+    let day_of = |found: &Versioned| activity.of(found.counter.id).map(|recent| recent.day_up_to(now_s));
     let mut rows: Vec<Row<'_>> = counters
         .iter()
         .filter(|found| listing.shows(&found.counter))
@@ -210,14 +205,14 @@ fn heading(listing: &Listing, column: Column) -> Markup {
 /// The last day as a line and a number.
 fn activity(row: &Row<'_>) -> Markup {
     let Some(day) = &row.day else {
-        return html! { span.quiet title="Its events are counted by other processes" { "–" } };
+        return html! { span.quiet title="No writer has told of it: it counted nothing yet, or less than hundreds of other counters" { "–" } };
     };
     let halves: Vec<f64> = day.chunks(2).map(|pair| pair.iter().sum::<u64>() as f64).collect();
     let events = row.events();
     html! {
         span.activity-words {
             @if events > 0 { (sparkline(&halves)) }
-            span.number title="Events counted in the last 24 hours, by when they arrived, since this process began" { (words::short_number(events as f64)) }
+            span.number title="Events counted in the last 24 hours, by when they arrived, as the writers saw it since they began" { (words::short_number(events as f64)) }
         }
     }
 }

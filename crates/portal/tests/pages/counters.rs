@@ -3,6 +3,7 @@
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
 use proptest::prelude::*;
+use raingauge_ports::instances::{Instance, Instances as _};
 use serde_json::json;
 
 #[tokio::test]
@@ -79,7 +80,24 @@ async fn recent_activity_is_a_line_and_a_number() {
     world.events("ride", (0..3).map(|zone| (NOW_S - 3_600, json!({ "zone": zone })))).await;
     assert_eq!(world.portal.published.activity().of(1).expect("it counted").counted.iter().sum::<u64>(), 3);
     let page = world.get("/?sort=-activity").await;
-    page.shows("class=\"spark\"").shows(">3<").shows("since this process began");
+    page.shows("class=\"spark\"").shows(">3<").shows("as the writers saw it since they began");
+}
+
+/// A portal that counts nothing shows what the writers announced.
+#[tokio::test]
+async fn recent_activity_of_other_processes_is_shown() {
+    let world = three().await;
+    world.get("/").await.shows("No writer has told of it");
+    let recent = json!({ "newest": NOW_S / 900, "counted": [4, 0, 3], "skipped": { "filtered": 6 } });
+    let said = json!({ "activity": { "counters": { "1": recent } } });
+    for id in ["a", "b"] {
+        let measures = said.to_string();
+        let writer = Instance { id: id.to_owned(), seen_s: NOW_S, measures, ..Instance::default() };
+        world.instances.announce(writer).await.expect("announced");
+    }
+    world.portal.watch.listen().await;
+    world.get("/?sort=-activity").await.shows("class=\"spark\"").shows(">14<").lacks("No writer has told of it");
+    world.get("/counters/1").await.shows("did not pass the filter").shows(">12<");
 }
 
 #[tokio::test]

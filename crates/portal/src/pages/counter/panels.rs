@@ -110,7 +110,7 @@ pub fn not_counted(recent: Option<&Recent>) -> Markup {
         section.card aria-labelledby="skipped-title" {
             h2 id="skipped-title" { "Not counted" }
             @if skipped.is_empty() && late.is_empty() {
-                p.quiet { "Every event of its type was counted, as far as this process knows." }
+                p.quiet { "Every event of its type was counted, as far as the writers have told." }
             } @else {
                 table.reasons {
                     thead { tr { th scope="col" { "Why" } th.number scope="col" { "Events" } } }
@@ -122,7 +122,7 @@ pub fn not_counted(recent: Option<&Recent>) -> Markup {
                     }
                 }
             }
-            p.quiet { "Since this process began. All writers together are in the metrics " code { "raingauge_events_skipped_total" } " and " code { "raingauge_late_refused_total" } "." }
+            p.quiet { "Added up over the writers, since each of them began. The same is in the metrics " code { "raingauge_events_skipped_total" } " and " code { "raingauge_late_refused_total" } "." }
         }
     }
 }
