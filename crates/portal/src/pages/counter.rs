@@ -169,6 +169,7 @@ fn nothing_yet(view: &View) -> Markup {
 /// The total in large figures, and the chart.
 fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup {
     let (asked, query) = (&view.asked, view.asked.query());
+    let elsewhere = panels::query_of(shown, &asked.zone);
     html! {
         @for (key, failure) in &shown.failures {
             (parts::notice(parts::Mood::Bad, &html! { code { (key) } " cannot be counted: " (failure.detail) }))
@@ -197,7 +198,8 @@ fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup 
                 a.button href={ (address) "/chart.svg?" (query) } download={ "counter-" (view.found.counter.id) ".svg" } { "SVG" }
                 button.button type="button" hidden data-png={ (address) "/chart.svg?" (query) }
                     data-name={ "counter-" (view.found.counter.id) ".png" } { "PNG" }
-                a.quiet href={ "/query?" (panels::query_of(shown)) } { "How is this answered?" }
+                a.quiet href={ "/query?" (elsewhere) } { "How is this answered?" }
+                a.quiet href={ "/checks?" (elsewhere) "#recount" } { "Recount" }
             }
         }
     }

@@ -6,18 +6,22 @@ use crate::difference;
 use crate::html::{parts, words};
 use crate::largest::Largest;
 use form_urlencoded::Serializer;
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, State};
 use raingauge_ports::activity::Recent;
 use raingauge_reader::Key;
 
-/// The question for the query page: the first key over the same range.
-pub fn query_of(shown: &Shown) -> String {
+/// The same question elsewhere, on the query page or for a recount: the first key over the same range.
+pub fn query_of(shown: &Shown, zone: &TimeZone) -> String {
     let mut query = Serializer::new(String::new());
     if let Some(row) = shown.rows.first() {
         query.append_pair("key", &row.key);
     }
     query.append_pair("from", &shown.window.from_s.to_string()).append_pair("to", &shown.window.to_s.to_string());
+    if *zone != TimeZone::UTC {
+        query.append_pair("zone", words::zone(zone));
+    }
     query.finish()
 }
 
