@@ -77,7 +77,8 @@ impl Sheet<'_> {
         if self.problems.is_empty() {
             return html! {};
         }
-        let known = ["name", "eventType", "template", "filter", "activeFrom", "activeUntil", "owner", "description"];
+        let known =
+            ["id", "name", "eventType", "template", "filter", "activeFrom", "activeUntil", "owner", "description"];
         let elsewhere = |problem: &&Problem| {
             let field = problem.field.as_str();
             !known.contains(&field) && !field.starts_with("value") && !field.starts_with("retentionDays")
@@ -263,6 +264,7 @@ impl Sheet<'_> {
                     div.row {
                         (text("name", "Name", "As people call it, such as count_rides.", &self.form.name))
                         (text("owner", "Owner", "Whom to ask about it: a team, or a person.", &self.form.owner))
+                        @if self.form.base_version == 0 { (self.chosen_id()) }
                     }
                     (Field { name: "description", label: "Description", hint: "What it is for, and what one should know when reading it.", problem: problem.as_deref() }.around(&html! {
                         textarea id="description" name="description" rows="3" aria-describedby="description-words" { (self.form.description) }
@@ -275,6 +277,16 @@ impl Sheet<'_> {
                 }
             }
         }
+    }
+
+    /// The id of a new counter. Nobody has to choose one.
+    fn chosen_id(&self) -> Markup {
+        let problem = self.problem("id");
+        let hint = "A number that addresses and the API name it by. Empty: it is given the next one.";
+        Field { name: "chosenId", label: "Id (may be empty)", hint, problem: problem.as_deref() }.around(&html! {
+            input type="text" inputmode="numeric" id="chosenId" name="chosenId" value=(self.form.chosen_id) autocomplete="off"
+                aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby="chosenId-words";
+        })
     }
 
     fn state(&self) -> Markup {

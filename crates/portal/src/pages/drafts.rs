@@ -155,7 +155,7 @@ async fn page(
             (words::state(draft.state))
             div.actions {
                 @if draft.state.is_open() && person.may(Role::Editor) { a.button href={ "/drafts/" (draft.id) "/edit" } { "Edit" } }
-                @if draft.counter.id > 0 { a.button href={ "/counters/" (draft.counter.id) } { "The counter" } }
+                @if !draft.is_new() || draft.applied_version > 0 { a.button href={ "/counters/" (draft.counter.id) } { "The counter" } }
             }
         }
         (note)
@@ -169,7 +169,11 @@ async fn page(
                     h2 #change-head { "What changes" }
                     (words::changes(&difference::between(base, &draft.counter), &format!("version {}", draft.base_version), "this draft"))
                 }
-                None => { h2 #change-head { "What it counts" } (words::configuration(&draft.counter)) }
+                None => {
+                    h2 #change-head { "What it counts" }
+                    (words::configuration(&draft.counter))
+                    @if draft.counter.id > 0 { p.quiet { "Its id is " (draft.counter.id) "." } }
+                }
             }
         }
         @if draft.state.is_open() && person.may(Role::Editor) && conflict.is_none() { (decisions(portal, person, draft)) }

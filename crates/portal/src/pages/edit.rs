@@ -14,6 +14,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, Problem};
+use raingauge_ports::catalog;
 use raingauge_ports::drafts::{self, Draft};
 use raingauge_writer::observed::Observed;
 
@@ -27,7 +28,7 @@ pub async fn new(
     let mut form = Form { owner: person.name.to_string(), ..Form::default() };
     if let Some(id) = query.given("copy").and_then(|id| id.parse().ok()) {
         let copied = portal.counters.catalog().get(id).await?.counter;
-        form = Form { id: 0, state: "active".to_owned(), ..Form::of_counter(&copied, 0) };
+        form = Form { chosen_id: String::new(), state: "active".to_owned(), ..Form::of_counter(&copied, 0) };
     }
     if let Some(kind) = query.given("type") {
         form.event_type = kind.to_owned();
@@ -44,7 +45,7 @@ pub async fn edit(
     let current = portal.counters.catalog().get(id).await?;
     let form = Form::of_counter(&current.counter, current.version);
     let open = portal.drafts.list(true, OPEN_MAX).await?;
-    let others: Vec<&Draft> = open.iter().filter(|draft| draft.counter.id == id).collect();
+    let others: Vec<&Draft> = open.iter().filter(|draft| draft.counter.id == id && !draft.is_new()).collect();
     page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
 }
 
@@ -136,7 +137,7 @@ async fn tried(portal: &Portal, form: &Form) -> Result<Markup, Fault> {
         "" => Form { name: "-".to_owned(), ..form.clone() },
         _ => form.clone(),
     };
-    let draft = match named.counter(&kinds(&observed, &form.event_type)) {
+    let draft = match meant(portal, &named, &observed).await? {
         Ok(draft) => draft,
         Err(problems) => return Ok(incomplete(form, &problems)),
     };
@@ -146,6 +147,24 @@ async fn tried(portal: &Portal, form: &Form) -> Result<Markup, Fault> {
     };
     let trial = portal.try_out(draft.clone(), base).await?;
     Ok(trial::trial(&trial, &draft))
+}
+
+/// The configuration that a form means, or what is wrong with it; that the chosen id is taken, too.
+async fn meant(portal: &Portal, form: &Form, observed: &Observed) -> Result<Result<Counter, Vec<Problem>>, Fault> {
+    let meant = form.counter(&kinds(observed, &form.event_type));
+    let Ok(Counter { id: id @ 1.., .. }) = &meant else { return Ok(meant) };
+    if form.base_version > 0 {
+        return Ok(meant);
+    }
+    Ok(match portal.counters.catalog().get(*id).await {
+        Ok(taken) => {
+            let name = &taken.counter.name;
+            let detail = format!("is that of the counter {name}: choose another, or leave it empty to be given one");
+            Err(vec![Problem::new("id", detail)])
+        }
+        Err(catalog::Error::NotFound(_)) => meant,
+        Err(error) => return Err(error.into()),
+    })
 }
 
 fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
@@ -166,7 +185,7 @@ pub async fn save(
 ) -> Result<Response, Fault> {
     let mut form = Form::of_fields(&fields);
     let observed = portal.observed().await?;
-    let counter = match form.counter(&kinds(&observed, &form.event_type)) {
+    let counter = match meant(&portal, &form, &observed).await? {
         Ok(counter) => counter,
         Err(problems) => {
             let body = page(&portal, &person, &form, &problems, &html! {}, &html! {}).await?;
@@ -229,8 +248,8 @@ async fn keep_again(portal: &Portal, person: &Person, counter: Counter, form: &F
         let advice = "Somebody applied or withdrew it meanwhile. Edit the counter instead: that makes a new draft.";
         return Err(Kept::Fault(Fault::new(StatusCode::CONFLICT, "This draft has ended", advice)));
     }
-    // A draft stays one of the same counter.
-    let counter = Counter { id: draft.counter.id, ..counter };
+    // A draft stays one of the same counter; a new one may still get another id.
+    let counter = if draft.is_new() { counter } else { Counter { id: draft.counter.id, ..counter } };
     let base_version = if draft.is_new() { 0 } else { form.base_version };
     let changed = Draft {
         revision: form.revision,

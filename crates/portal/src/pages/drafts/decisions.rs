@@ -194,6 +194,13 @@ async fn keep(portal: &Portal, verb: &'static str, draft: Draft, code: &str) -> 
     }
 }
 
+/// The counter whose id a new one was to have, when it is just that one.
+async fn made_before(portal: &Portal, draft: &Draft, id: u32) -> Result<Result<Versioned, counters::Error>, Refused> {
+    let current = portal.counters.catalog().get(id).await?;
+    let is_it = current.counter == draft.counter;
+    Ok(if is_it { Ok(current) } else { Err(catalog::Error::IdTaken(id).into()) })
+}
+
 /// Makes the counter what the draft proposes, and notes in the draft what became of it. In this order: a process that
 /// dies between the two leaves a draft that is applied again, and finds the counter as it wants it.
 async fn apply_now(portal: &Portal, verb: &'static str, draft: Draft, reason: &str) -> Result<Response, Refused> {
@@ -203,7 +210,10 @@ async fn apply_now(portal: &Portal, verb: &'static str, draft: Draft, reason: &s
         false => Some(version_of(portal, draft.counter.id, draft.base_version).await?),
     };
     let applied = match draft.is_new() {
-        true => portal.counters.create(&configuration, &draft.author, reason).await,
+        true => match portal.counters.create(&configuration, &draft.author, reason).await {
+            Err(counters::Error::Catalog(catalog::Error::IdTaken(id))) => made_before(portal, &draft, id).await?,
+            created => created,
+        },
         false => {
             let (id, base) = (draft.counter.id, draft.base_version);
             let replaced = portal.counters.replace(id, &configuration, Some(base), &draft.author, reason).await;
