@@ -1,11 +1,13 @@
 //! Drafts, their reviews, and what is done to counters as they stand.
 
+use crate::browser::options;
 use crate::edit::{applied, rides, saved};
 use crate::forms::Sent;
 use crate::world::{NOW_S, World};
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use raingauge_core::counter::{Counter, State};
+use raingauge_portal::Role;
 use raingauge_ports::drafts::{self, Draft};
 use raingauge_writer::worker::{Backfill, BackfillStatus};
 use serde_json::json;
@@ -65,6 +67,47 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
     assert_eq!(version.changed_by, "ada");
     assert_eq!(version.reason, "we need it (approved by anonymous: looks good)");
     world.get(&format!("/drafts/{id}")).await.shows("anonymous approved it").shows("looks good");
+}
+
+/// Through the pages alone, by two people who signed in.
+#[tokio::test]
+async fn of_two_people_the_second_approves() {
+    let world = World::build(true, options());
+    rides(&world).await;
+    let mut ada = world.signed_in("ada", Role::Editor).await;
+    let mut zoe = world.signed_in("zoe", Role::Editor).await;
+    let mut max = world.signed_in("max", Role::Viewer).await;
+    let form = Sent::of(&ada.get("/counters/new").await.text, "draft-form");
+    let form = form.set("name", "rides").set("template", "rides:{zone}").set("eventType", "ride");
+    ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/1?note=draft-saved");
+    // Whoever wrote it has no button for it, and cannot do without one.
+    let page = ada.get("/drafts/1").await;
+    page.shows("A second person has to approve it").lacks("Let it take effect").lacks("/drafts/1/approve");
+    let apply = [("revision", "1"), ("reason", "now")];
+    ada.post("/drafts/1/apply", &apply).await.is(StatusCode::FORBIDDEN).shows("This has to be approved");
+    let form = Sent::of(&page.text, "/drafts/1/send").set("reason", "we need it");
+    ada.post("/drafts/1/send", &form.pairs()).await.leads_to("/drafts/1?note=draft-sent");
+    ada.get("/drafts/1").await.shows("waits for a second person").lacks("/drafts/1/approve");
+    let approve = [("revision", "2"), ("comment", "mine is good")];
+    ada.post("/drafts/1/approve", &approve).await.is(StatusCode::FORBIDDEN).shows("ask another editor");
+    max.get("/drafts/1").await.is(StatusCode::OK).lacks("/drafts/1/approve");
+    max.post("/drafts/1/approve", &approve).await.is(StatusCode::FORBIDDEN);
+    assert_eq!(state_of(&world, 1).await, drafts::State::Review);
+    zoe.get("/").await.shows("1 draft waits for a review");
+    let form = Sent::of(&zoe.get("/drafts/1").await.text, "/drafts/1/approve").set("comment", "looks good");
+    zoe.post("/drafts/1/approve", &form.pairs()).await.leads_to("/counters/1?note=saved");
+    let version = world.portal.counters.catalog().get(1).await.expect("a counter");
+    assert_eq!((&*version.changed_by, &*version.reason), ("ada", "we need it (approved by zoe: looks good)"));
+    // Who edited a draft is one of its authors.
+    let form = Sent::of(&ada.get("/counters/1/edit").await.text, "draft-form").set("owner", "ada");
+    ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
+    let form = Sent::of(&zoe.get("/drafts/2/edit").await.text, "draft-form").set("owner", "taxis");
+    zoe.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
+    ada.post("/drafts/2/send", &[("revision", "2"), ("reason", "she knows")]).await;
+    for author in [&mut ada, &mut zoe] {
+        let page = author.post("/drafts/2/approve", &[("revision", "3"), ("comment", "fine")]).await;
+        page.is(StatusCode::FORBIDDEN);
+    }
 }
 
 #[tokio::test]

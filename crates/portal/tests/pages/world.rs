@@ -86,7 +86,7 @@ impl World {
         Self::build(false, people_options)
     }
 
-    fn build(approval: bool, people_options: Options) -> Self {
+    pub fn build(approval: bool, people_options: Options) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let log = Arc::new(MemoryLog::dated(Arc::clone(&clock) as _));
         let buckets = Arc::new(MemoryBuckets::default());
