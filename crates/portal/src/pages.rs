@@ -13,6 +13,7 @@ pub mod events;
 pub mod export;
 pub mod people;
 pub mod query;
+mod shown;
 pub mod sign_in;
 pub mod system;
 pub mod tokens;

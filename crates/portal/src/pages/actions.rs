@@ -3,13 +3,13 @@
 use crate::Portal;
 use crate::difference;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout};
 use crate::pages::deeds;
 use crate::pages::edit::version_of;
 use crate::person::{Person, Role};
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -117,9 +117,9 @@ macro_rules! confirmed {
             State(portal): State<Portal>,
             Extension(person): Extension<Person>,
             Path(id): Path<u32>,
-            RawQuery(query): RawQuery,
+            Query(fields): Query,
         ) -> Result<Html<String>, Fault> {
-            ask(&portal, &person, id, $action, &Fields::parse(query.unwrap_or_default().as_bytes())).await
+            ask(&portal, &person, id, $action, &fields).await
         }
 
         pub async fn $do(

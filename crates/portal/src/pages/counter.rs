@@ -15,14 +15,14 @@ pub use versions::compare;
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
 use crate::largest::{self, Largest};
 use crate::pages::actions;
 use crate::person::Person;
 use answer::Shown;
 use asked::Asked;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
@@ -44,10 +44,9 @@ pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<u32>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let found = portal.counters.catalog().get(id).await?;
     let versions = portal.counters.catalog().versions(id).await?;
     let view = look(&portal, found, Asked::of(&fields), true).await;
@@ -74,9 +73,8 @@ pub async fn page(
 pub async fn picture(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let found = portal.counters.catalog().get(id).await?;
     let view = look(&portal, found, Asked::of(&fields), false).await;
     let shown = view.shown.ok_or_else(nothing_to_draw)?;

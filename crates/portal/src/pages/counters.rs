@@ -7,12 +7,12 @@ pub use memory::Memory;
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::chart::sparkline;
 use crate::html::{layout, notes, parts, words};
 use crate::pages::{drafts, sign_in};
 use crate::person::{Person, Role};
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use listing::{COLUMNS, Column, Listing, STATES};
@@ -41,7 +41,7 @@ impl Row<'_> {
 pub async fn home(
     state: State<Portal>,
     person: Option<Extension<Person>>,
-    query: RawQuery,
+    query: Query,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Fault> {
@@ -54,10 +54,9 @@ pub async fn home(
 async fn list(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let counters = portal.list.counters(&portal).await?;
     let listing = Listing::of(&fields);
     let body = html! {

@@ -73,7 +73,7 @@ pub fn of_draft(verb: &'static str, draft: &Draft, base: Option<&Counter>) -> De
 pub struct Share {
     pub changed: usize,
     pub counters: usize,
-    /// In percent; none while nothing was asked.
+    /// In words; none while nothing was asked.
     pub asked: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub fn of_policy(verb: &'static str, before: &Policy, set: &VersionedPolicy, sha
         "countersChanged": format!("{} of {}", share.changed, share.counters),
     });
     if let Some(asked) = &share.asked {
-        details["countsChanged"] = json!(format!("{asked} %"));
+        details["countsChanged"] = json!(asked);
     }
     let instances = instances(before, policy);
     if !instances.is_empty() {
@@ -122,7 +122,7 @@ mod tests {
         let overrides = [("a".to_owned(), choice(Strategy::Live))].into();
         let policy = Policy { choice: Choice { strategy: Strategy::Result, rollout }, overrides };
         let set = VersionedPolicy { policy, version: 3, reason: "☔".repeat(200), ..VersionedPolicy::default() };
-        let share = Share { changed: 2, counters: 4, asked: Some("30".to_owned()) };
+        let share = Share { changed: 2, counters: 4, asked: Some("30 %".to_owned()) };
         let Deed { verb, object, details } = of_policy("cache_policy.replace", &before, &set, &share);
         assert_eq!((&*verb, &*object), ("cache_policy.replace", "cache policy"));
         assert_eq!(details["policy"], "none → live where id % 2 < 1; otherwise result");

@@ -7,12 +7,12 @@ pub use decisions::{apply, approve, reject, send, withdraw};
 use crate::Portal;
 use crate::difference;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout, notes, trial};
 use crate::pages::edit::{OPEN_MAX, version_of};
 use crate::person::{Person, Role};
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::Html;
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
@@ -91,15 +91,14 @@ pub async fn one(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<u64>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let draft = portal.drafts.get(id).await?;
-    let shown = match query.given("preview") {
+    let shown = match fields.given("preview") {
         Some(_) => tried(&portal, &draft).await?,
         None => html! { p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } } },
     };
-    page(&portal, &person, &draft, &notes::shown(&query), &shown).await
+    page(&portal, &person, &draft, &notes::shown(&fields), &shown).await
 }
 
 /// `GET /drafts/{id}/preview`: the trial of a draft, for its page.

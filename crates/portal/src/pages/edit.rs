@@ -3,13 +3,13 @@
 use crate::Portal;
 use crate::difference;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::form::{Form, Node};
 use crate::html::counter_form::{Sheet, example_keys};
 use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
 use crate::pages::deeds;
 use crate::person::Person;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -22,15 +22,14 @@ use raingauge_writer::observed::Observed;
 pub async fn new(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let mut form = Form { owner: person.name.to_string(), ..Form::default() };
-    if let Some(id) = query.given("copy").and_then(|id| id.parse().ok()) {
+    if let Some(id) = fields.given("copy").and_then(|id| id.parse().ok()) {
         let copied = portal.counters.catalog().get(id).await?.counter;
         form = Form { chosen_id: String::new(), state: "active".to_owned(), ..Form::of_counter(&copied, 0) };
     }
-    if let Some(kind) = query.given("type") {
+    if let Some(kind) = fields.given("type") {
         form.event_type = kind.to_owned();
     }
     page(&portal, &person, &form, &[], &html! {}, &html! {}).await
@@ -54,7 +53,7 @@ pub async fn edit_draft(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<u64>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let draft = portal.drafts.get(id).await?;
     if !draft.state.is_open() {
@@ -63,7 +62,7 @@ pub async fn edit_draft(
     }
     let mut form = Form::of_counter(&draft.counter, draft.base_version);
     let mut notice = html! {};
-    if Fields::parse(query.unwrap_or_default().as_bytes()).given("on_top").is_some() && !draft.is_new() {
+    if fields.given("on_top").is_some() && !draft.is_new() {
         let current = portal.counters.catalog().get(draft.counter.id).await?;
         let base = version_of(&portal, draft.counter.id, draft.base_version).await?;
         form = Form::of_counter(&difference::on_top(&base, &current.counter, &draft.counter), current.version);

@@ -3,15 +3,14 @@
 use crate::Portal;
 use crate::export::{Error, Settings, counter_to_yaml};
 use crate::fault::Fault;
-use crate::fields::Fields;
-use axum::extract::{Path, RawQuery, State};
+use crate::fields::Query;
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_ports::catalog::Versioned;
 
 /// `GET /settings.yaml`: the counters that are not archived, and the cache policy; with `?all=1` every counter.
-pub async fn settings(State(portal): State<Portal>, RawQuery(query): RawQuery) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+pub async fn settings(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
     let counters = portal.list.counters(&portal).await?;
     let policy = portal.counters.catalog().cache_policy().await?.policy;
     let counters = counters.iter().map(|found| found.counter.clone());

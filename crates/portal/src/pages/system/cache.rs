@@ -9,12 +9,12 @@ use super::charts;
 use super::overview::Overview;
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::html::{layout, notes, parts};
 use crate::pages::deeds;
 use crate::people::audit::Deed;
 use crate::person::{Person, Role};
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use form::Form;
@@ -29,9 +29,8 @@ const REASON_CHARS_MAX: usize = 500;
 pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let current = portal.counters.catalog().cache_policy().await?;
     let form = Form::of(&current);
     Ok(whole(&portal, &person, &fields, &current, &form, None).await)

@@ -3,6 +3,7 @@
 use super::overview::Overview;
 use crate::Portal;
 use crate::fault::Fault;
+use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
 use crate::people::audit::Deed;
 use crate::person::{Person, Role};
@@ -130,26 +131,23 @@ fn planned(overview: &Overview, status: &Status) -> Markup {
 }
 
 fn ended(overview: &Overview, status: &Status) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-labelledby="compaction-title" {
-            table {
-                thead { tr { th scope="col" { "Began" } th scope="col" { "Why" } th scope="col" { "Result" } th.number scope="col" { "Nodes" } th.number scope="col" { "Took" } } }
-                tbody {
-                    @for run in status.last.iter().take(RUNS_SHOWN) {
-                        @let result = run.result.map_or("running", |result| result.name());
-                        tr {
-                            td { (parts::moment(run.started_at, &overview.zone)) }
-                            td { (trigger(&run.trigger)) }
-                            td.wrap {
-                                span.state data-state=(match result { "finished" => "good", "failed" => "bad", _ => "wait" }) { (result.replace('_', " ")) }
-                                @if let Some(detail) = &run.detail { " " (detail) }
-                            }
-                            td.number { (run.nodes.len()) }
-                            td.number { (run.ended_at.map_or_else(|| "–".to_owned(), |ended_at| words::duration((ended_at - run.started_at) as f64))) }
-                        }
+    parts::table(
+        "compaction-title",
+        &[Text("Began"), Text("Why"), Text("Result"), Number("Nodes"), Number("Took")],
+        &html! {
+            @for run in status.last.iter().take(RUNS_SHOWN) {
+                @let result = run.result.map_or("running", |result| result.name());
+                tr {
+                    td { (parts::moment(run.started_at, &overview.zone)) }
+                    td { (trigger(&run.trigger)) }
+                    td.wrap {
+                        span.state data-state=(match result { "finished" => "good", "failed" => "bad", _ => "wait" }) { (result.replace('_', " ")) }
+                        @if let Some(detail) = &run.detail { " " (detail) }
                     }
+                    td.number { (run.nodes.len()) }
+                    td.number { (run.ended_at.map_or_else(|| "–".to_owned(), |ended_at| words::duration((ended_at - run.started_at) as f64))) }
                 }
             }
-        }
-    }
+        },
+    )
 }
