@@ -13,9 +13,20 @@ function offerCopies(root) {
   }
 }
 
+/** Moments say on request when they are by the clock of this browser. */
+function tellLocalTimes(root) {
+  const words = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+  const zone = words.resolvedOptions().timeZone;
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (!Number.isNaN(moment.valueOf())) time.title = `${words.format(moment)} ${zone}`;
+  }
+}
+
 /** Everything in a part of the page that was just shown. */
 function enliven(root) {
   offerCopies(root);
+  tellLocalTimes(root);
 }
 
 enliven(document);

@@ -75,7 +75,7 @@ async fn what_changed_is_told_of_drafts_and_counters() {
     zoe.post("/drafts/1/approve", &[("revision", "2"), ("comment", "fine")]).await;
     zoe.post(&format!("/counters/{id}/pause"), &[("base", "2"), ("reason", "dry")]).await;
     let changes = r#""changes":{"owner":"weather → ada","retentionDays.quarter":"90 days → 30 days"}"#;
-    let draft = format!(r#""counter":1,"name":"count_rain_drops""#);
+    let draft = r#""counter":1,"name":"count_rain_drops""#;
     let expected = [
         format!("draft.save draft 1 done {{{changes},{draft}}}"),
         "draft.send draft 1 refused_422 {}".to_owned(),
@@ -154,6 +154,12 @@ async fn the_log_is_filtered_and_has_pages() {
         .shows("Newest");
     admin.get("/audit?what=change_7.").await.shows("counter.change_7.").lacks("counter.change_17.");
     admin.get("/audit?from=2024-10-04&to=2024-10-04").await.shows("counter.change_118.");
+    // Days and times are those of the zone that is asked for: noon in UTC is the evening of Tokyo.
+    let tokyo = admin.get("/audit?from=2024-10-04&to=2024-10-04&zone=Asia/Tokyo").await;
+    tokyo.shows("When (Asia/Tokyo)").shows("4 Oct 2024, 21:01").shows("datetime=\"2024-10-04T12:01:59Z\"");
+    tokyo.shows("/audit.csv?from=2024-10-04&amp;to=2024-10-04&amp;zone=Asia%2FTokyo");
+    admin.get("/audit?to=2024-10-04&zone=Pacific/Kiritimati").await.shows("Nothing is written down here");
+    admin.get("/audit?from=2024-10-05&zone=Pacific/Kiritimati").await.shows("counter.change_118.");
     admin.get("/audit?from=2024-10-05").await.shows("Nothing is written down here");
     admin.get("/audit?from=yesterday").await.is(StatusCode::BAD_REQUEST).shows("Write a day as");
     admin.get("/audit?before=x").await.is(StatusCode::BAD_REQUEST);
