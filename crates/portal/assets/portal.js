@@ -23,11 +23,19 @@ function tellLocalTimes(root) {
   }
 }
 
+/** On a narrow screen the places scroll to the side: the one that is open comes into view. */
+function showPlace() {
+  const places = document.querySelector(".places");
+  const open = places?.querySelector("[aria-current]");
+  if (open) places.scrollLeft = open.offsetLeft - places.offsetLeft - (places.clientWidth - open.offsetWidth) / 2;
+}
+
 /** Everything in a part of the page that was just shown. */
 function enliven(root) {
   offerCopies(root);
   tellLocalTimes(root);
 }
 
+showPlace();
 enliven(document);
 document.addEventListener("htmx:load", (event) => enliven(event.target));

@@ -35,7 +35,7 @@ fn decimals(value: f64) -> String {
     without_end_zeros(&text).to_owned()
 }
 
-/// A time that something took: `250 µs`, `2.5 ms`, `3 s`.
+/// A time that something took: `250 µs`, `2.5 ms`, `3 s`, `40 d`.
 pub fn duration(seconds: f64) -> String {
     match seconds.abs() {
         0.0 => "0".to_owned(),
@@ -43,7 +43,8 @@ pub fn duration(seconds: f64) -> String {
         ..1.0 => format!("{} ms", decimals(seconds * 1e3)),
         ..120.0 => format!("{} s", decimals(seconds)),
         ..7_200.0 => format!("{} min", decimals(seconds / 60.0)),
-        _ => format!("{} h", decimals(seconds / 3_600.0)),
+        ..172_800.0 => format!("{} h", decimals(seconds / 3_600.0)),
+        _ => format!("{} d", decimals(seconds / 86_400.0)),
     }
 }
 
@@ -161,7 +162,10 @@ mod tests {
     fn numbers_fit_an_axis() {
         let short = [0.0, 9_800.0, 12_000.0, 1_234_567.0, -2_500_000.0, 0.25, 3e9].map(short_number);
         assert_eq!(short, ["0", "9\u{202f}800", "12k", "1.23M", "\u{2212}2.5M", "0.25", "3G"]);
-        assert_eq!([0.000_25, 0.002_5, 3.0, 600.0].map(duration), ["250 µs", "2.5 ms", "3 s", "10 min"]);
+        assert_eq!(
+            [0.000_25, 0.002_5, 3.0, 600.0, 864_000.0].map(duration),
+            ["250 µs", "2.5 ms", "3 s", "10 min", "10 d"]
+        );
         assert_eq!([640.0, 1.5e6].map(bytes), ["640 B", "1.5 MB"]);
         assert_eq!(cut("rain:city:7", 6), "rain:…");
         assert_eq!(

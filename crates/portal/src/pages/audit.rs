@@ -147,7 +147,7 @@ fn filters(fields: &Fields) -> Markup {
     };
     html! {
         form.card method="get" action="/audit" {
-            div.row {
+            div.row.filters {
                 (text("who", "Who", ""))
                 (text("what", "What", ""))
                 (text("object", "Of what", ""))
