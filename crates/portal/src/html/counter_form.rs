@@ -283,7 +283,7 @@ impl Sheet<'_> {
     /// The id of a new counter. Nobody has to choose one.
     fn chosen_id(&self) -> Markup {
         let problem = self.problem("id");
-        let hint = "A number that addresses and the API name it by. Empty: it is given the next one.";
+        let hint = "By which the API names it. Empty: the next one.";
         Field { name: "chosenId", label: "Id (may be empty)", hint, problem: problem.as_deref() }.around(&html! {
             input type="text" inputmode="numeric" id="chosenId" name="chosenId" value=(self.form.chosen_id) autocomplete="off"
                 aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby="chosenId-words";
