@@ -205,11 +205,14 @@ async fn a_backfill_is_begun_followed_and_told_of() {
     let address = format!("/counters/{id}/backfill");
     world.get(&address).await.shows("There has been no backfill").shows("Begin a backfill");
     world.clock.set_s(NOW_S + 10);
+    world.get(&format!("/counters/{id}")).await.shows("Nothing has been counted yet");
     assert_eq!(world.post(&address, &[]).await.location(), address);
     let ended = async || world.get(&address).await.text.contains("The newest backfill ended");
     while !ended().await {
         tokio::task::yield_now().await;
     }
+    // What was found before is not remembered of the counts of now.
+    world.get(&format!("/counters/{id}")).await.shows("rides:0").lacks("Nothing has been counted yet");
     world.clock.set_s(NOW_S + 70);
     world
         .get(&address)
