@@ -1,93 +1,88 @@
 //! Reading: batches of ten ranges by `POST /v1/counts`.
 
-use crate::http::load::{self, Outcome, Source};
+use crate::http::load::{self, Outcome, Reply, Source};
 use crate::http::{JSON, Target};
 use crate::measure::{Measured, Pace, Run};
 use crate::plan::{self, QUARTER_S};
-use crate::workload::{BATCH_RANGES, Range, Workload, key_of};
+use crate::workload::{Asked, BATCH_RANGES, Range, Workload, key_of};
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 use serde::Deserialize;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One answer in so many is parsed and checked in full; the others only for the absence of errors.
-const CHECK_EVERY: u64 = 256;
+const CHECK_EVERY: u64 = 64;
 
-pub struct CountSource<'a> {
-    batches: &'a [Vec<Range>],
+/// What a server answers to a batch.
+#[derive(Deserialize)]
+pub struct Answer {
+    pub results: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+pub struct Item {
+    pub key: String,
+    #[serde(rename = "fromTime")]
+    pub from_s: Option<i64>,
+    #[serde(rename = "toTime")]
+    pub to_s: Option<i64>,
+    pub count: Option<i64>,
+}
+
+/// A count, and the range that it says it covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Covered {
+    pub from_s: i64,
+    pub to_s: i64,
+    pub count: i64,
+}
+
+/// Asks one batch after another, and has some of the answers judged.
+pub struct CountSource<'a, Q, J> {
+    batches: &'a [Vec<Q>],
     requests: Vec<Vec<u8>>,
+    /// Whether an answer is right for what was asked.
+    judge: J,
     next: usize,
     current: Vec<usize>,
     answers: u64,
-    checked: u64,
-    /// Whether the history behind the ranges is known, so that counts can be compared.
-    history_known: bool,
+    pub checked: u64,
     error_finder: memmem::Finder<'static>,
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    results: Vec<AnswerItem>,
-}
-
-#[derive(Deserialize)]
-struct AnswerItem {
-    key: String,
-    #[serde(rename = "fromTime")]
-    from_s: Option<i64>,
-    #[serde(rename = "toTime")]
-    to_s: Option<i64>,
-    count: Option<i64>,
-}
-
-impl<'a> CountSource<'a> {
-    pub fn new(workload: &'a Workload, target: &Target, connections: usize, history_known: bool) -> Self {
-        let requests = workload
-            .batches
-            .iter()
-            .map(|batch| target.request("POST", "/v1/counts", JSON, body(batch).as_bytes()))
-            .collect();
+impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J> {
+    pub fn new(batches: &'a [Vec<Q>], target: &Target, connections: usize, judge: J) -> Self {
+        let request = |batch: &Vec<Q>| target.request("POST", "/v1/counts", JSON, body(batch, false).as_bytes());
         Self {
-            batches: &workload.batches,
-            requests,
+            batches,
+            requests: batches.iter().map(request).collect(),
+            judge,
             next: 0,
             current: vec![0; connections],
             answers: 0,
             checked: 0,
-            history_known,
             error_finder: memmem::Finder::new(b"\"error\"").into_owned(),
         }
     }
 
-    fn check(&self, batch: &[Range], body: &[u8]) -> Result<()> {
+    fn check(&self, batch: &[Q], body: &[u8]) -> Result<()> {
         let answer: Answer = serde_json::from_slice(body)
             .with_context(|| format!("not an answer to counts: {}", String::from_utf8_lossy(body)))?;
         ensure!(answer.results.len() == batch.len(), "{} results for {} ranges", answer.results.len(), batch.len());
-        for (range, item) in batch.iter().zip(&answer.results) {
-            let from_s = plan::floor(range.from_s, QUARTER_S);
-            let to_s = plan::floor(range.to_s, QUARTER_S);
-            ensure!(
-                item.key == key_of(range.city) && item.from_s == Some(from_s) && item.to_s == Some(to_s),
-                "an answer to another question: {} {:?} {:?}, asked was {} {from_s} {to_s}",
-                item.key,
-                item.from_s,
-                item.to_s,
-                key_of(range.city),
-            );
-            let Some(count) = item.count else { bail!("no count for {}", item.key) };
-            ensure!(
-                !self.history_known || count == range.expected,
-                "WRONG COUNT: {} from {from_s} to {to_s} answered {count}, right is {}",
-                item.key,
-                range.expected
-            );
+        for (question, item) in batch.iter().zip(&answer.results) {
+            let asked = question.as_ref();
+            let (Some(from_s), Some(to_s), Some(count)) = (item.from_s, item.to_s, item.count) else {
+                bail!("no count for {asked:?}: {}", String::from_utf8_lossy(body));
+            };
+            ensure!(item.key == key_of(asked.city), "an answer to another question: {}, asked was {asked:?}", item.key);
+            (self.judge)(question, Covered { from_s, to_s, count })?;
         }
         Ok(())
     }
 }
 
-impl Source for CountSource<'_> {
-    fn prepare(&mut self, slot: usize) {
+impl<Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> Source for CountSource<'_, Q, J> {
+    fn prepare(&mut self, slot: usize, _due: Instant) {
         self.current[slot] = self.next;
         self.next = (self.next + 1) % self.requests.len();
     }
@@ -96,7 +91,7 @@ impl Source for CountSource<'_> {
         &self.requests[self.current[slot]]
     }
 
-    fn judge(&mut self, slot: usize, status: u16, body: &[u8]) -> Result<Outcome> {
+    fn judge(&mut self, slot: usize, &Reply { status, body, .. }: &Reply<'_>) -> Result<Outcome> {
         match status {
             200 => {}
             429 | 503 => return Ok(Outcome::PushedBack),
@@ -113,14 +108,34 @@ impl Source for CountSource<'_> {
     }
 }
 
-fn body(batch: &[Range]) -> String {
-    let items: Vec<String> = batch
-        .iter()
-        .map(|range| {
-            format!(r#"{{"key":"{}","fromTime":{},"toTime":{}}}"#, key_of(range.city), range.from_s, range.to_s)
-        })
-        .collect();
+/// The body that asks for a batch.
+pub fn body<Q: AsRef<Asked>>(batch: &[Q], fresh: bool) -> String {
+    let fresh = if fresh { r#","fresh":true"# } else { "" };
+    let item = |question: &Q| {
+        let Asked { city, from_s, to_s } = question.as_ref();
+        format!(r#"{{"key":"{}","fromTime":{from_s},"toTime":{to_s}{fresh}}}"#, key_of(*city))
+    };
+    let items: Vec<String> = batch.iter().map(item).collect();
     format!(r#"{{"requests":[{}]}}"#, items.join(","))
+}
+
+/// The answer must be that of the range, and its count the right one where the history is known.
+fn judge(range: &Range, history_known: bool, covered: Covered) -> Result<()> {
+    let Asked { city, from_s, to_s } = range.asked;
+    let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
+    ensure!(
+        (covered.from_s, covered.to_s) == (from_s, to_s),
+        "an answer to another question: {covered:?}, asked was {} {from_s} {to_s}",
+        key_of(city),
+    );
+    ensure!(
+        !history_known || covered.count == range.expected,
+        "WRONG COUNT: {} from {from_s} to {to_s} answered {}, right is {}",
+        key_of(city),
+        covered.count,
+        range.expected
+    );
+    Ok(())
 }
 
 pub struct CountsLoad {
@@ -129,6 +144,7 @@ pub struct CountsLoad {
     pub pushed_back: u64,
 }
 
+/// Asks the batches of a workload. Counts are compared where the history behind the ranges is known.
 pub fn measure(
     workload: &Workload,
     target: &Target,
@@ -137,7 +153,8 @@ pub fn measure(
     duration: Duration,
     history_known: bool,
 ) -> Result<CountsLoad> {
-    let mut source = CountSource::new(workload, target, connections, history_known);
+    let judge = |range: &Range, covered| judge(range, history_known, covered);
+    let mut source = CountSource::new(&workload.batches, target, connections, judge);
     let run = Run { pace, warm_up: Duration::from_secs(1), duration };
     let load = load::run(target.address, connections, &run, &mut source)?;
     Ok(CountsLoad { measured: load.measured, answers_checked: source.checked, pushed_back: load.pushed_back })
@@ -153,9 +170,9 @@ mod tests {
             .iter()
             .map(|range| {
                 serde_json::json!({
-                    "key": key_of(range.city),
-                    "fromTime": plan::floor(range.from_s, QUARTER_S),
-                    "toTime": plan::floor(range.to_s, QUARTER_S),
+                    "key": key_of(range.asked.city),
+                    "fromTime": plan::floor(range.asked.from_s, QUARTER_S),
+                    "toTime": plan::floor(range.asked.to_s, QUARTER_S),
                     "count": range.expected + change,
                 })
             })
@@ -167,17 +184,23 @@ mod tests {
     fn right_answers_pass_and_wrong_ones_stop_the_run() {
         let workload = Workload::new(Settings { keys: 20, history: 5_000, seed: 1 }, 1_795_000_000);
         let target = Target { address: ([127, 0, 0, 1], 1).into(), token: None };
-        let mut source = CountSource::new(&workload, &target, 1, true);
-        source.prepare(0);
+        let judge = |known| move |range: &Range, covered| judge(range, known, covered);
+        let mut source = CountSource::new(&workload.batches, &target, 1, judge(true));
+        let now = Instant::now();
+        source.prepare(0, now);
         assert!(source.bytes(0).starts_with(b"POST /v1/counts HTTP/1.1\r\n"));
         let right = answer(&workload.batches[0], 0);
-        assert_eq!(source.judge(0, 200, &right).unwrap(), Outcome::Done(10));
-        assert_eq!(source.judge(0, 503, b"").unwrap(), Outcome::PushedBack);
-        assert!(source.judge(0, 200, br#"{"results":[{"key":"k","error":{}}]}"#).is_err());
+        fn reply(status: u16, body: &[u8], at: Instant) -> Reply<'_> {
+            Reply { status, head: b"", body, at }
+        }
+        assert_eq!(source.judge(0, &reply(200, &right, now)).unwrap(), Outcome::Done(10));
+        assert_eq!(source.judge(0, &reply(503, b"", now)).unwrap(), Outcome::PushedBack);
+        assert!(source.judge(0, &reply(200, br#"{"results":[{"key":"k","error":{}}]}"#, now)).is_err());
         source.answers = 0;
         let wrong = answer(&workload.batches[0], 1);
-        assert!(source.judge(0, 200, &wrong).unwrap_err().to_string().contains("WRONG COUNT"));
-        source.history_known = false;
-        assert!(source.judge(0, 200, &wrong).is_ok());
+        let said = source.judge(0, &reply(200, &wrong, now)).unwrap_err();
+        assert!(said.to_string().contains("WRONG COUNT"));
+        let mut trusting = CountSource::new(&workload.batches, &target, 1, judge(false));
+        assert!(trusting.judge(0, &reply(200, &wrong, now)).is_ok());
     }
 }

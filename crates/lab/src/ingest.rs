@@ -1,7 +1,7 @@
 //! Writing: NDJSON bodies of live events by `POST /v1/events`, durable when acknowledged.
 
 use crate::events::{Drops, Ids, Rendered};
-use crate::http::load::{self, Outcome, Source};
+use crate::http::load::{self, Outcome, Reply, Source};
 use crate::http::{NDJSON, Target};
 use crate::measure::{Measured, Pace, Run};
 use crate::server::Lab;
@@ -29,7 +29,7 @@ struct Answer {
 }
 
 impl Source for IngestSource {
-    fn prepare(&mut self, slot: usize) {
+    fn prepare(&mut self, slot: usize, _due: Instant) {
         // Bodies go round: the one given back longest ago is taken next. There are at least as many as slots.
         if let Some(mut body) = self.free.pop_front() {
             body.renew(&mut self.ids);
@@ -41,7 +41,7 @@ impl Source for IngestSource {
         self.current[slot].as_ref().map_or(&[], |body| &body.bytes)
     }
 
-    fn judge(&mut self, slot: usize, status: u16, body: &[u8]) -> Result<Outcome> {
+    fn judge(&mut self, slot: usize, &Reply { status, body, .. }: &Reply<'_>) -> Result<Outcome> {
         match status {
             200..=202 => {}
             429 | 503 => return Ok(Outcome::PushedBack),

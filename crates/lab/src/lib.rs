@@ -13,20 +13,26 @@
 //! Two other instruments work on a cluster: [`faults`] breaks it under load, again and again, and compares every count;
 //! [`strategies`] measures a reader under each cache strategy.
 
+pub mod cli;
+pub mod cluster;
 pub mod compare;
 pub mod cores;
 pub mod counts;
 pub mod events;
+pub mod experiment;
+pub mod fast;
 pub mod faults;
 pub mod http;
 pub mod ingest;
 pub mod measure;
+pub mod metrics;
 pub mod pages;
 pub mod peers;
 pub mod plan;
 pub mod report;
 pub mod server;
 pub mod strategies;
+pub mod traffic;
 pub mod workload;
 
 /// The present in seconds since 1970.

@@ -41,7 +41,15 @@ pub struct Run {
     pub duration: Duration,
 }
 
-/// The moments at which an open loop's requests are due.
+/// The moments at which requests are due, whether the server keeps up or not.
+pub trait Arrivals {
+    /// The moment of the oldest request that is due and not yet taken.
+    fn take_due(&mut self, now: Instant) -> Option<Instant>;
+    /// Whether none is left.
+    fn is_exhausted(&self) -> bool;
+}
+
+/// Requests that are due at a steady rate.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     start: Instant,
@@ -58,9 +66,10 @@ impl Schedule {
     fn next(&self) -> Instant {
         self.start + Duration::from_secs_f64(self.interval_s * self.taken as f64)
     }
+}
 
-    /// The intended moment of the oldest request that is due and not yet taken.
-    pub fn take_due(&mut self, now: Instant) -> Option<Instant> {
+impl Arrivals for Schedule {
+    fn take_due(&mut self, now: Instant) -> Option<Instant> {
         let intended = self.next();
         (intended <= now && intended < self.end).then(|| {
             self.taken += 1;
@@ -68,7 +77,7 @@ impl Schedule {
         })
     }
 
-    pub fn is_exhausted(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.next() >= self.end
     }
 }
@@ -114,9 +123,9 @@ impl Recorder {
     }
 
     /// Requests that were due and never sent or answered count with the time that they have waited so far.
-    pub fn abandon(&mut self, schedule: &mut Schedule, now: Instant) -> u64 {
+    pub fn abandon(&mut self, arrivals: &mut dyn Arrivals, now: Instant) -> u64 {
         let mut abandoned = 0;
-        while let Some(intended) = schedule.take_due(now) {
+        while let Some(intended) = arrivals.take_due(now) {
             abandoned += u64::from(self.complete(intended, now, 0));
         }
         abandoned

@@ -2,7 +2,7 @@
 
 use crate::cores::Busy;
 use crate::measure::{Latency, Measured};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 pub const RAINGAUGE: &str = "raingauge";
@@ -35,7 +35,7 @@ pub struct Written {
     pub busy: Busy,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
     pub cores: usize,

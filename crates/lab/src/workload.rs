@@ -28,17 +28,21 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// Picks a rank with a probability proportional to 1/(rank + 1).
+/// Picks a rank with a probability proportional to 1/(rank + 1), or to a power of that.
 pub struct Popularity {
     cumulative: Vec<f64>,
 }
 
 impl Popularity {
     pub fn new(keys: u32) -> Self {
+        Self::by_zipf(keys, 1.0)
+    }
+
+    pub fn by_zipf(keys: u32, exponent: f64) -> Self {
         let mut total = 0.0;
         let cumulative = (1..=keys.max(1))
             .map(|rank| {
-                total += 1.0 / f64::from(rank);
+                total += f64::from(rank).powf(-exponent);
                 total
             })
             .collect();
@@ -70,11 +74,29 @@ pub struct Bucket {
     pub count: i64,
 }
 
-#[derive(Debug, Clone)]
-pub struct Range {
+/// What is asked of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
     pub city: u32,
     pub from_s: i64,
     pub to_s: i64,
+}
+
+impl AsRef<Asked> for Asked {
+    fn as_ref(&self) -> &Asked {
+        self
+    }
+}
+
+impl AsRef<Asked> for Range {
+    fn as_ref(&self) -> &Asked {
+        &self.asked
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Range {
+    pub asked: Asked,
     /// The right answer, from the quarter hours alone.
     pub expected: i64,
     pub slices: Vec<Slice>,
@@ -111,7 +133,8 @@ impl Workload {
         let city = popularity.pick(random);
         let to_s = self.end_s - random.random_range(0..RANGE_END_SPREAD_S);
         let from_s = to_s - random.random_range(QUARTER_S..=RANGE_DAYS_MAX * DAY_S);
-        Range { city, from_s, to_s, expected: self.count(city, from_s, to_s), slices: plan::slices(from_s, to_s) }
+        let expected = self.count(city, from_s, to_s);
+        Range { asked: Asked { city, from_s, to_s }, expected, slices: plan::slices(from_s, to_s) }
     }
 
     /// The naive answer: a sum over the quarter hours of the history.
@@ -185,7 +208,7 @@ mod tests {
             let sum: i64 = range
                 .slices
                 .iter()
-                .flat_map(|slice| slice.buckets().map(|time_s| (range.city, slice.granularity, time_s)))
+                .flat_map(|slice| slice.buckets().map(|time_s| (range.asked.city, slice.granularity, time_s)))
                 .filter_map(|cell| stored.get(&cell))
                 .sum();
             assert_eq!(sum, range.expected);

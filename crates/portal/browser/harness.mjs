@@ -20,15 +20,15 @@ const PASSWORD = "correct horse battery staple";
 
 /** A running server, and what it wrote to standard error. */
 export class Server {
-  static async start(settings = {}) {
+  static async start(settings = {}, { listen = "127.0.0.1:0", variables = {} } = {}) {
     const server = new Server();
     server.folder = mkdtempSync(join(tmpdir(), "raingauge-browser-"));
-    const environment = { PATH: process.env.PATH };
+    const environment = { PATH: process.env.PATH, ...variables };
     for (const [key, value] of Object.entries(settings)) {
       environment[`RAINGAUGE__${key.replaceAll(".", "__").toUpperCase()}`] = value;
     }
     server.environment = environment;
-    const options = ["serve", "--data-dir", join(server.folder, "data"), "--listen", "127.0.0.1:0"];
+    const options = ["serve", "--data-dir", join(server.folder, "data"), "--listen", listen];
     server.process = spawn(BINARY, options, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
     server.errors = "";
     server.process.stderr.on("data", (text) => { server.errors += text; });
@@ -77,7 +77,7 @@ export class Browser {
   async person({ scheme = "light", width = 1440, height = 1000, script = true } = {}) {
     const context = await this.chromium.newContext({
       baseURL: this.server.address, colorScheme: scheme, viewport: { width, height }, javaScriptEnabled: script,
-      reducedMotion: "reduce",
+      reducedMotion: "reduce", ignoreHTTPSErrors: true,
     });
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();

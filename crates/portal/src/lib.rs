@@ -34,6 +34,7 @@ pub use assets::{ASSETS, Asset};
 pub use checks::Audit;
 pub use fields::Fields;
 pub use measures::Measures;
+pub use pages::openid::BACK as OPENID_BACK;
 pub use person::{Person, Role, SignedIn};
 pub use routes::{Listed, Needs, list, router};
 pub use watch::Watch;
@@ -84,6 +85,8 @@ pub struct Parts {
     pub audit: Arc<Audit>,
     pub people: Arc<dyn People>,
     pub people_options: people::Options,
+    /// Where people may also sign in.
+    pub openid: Option<people::openid::OpenId>,
 }
 
 /// The portal of a process.

@@ -11,6 +11,7 @@ pub mod drafts;
 pub mod edit;
 pub mod events;
 pub mod export;
+pub mod openid;
 pub mod people;
 pub mod query;
 mod shown;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   pages/sign_in ──▶ accounts: tries left? ──▶ passwords ──▶ session, cookie
+//!   pages/openid ───▶ trips ──▶ IdentityProvider ──▶ openid: who may come in ──▶ session, cookie
 //!   guard ──────────▶ accounts: cookie ──▶ session ──▶ Person
 //!   guard, /v1 ─────▶ audit: who, from where, what, how it went
 //! ```
@@ -12,8 +13,10 @@ mod caller;
 pub mod cookies;
 pub mod invitations;
 pub mod limits;
+pub mod openid;
 pub mod passwords;
 pub mod secrets;
+pub mod trips;
 
 use axum::http::HeaderName;
 use raingauge_ports::people;

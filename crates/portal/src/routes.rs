@@ -114,10 +114,12 @@ fn watching(routes: Routes) -> Routes {
 
 /// Signing in and out, accounts, people, tokens, the audit log.
 fn people(routes: Routes) -> Routes {
-    use pages::{account, audit, people, sign_in, tokens};
+    use pages::{account, audit, openid, people, sign_in, tokens};
     routes
         .get("/sign-in", Needs::Nothing, sign_in::form)
         .post("/sign-in", Needs::Nothing, sign_in::enter)
+        .get("/sign-in/openid", Needs::Nothing, openid::leave)
+        .get(openid::BACK, Needs::Nothing, openid::back)
         .post("/sign-out", VIEWER, sign_in::leave)
         .get("/welcome/{secret}", Needs::Nothing, sign_in::welcome)
         .post("/welcome/{secret}", Needs::Nothing, sign_in::accept)

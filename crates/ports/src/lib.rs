@@ -17,6 +17,7 @@ pub mod clock;
 pub mod cluster;
 pub mod contract;
 pub mod drafts;
+pub mod identity;
 pub mod instances;
 pub mod log;
 pub mod maintenance;

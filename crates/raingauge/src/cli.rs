@@ -31,6 +31,9 @@ pub enum Command {
     CheckConfig(check_config::CheckConfig),
     Token(token::Token),
     Demo(demo::Demo),
+    /// Measures raingauge, and what would happen if the cache, the plan or the compaction were another
+    #[command(subcommand)]
+    Lab(Box<raingauge_lab::cli::Command>),
 }
 
 /// Which raingauge a command works with.

@@ -35,6 +35,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::CheckConfig(check) => check.run(),
         Command::Token(token) => token.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Lab(lab) => raingauge_lab::cli::run(*lab),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The portal over the services of this process, and what watches them.
 
-use crate::services::Services;
+use crate::services::{self, Services};
 use crate::settings::Settings;
 use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -69,8 +69,9 @@ fn look_at_disk(folder: &Path) {
 }
 
 /// The pages, over what the services have.
-pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> Portal {
-    Portal::new(Parts {
+pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> anyhow::Result<Portal> {
+    let openid = services::openid(settings, Arc::clone(&services.clock))?;
+    Ok(Portal::new(Parts {
         counters: Arc::clone(&services.counters),
         reader: Arc::clone(&services.reader),
         policies: Arc::clone(&services.policies),
@@ -87,7 +88,8 @@ pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> Po
         audit: Arc::clone(&watching.audit),
         people: Arc::clone(&services.people),
         people_options: options(settings),
-    })
+        openid,
+    }))
 }
 
 /// What the settings say of people.

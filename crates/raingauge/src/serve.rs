@@ -50,7 +50,10 @@ impl Server {
         let slots = Arc::new(Semaphore::new(settings.server.connections_max));
         let (listener, services) = open_services(settings, listener, &slots).await?;
         let watching = Watching::new(settings, &services, address, metrics.clone());
-        let portal = services.has(Role::Portal).then(|| portal::open(settings, &services, &watching));
+        let portal = match services.has(Role::Portal) {
+            true => Some(portal::open(settings, &services, &watching)?),
+            false => None,
+        };
         let made = Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
         let (stop, stopping) = watch::channel(false);
         let door = Door {

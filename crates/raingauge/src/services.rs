@@ -3,9 +3,11 @@
 mod caching;
 mod cluster;
 mod embedded;
+mod openid;
 mod waiting;
 
 pub use cluster::{migrate, open_people, skip_lost};
+pub use openid::openid;
 pub use waiting::Startup;
 
 use crate::settings::{Role, Settings};

@@ -10,25 +10,29 @@
 
 mod caching;
 mod check;
+pub mod clock;
 mod cluster;
 mod given;
 mod keys;
 mod maintenance;
+mod openid;
 mod portal;
 mod problem;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
-pub use caching::{Caching, Redis, ResultCache};
+pub use caching::{Caching, ResultCache};
 pub use cluster::{Cluster, Role};
 pub use maintenance::Maintenance;
+pub use openid::OpenId;
 pub use portal::Portal;
 pub use problem::{Origin, Problem};
 
 use crate::auth::Token;
 use check::Checker;
 use given::Given;
+use raingauge_ports::clock::FastClock;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,6 +45,8 @@ pub struct Settings {
     pub log: Log,
     pub dedupe: Dedupe,
     pub events: Events,
+    /// The clock of an experiment.
+    pub clock: Option<FastClock>,
     pub maintenance: Maintenance,
     pub portal: Portal,
     pub auth: Auth,
@@ -171,6 +177,7 @@ impl Settings {
                 ids_max: from.whole("dedupe", "ids_max"),
             },
             events: Events { future_allowance: seconds(from.whole("events", "future_allowance_s")) },
+            clock: clock::read(from),
             maintenance: Maintenance::read(from),
             auth: Auth { tokens: tokens::read(from), required: from.switch("auth", "required") },
             observe: Observe {

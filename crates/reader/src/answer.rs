@@ -41,6 +41,17 @@ pub struct Answer {
     pub count: i64,
 }
 
+/// Of the ranges of a batch, how many were answered from where. Those that could not be answered are under what was
+/// asked for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// The reader itself: tiles in its memory, and refusals.
+    pub memory: usize,
+    /// The result cache.
+    pub cache: usize,
+    pub store: usize,
+}
+
 /// A key and its count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Key {
@@ -133,30 +144,42 @@ impl Reader {
 
     /// Answers many ranges in their order.
     pub async fn counts(&self, ranges: &[Range<'_>]) -> Vec<Result<Answer, Failure>> {
+        self.counts_within(ranges, self.options.deadline).await.0
+    }
+
+    /// The same, and from where.
+    pub async fn counts_served(&self, ranges: &[Range<'_>]) -> (Vec<Result<Answer, Failure>>, Served) {
         self.counts_within(ranges, self.options.deadline).await
     }
 
     /// Answers many ranges in their order; those for which the time does not suffice say so.
-    pub async fn counts_within(&self, ranges: &[Range<'_>], deadline: Duration) -> Vec<Result<Answer, Failure>> {
+    pub async fn counts_within(
+        &self,
+        ranges: &[Range<'_>],
+        deadline: Duration,
+    ) -> (Vec<Result<Answer, Failure>>, Served) {
         if let Some(reason) = self.published.failure() {
-            return vec![Err(stopped(&reason)); ranges.len()];
+            let answers = vec![Err(stopped(&reason)); ranges.len()];
+            return (answers, Served { memory: ranges.len(), ..Served::default() });
         }
         self.counts.increment(ranges.len() as u64);
         let mut answers = Vec::with_capacity(ranges.len());
         let (mut left, mut cached) = (Vec::new(), Vec::new());
         self.sort_out(ranges, &mut answers, &mut left, &mut cached);
-        if left.is_empty() && cached.is_empty() {
-            return answers;
+        let memory = ranges.len() - left.len() - cached.len();
+        if memory == ranges.len() {
+            return (answers, Served { memory, ..Served::default() });
         }
         let deadline = Deadline::after(deadline);
         if !cached.is_empty() {
             // Half of the time at most, so that storage can still answer.
             self.look_up(cached, &mut answers, &mut left, deadline.half()).await;
         }
+        let served = Served { memory, cache: ranges.len() - memory - left.len(), store: left.len() };
         if !left.is_empty() {
             self.sum_in_storage(ranges, left, &mut answers, deadline).await;
         }
-        answers
+        (answers, served)
     }
 
     /// Answers what memory can, and tells the rest by what it needs. An answer that is still to come stands as 0.

@@ -87,7 +87,7 @@ impl Results {
 
     /// Of each lookup, which of its names has a sum, and the sum. Waits at most `timeout`.
     pub async fn get(&self, lookups: &[Lookup], timeout: Duration) -> Vec<Option<(usize, i64)>> {
-        let Ok(pass) = self.engine.admit(self.clock.now_ms()) else {
+        let Ok(pass) = self.engine.admit(self.clock.machine_ms()) else {
             lookups.iter().for_each(|lookup| self.outcomes(lookup.strategy).skipped.increment(1));
             return vec![None; lookups.len()];
         };
@@ -100,12 +100,12 @@ impl Results {
                 if let Ok(Err(error)) = found {
                     tracing::debug!(%error, "the result cache was passed over");
                 }
-                self.engine.record(self.clock.now_ms(), pass, 0, 1);
+                self.engine.record(self.clock.machine_ms(), pass, 0, 1);
                 lookups.iter().for_each(|lookup| self.outcomes(lookup.strategy).errors.increment(1));
                 return vec![None; lookups.len()];
             }
         };
-        self.engine.record(self.clock.now_ms(), pass, 1, 0);
+        self.engine.record(self.clock.machine_ms(), pass, 1, 0);
         let mut values = values.into_iter();
         let pick = |lookup: &Lookup| {
             let mut own = values.by_ref().take(lookup.keys.len()).enumerate();
@@ -124,11 +124,11 @@ impl Results {
             self.puts_dropped.increment(sums.len() as u64);
             return;
         };
-        let Ok(pass) = self.engine.admit(self.clock.now_ms()) else { return };
+        let Ok(pass) = self.engine.admit(self.clock.machine_ms()) else { return };
         let (cache, engine, clock) = (Arc::clone(&self.cache), Arc::clone(&self.engine), Arc::clone(&self.clock));
         tokio::spawn(async move {
             let kept = cache.put(sums, RESULT_TTL).await;
-            engine.record(clock.now_ms(), pass, u64::from(kept.is_ok()), u64::from(kept.is_err()));
+            engine.record(clock.machine_ms(), pass, u64::from(kept.is_ok()), u64::from(kept.is_err()));
             drop(permit);
         });
     }

@@ -109,7 +109,7 @@ impl LiveTiles {
             }
             TileChanges::Heartbeat { partition, position, at_ms } => {
                 // What was missed while nothing came is not known.
-                if self.pulse.has_stopped(self.clock.now_ms()) {
+                if self.pulse.has_stopped(self.clock.machine_ms()) {
                     self.drop_all(&self.metrics.silences);
                 }
                 self.pulse.beat(partition, position, at_ms);
@@ -126,7 +126,7 @@ impl LiveTiles {
 
     /// Whether tiles in memory answer.
     pub fn is_live(&self) -> bool {
-        !self.pulse.has_stopped(self.clock.now_ms())
+        !self.pulse.has_stopped(self.clock.machine_ms())
     }
 
     /// Bytes of tiles in memory.

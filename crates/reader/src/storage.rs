@@ -129,7 +129,7 @@ impl Gate {
             Ok(place) => place,
             Err(failure) => return refuse(failure),
         };
-        let pass = match self.engine.admit(self.clock.now_ms()) {
+        let pass = match self.engine.admit(self.clock.machine_ms()) {
             Ok(pass) => pass,
             Err(retry_ms) => return refuse(left_alone(retry_ms)),
         };
@@ -141,7 +141,7 @@ impl Gate {
             Ok(answers) => answers.iter().filter(|answer| answer.as_ref().is_err_and(is_of_the_engine)).count(),
             Err(_) => parts,
         };
-        self.engine.record(self.clock.now_ms(), pass, (parts - failed) as u64, failed as u64);
+        self.engine.record(self.clock.machine_ms(), pass, (parts - failed) as u64, failed as u64);
         match answers {
             Ok(answers) => answers.into_iter().map(|answer| answer.map_err(Failure::from)).collect(),
             Err(failure) => refuse(failure),

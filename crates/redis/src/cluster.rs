@@ -78,8 +78,8 @@ impl Cluster {
         self.ask(keys.iter().map(String::as_str), ask).await
     }
 
-    pub async fn put(&self, entries: &[(String, i64)], ttl_s: u64) -> Result<(), cache::Error> {
-        let ask = |pipeline: &mut Pipeline, place: usize| set(pipeline, &entries[place], ttl_s);
+    pub async fn put(&self, entries: &[(String, i64)], ttl_ms: u64) -> Result<(), cache::Error> {
+        let ask = |pipeline: &mut Pipeline, place: usize| set(pipeline, &entries[place], ttl_ms);
         self.ask(entries.iter().map(|(key, _)| key.as_str()), ask).await.map(drop)
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   get ──▶ single: one MGET                          ┐
 //!           cluster: a pipeline of GET for each node   ├── over connections that everybody shares: what many ask for at
-//!   put ──▶ single: a pipeline of SET EX              │   once goes out together, without waiting for answers
+//!   put ──▶ single: a pipeline of SET PX              │   once goes out together, without waiting for answers
 //!           cluster: one for each node                ┘
 //! ```
 //!
@@ -29,6 +29,7 @@ type Found = Vec<Option<Value>>;
 
 pub struct RedisCache {
     link: Link,
+    clock_factor: u32,
     malformed: metrics::Counter,
 }
 
@@ -44,7 +45,8 @@ impl RedisCache {
             true => Link::Cluster(Cluster::open(options)?),
             false => Link::Single(Single::open(options)?),
         };
-        Ok(Self { link, malformed: metrics::counter!("raingauge_redis_malformed_values_total") })
+        let malformed = metrics::counter!("raingauge_redis_malformed_values_total");
+        Ok(Self { link, clock_factor: options.clock_factor.max(1), malformed })
     }
 
     /// The number that a value stands for. What is not one is as good as nothing.
@@ -80,11 +82,11 @@ impl ResultCache for RedisCache {
             if entries.is_empty() {
                 return Ok(());
             }
-            // An expiry of 0 s would be refused.
-            let ttl_s = ttl.as_secs().max(1);
+            // An expiry of 0 ms would be refused.
+            let ttl_ms = ((ttl / self.clock_factor).as_millis() as u64).max(1);
             match &self.link {
-                Link::Single(single) => single.put(&entries, ttl_s).await,
-                Link::Cluster(cluster) => cluster.put(&entries, ttl_s).await,
+                Link::Single(single) => single.put(&entries, ttl_ms).await,
+                Link::Cluster(cluster) => cluster.put(&entries, ttl_ms).await,
             }
         })
     }

@@ -27,25 +27,29 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// The longest that one call may take, connecting and everything.
     pub timeout: Duration,
+    /// How many times as fast as the machine's clock that of the service runs, by which sums expire.
+    pub clock_factor: u32,
 }
 
 impl Options {
     pub const TIMEOUT: Duration = Duration::from_millis(20);
 
     pub fn new(urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { urls: urls.into_iter().map(Into::into).collect(), cluster: false, tls: None, timeout: Self::TIMEOUT }
+        let urls = urls.into_iter().map(Into::into).collect();
+        Self { urls, cluster: false, tls: None, timeout: Self::TIMEOUT, clock_factor: 1 }
     }
 }
 
 /// Addresses may hold a password.
 impl fmt::Debug for Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { urls, cluster, tls, timeout } = self;
+        let Self { urls, cluster, tls, timeout, clock_factor } = self;
         let mut told = formatter.debug_struct("Options");
         told.field("urls", &urls.len())
             .field("cluster", cluster)
             .field("tls", &tls.is_some())
-            .field("timeout", timeout);
+            .field("timeout", timeout)
+            .field("clock_factor", clock_factor);
         told.finish()
     }
 }

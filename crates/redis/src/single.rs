@@ -44,10 +44,10 @@ impl Single {
         Ok(values.into_iter().map(Some).collect())
     }
 
-    pub async fn put(&self, entries: &[(String, i64)], ttl_s: u64) -> Result<(), cache::Error> {
+    pub async fn put(&self, entries: &[(String, i64)], ttl_ms: u64) -> Result<(), cache::Error> {
         let mut connection = self.connection.clone();
         let mut pipeline = redis::pipe();
-        entries.iter().for_each(|entry| set(&mut pipeline, entry, ttl_s));
+        entries.iter().for_each(|entry| set(&mut pipeline, entry, ttl_ms));
         self.in_time(pipeline.exec_async(&mut connection)).await
     }
 
@@ -78,7 +78,7 @@ pub fn connect(
     ConnectionManager::new_lazy_with_config(client, config)
 }
 
-/// `SET key value EX ttl`
-pub fn set(pipeline: &mut Pipeline, (key, value): &(String, i64), ttl_s: u64) {
-    pipeline.cmd("SET").arg(key).arg(*value).arg("EX").arg(ttl_s);
+/// `SET key value PX ttl`
+pub fn set(pipeline: &mut Pipeline, (key, value): &(String, i64), ttl_ms: u64) {
+    pipeline.cmd("SET").arg(key).arg(*value).arg("PX").arg(ttl_ms);
 }

@@ -168,7 +168,9 @@ impl<D: Database> People for SqlPeople<D> {
 
     fn user_of_openid<'a>(&'a self, openid: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
         let statement = Statement::new(rows::USER_OF_OPENID).with(openid);
-        Box::pin(async { Ok(self.users_where(statement).await?.pop()) })
+        // MySQL compares texts without the blanks at their ends.
+        let is_same = move |user: &User| user.openid == openid;
+        Box::pin(async move { Ok(self.users_where(statement).await?.into_iter().find(is_same)) })
     }
 
     fn add_user(&self, user: NewUser) -> BoxFuture<'_, Result<User, Error>> {

@@ -170,7 +170,7 @@ impl Fleet {
         }
         self.beaten = Some(Instant::now());
         for (partition, running) in &self.running {
-            let (position, at_ms) = (running.writer.committed(), self.means.clock.now_ms());
+            let (position, at_ms) = (running.writer.committed(), self.means.clock.machine_ms());
             feed.publish(*partition, TileChanges::Heartbeat { partition: *partition, position, at_ms });
         }
     }

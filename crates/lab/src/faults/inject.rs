@@ -1,9 +1,9 @@
 //! The cluster under test, and how each fault is done to it and undone.
 
 use super::deck::{Fault, Kind};
-use super::roles::{Role, Setup};
-use super::servers::Servers;
 use super::traffic::Places;
+use crate::cluster::roles::{Role, Setup};
+use crate::cluster::servers::Servers;
 use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;

@@ -15,11 +15,11 @@ mod deck;
 mod inject;
 mod model;
 mod report;
-pub(crate) mod roles;
 mod samples;
-pub(crate) mod servers;
 mod traffic;
 
+use crate::cluster::roles::{Role, Setup};
+use crate::cluster::servers::Servers;
 use crate::report::Machine;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, FromArgMatches};
@@ -31,10 +31,8 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 pub use report::Report;
 use report::{Done, Episode, Totals};
-use roles::{Role, Setup};
 use samples::{Door, POLL};
 use serde_json::Value;
-use servers::Servers;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -57,8 +55,8 @@ pub struct Options {
     /// The script that started them
     #[arg(long, default_value = "scripts/services")]
     pub script: PathBuf,
-    /// The raingauge program
-    #[arg(long)]
+    /// The raingauge program; default: this one
+    #[arg(long, default_value_os_t = crate::cli::this_program())]
     pub binary: PathBuf,
     /// How many faults
     #[arg(long, default_value_t = 100)]

@@ -5,7 +5,7 @@
 //! In an open loop it spins instead of sleeping: a timer's granularity would otherwise show up as latency.
 
 use super::response::{self, Head};
-use crate::measure::{DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
+use crate::measure::{Arrivals, DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -31,11 +31,22 @@ pub enum Outcome {
 
 /// Makes requests and judges answers. A slot is one connection, with at most one request in flight.
 pub trait Source {
-    /// Puts the slot's next request in place.
-    fn prepare(&mut self, slot: usize);
+    /// Puts the slot's next request in place, which was due at a moment.
+    fn prepare(&mut self, slot: usize, due: Instant);
     /// The bytes of the slot's request.
     fn bytes(&self, slot: usize) -> &[u8];
-    fn judge(&mut self, slot: usize, status: u16, body: &[u8]) -> Result<Outcome>;
+    fn judge(&mut self, slot: usize, reply: &Reply<'_>) -> Result<Outcome>;
+}
+
+/// What a server answered to a slot's request.
+#[derive(Debug, Clone, Copy)]
+pub struct Reply<'a> {
+    pub status: u16,
+    /// Status line and header fields.
+    pub head: &'a [u8],
+    pub body: &'a [u8],
+    /// When it was there in whole.
+    pub at: Instant,
 }
 
 struct Connection {
@@ -71,10 +82,38 @@ pub struct Load {
 
 /// Runs the load and waits for every answer that is owed.
 pub fn run<S: Source>(address: SocketAddr, connections: usize, run: &Run, source: &mut S) -> Result<Load> {
+    let start = Instant::now();
+    let schedule = |rate_per_s| {
+        let end = start + run.warm_up + run.duration;
+        Box::new(Schedule::new(start, end, rate_per_s)) as Box<dyn Arrivals>
+    };
+    let arrivals = run.pace.rate_per_s().map(schedule);
+    drive(address, connections, run, (start, arrivals), source)
+}
+
+/// Sends a request at each arrival, from `start` on, and waits for every answer that is owed.
+pub fn follow<S: Source>(
+    address: SocketAddr,
+    connections: usize,
+    (start, duration): (Instant, Duration),
+    arrivals: Box<dyn Arrivals>,
+    source: &mut S,
+) -> Result<Load> {
+    // The rate is that of the arrivals; this one is not looked at.
+    let run = Run { pace: Pace::OpenShared(1.0), warm_up: Duration::ZERO, duration };
+    drive(address, connections, &run, (start, Some(arrivals)), source)
+}
+
+fn drive<S: Source>(
+    address: SocketAddr,
+    connections: usize,
+    run: &Run,
+    (start, mut arrivals): (Instant, Option<Box<dyn Arrivals>>),
+    source: &mut S,
+) -> Result<Load> {
     let mut poll = Poll::new()?;
     let mut events = Events::with_capacity(connections.max(64));
     let opened = (0..connections).map(|slot| open(address, slot, poll.registry())).collect::<Result<Vec<_>>>()?;
-    let start = Instant::now();
     let mut generator = Generator {
         address,
         registry: poll.registry().try_clone()?,
@@ -87,15 +126,15 @@ pub fn run<S: Source>(address: SocketAddr, connections: usize, run: &Run, source
         pushed_back: 0,
     };
     let end = generator.recorder.end();
-    let mut schedule = run.pace.rate_per_s().map(|rate_per_s| Schedule::new(start, end, rate_per_s));
     loop {
         let now = Instant::now();
-        generator.launch(now, end, schedule.as_mut())?;
-        let drained = generator.in_flight == 0 && schedule.as_ref().map_or(now >= end, Schedule::is_exhausted);
+        generator.launch(now, end, arrivals.as_deref_mut())?;
+        let drained =
+            generator.in_flight == 0 && arrivals.as_ref().map_or(now >= end, |arrivals| arrivals.is_exhausted());
         if drained || now >= end + DRAIN_MAX {
             break;
         }
-        let wait = if schedule.is_some() { Duration::ZERO } else { generator.wait(now) };
+        let wait = if arrivals.is_some() { Duration::ZERO } else { generator.wait(now) };
         match poll.poll(&mut events, Some(wait)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             other => other.context("cannot wait for the connections")?,
@@ -107,7 +146,7 @@ pub fn run<S: Source>(address: SocketAddr, connections: usize, run: &Run, source
             generator.advance(event.token().0)?;
         }
     }
-    generator.finish(start, schedule)
+    generator.finish(start, arrivals)
 }
 
 fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connection> {
@@ -129,7 +168,7 @@ fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connect
 
 impl<S: Source> Generator<'_, S> {
     /// Sends what may be sent now: paused requests whose time has come, and new ones.
-    fn launch(&mut self, now: Instant, end: Instant, schedule: Option<&mut Schedule>) -> Result<()> {
+    fn launch(&mut self, now: Instant, end: Instant, arrivals: Option<&mut (dyn Arrivals + 'static)>) -> Result<()> {
         while let Some(position) = self.paused.iter().position(|&(until, _)| until <= now) {
             let (_, slot) = self.paused.swap_remove(position);
             // A server that refuses before it has read the body closes the connection, so a new one is used.
@@ -138,10 +177,10 @@ impl<S: Source> Generator<'_, S> {
             self.connections[slot].intended = intended;
             self.send(slot)?;
         }
-        match schedule {
-            Some(schedule) => {
+        match arrivals {
+            Some(arrivals) => {
                 while let Some(&slot) = self.idle.last()
-                    && let Some(intended) = schedule.take_due(now)
+                    && let Some(intended) = arrivals.take_due(now)
                 {
                     self.idle.pop();
                     self.begin(slot, intended)?;
@@ -168,7 +207,7 @@ impl<S: Source> Generator<'_, S> {
     }
 
     fn begin(&mut self, slot: usize, intended: Instant) -> Result<()> {
-        self.source.prepare(slot);
+        self.source.prepare(slot, intended);
         self.connections[slot].intended = intended;
         self.in_flight += 1;
         self.send(slot)
@@ -191,11 +230,11 @@ impl<S: Source> Generator<'_, S> {
             connection.write(self.source.bytes(slot))?;
         }
         let Some(head) = connection.read()? else { return Ok(()) };
-        let body = &connection.buffer[head.body_start..head.end()];
-        let outcome = self.source.judge(slot, head.status, body)?;
+        let now = Instant::now();
+        let (before, body) = connection.buffer[..head.end()].split_at(head.body_start);
+        let outcome = self.source.judge(slot, &Reply { status: head.status, head: before, body, at: now })?;
         connection.head = None;
         connection.filled = 0;
-        let now = Instant::now();
         match outcome {
             Outcome::Done(_) if connection.sending => bail!("the server answered before it had the whole request"),
             Outcome::Done(units) => {
@@ -211,9 +250,9 @@ impl<S: Source> Generator<'_, S> {
         Ok(())
     }
 
-    fn finish(mut self, start: Instant, schedule: Option<Schedule>) -> Result<Load> {
+    fn finish(mut self, start: Instant, arrivals: Option<Box<dyn Arrivals>>) -> Result<Load> {
         let now = Instant::now();
-        let mut unanswered = schedule.map_or(0, |mut schedule| self.recorder.abandon(&mut schedule, now));
+        let mut unanswered = arrivals.map_or(0, |mut arrivals| self.recorder.abandon(&mut *arrivals, now));
         if self.in_flight > 0 {
             for (slot, connection) in self.connections.iter().enumerate() {
                 if !self.idle.contains(&slot) {

@@ -1,6 +1,6 @@
 //! Runs workers of a peer, each on its own connection, in a closed or an open loop, on one thread.
 
-use crate::measure::{DRAIN_MAX, Measured, Recorder, Run, Schedule};
+use crate::measure::{Arrivals, DRAIN_MAX, Measured, Recorder, Run, Schedule};
 use anyhow::Result;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

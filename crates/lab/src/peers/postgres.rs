@@ -93,7 +93,7 @@ impl Request {
         let parts: Vec<_> = batch
             .iter()
             .enumerate()
-            .flat_map(|(number, range)| range.slices.iter().map(move |slice| (number as i32, range.city, *slice)))
+            .flat_map(|(number, range)| range.slices.iter().map(move |slice| (number as i32, range.asked.city, *slice)))
             .collect();
         Self {
             numbers: parts.iter().map(|(number, ..)| *number).collect(),

@@ -84,7 +84,7 @@ pub fn readers(runtime: &Runtime, port: u16, workload: &Workload, connections: u
                         .slices
                         .iter()
                         .flat_map(|slice| {
-                            slice.buckets().map(|time_s| bucket_key(range.city, slice.granularity, time_s))
+                            slice.buckets().map(|time_s| bucket_key(range.asked.city, slice.granularity, time_s))
                         })
                         .collect();
                     if keys.is_empty() {

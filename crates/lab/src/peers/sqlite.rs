@@ -80,7 +80,7 @@ impl Worker for Reader {
         let batches = &self.workload.batches;
         let mut statement = self.connection.prepare_cached(SUM)?;
         for range in &batches[(turn % batches.len() as u64) as usize] {
-            let key = key_of(range.city);
+            let key = key_of(range.asked.city);
             let mut count: i64 = 0;
             for slice in &range.slices {
                 let parameters = params![key, slice.granularity.number(), slice.from_s, slice.to_s];

@@ -13,18 +13,19 @@ mod mix;
 mod report;
 mod truth;
 
+use crate::cluster::roles::{Role, Setup};
+use crate::cluster::servers::Servers;
+use crate::counts::{self, CountSource};
 use crate::events::{Drop, Ids, Rendered};
-use crate::faults::roles::{Role, Setup};
-use crate::faults::servers::Servers;
 use crate::http::client::Client;
 use crate::http::{NDJSON, load};
 use crate::measure::{Measured, Pace, Run};
+use crate::metrics;
 use crate::plan::{self, QUARTER_S};
 use crate::report::Machine;
 use crate::server::Lab;
-use crate::workload::{Popularity, Settings, Workload};
+use crate::workload::{Asked, Popularity, Settings, Workload};
 use anyhow::{Context, Result, ensure};
-use mix::{Answer, Asked, Asking};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 pub use report::Report;
@@ -59,8 +60,8 @@ pub struct Options {
     /// The script that started them
     #[arg(long, default_value = "scripts/services")]
     pub script: PathBuf,
-    /// The raingauge program
-    #[arg(long)]
+    /// The raingauge program; default: this one
+    #[arg(long, default_value_os_t = crate::cli::this_program())]
     pub binary: PathBuf,
     #[command(flatten)]
     pub settings: Settings,
@@ -234,7 +235,9 @@ impl Bench<'_> {
         )?;
         let reader = self.processes.reader(plan);
         let (target, connections) = (reader.target(), self.options.connections);
-        let mut asking = Asking::new(&batches, &target, connections, &self.truth, strategy == "phased");
+        let truth = &self.truth;
+        let judge = |asked: &Asked, covered| mix::judge(asked, covered, truth, strategy == "phased");
+        let mut asking = CountSource::new(&batches, &target, connections, judge);
         let mut drive = |pace, warm_up: u64, seconds: u64| {
             let (warm_up, duration) = (Duration::from_secs(warm_up), Duration::from_secs(seconds));
             load::run(target.address, connections, &Run { pace, warm_up, duration }, &mut asking)
@@ -283,7 +286,7 @@ impl Bench<'_> {
         let version = set["version"].as_f64().with_context(|| format!("a policy without a version: {set}"))?;
         let deadline = Instant::now() + POLICY_MAX;
         for reader in [&self.processes.tiles, &self.processes.tables] {
-            while metric(&metrics_page(reader)?, "raingauge_cache_policy_version", "") < version {
+            while metrics::sum(&metrics_page(reader)?, "raingauge_cache_policy_version", "") < version {
                 ensure!(Instant::now() < deadline, "{} did not follow version {version} of the policy", reader.name);
                 std::thread::sleep(POLL);
             }
@@ -340,10 +343,10 @@ fn difference(asked: &[Asked], right: &[i64], counts: Result<Vec<i64>>) -> Strin
 
 /// The counts of some ranges.
 fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
-    let body = mix::body(asked, fresh);
+    let body = counts::body(asked, fresh);
     let answer = Client::connect(&reader.target())?.json("POST", "/v1/counts", body.as_bytes())?;
-    let answer: Answer = serde_json::from_value(answer)?;
-    let count = |item: mix::Item| item.count.with_context(|| format!("no count for {}", item.key));
+    let answer: counts::Answer = serde_json::from_value(answer)?;
+    let count = |item: counts::Item| item.count.with_context(|| format!("no count for {}", item.key));
     answer.results.into_iter().map(count).collect()
 }
 
@@ -375,11 +378,11 @@ impl Costs {
     fn of(reader: &Role, strategy: &str) -> Result<Self> {
         let page = metrics_page(reader)?;
         let label = format!("strategy=\"{strategy}\"");
-        let of_strategy = |name: &str| metric(&page, name, &label);
+        let of_strategy = |name: &str| metrics::sum(&page, name, &label);
         Ok(Self {
-            counts: metric(&page, "raingauge_range_counts_total", ""),
-            requests: metric(&page, "raingauge_cql_read_requests_total", ""),
-            rows: metric(&page, "raingauge_cql_read_rows_total", ""),
+            counts: metrics::sum(&page, "raingauge_range_counts_total", ""),
+            requests: metrics::sum(&page, "raingauge_cql_read_requests_total", ""),
+            rows: metrics::sum(&page, "raingauge_cql_read_rows_total", ""),
             hits: of_strategy("raingauge_cache_hits_total"),
             failed: of_strategy("raingauge_cache_errors_total") + of_strategy("raingauge_cache_skipped_total"),
         })
@@ -398,26 +401,4 @@ impl Costs {
 
 fn metrics_page(role: &Role) -> Result<String> {
     Ok(Client::connect(&role.target())?.call("GET", "/metrics", b"")?.text())
-}
-
-/// The sum of all series of a metric that carry a label; 0 when there is none.
-fn metric(page: &str, name: &str, label: &str) -> f64 {
-    page.lines()
-        .filter_map(|line| line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{'])))
-        .filter(|rest| rest.contains(label))
-        .filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok())
-        .sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_metric_is_the_sum_of_its_series() {
-        let page = "# HELP hits what\nhits{strategy=\"live\"} 3\nhits{strategy=\"result\"} 4\nhits_all 9\nversion 2\n";
-        assert_eq!(metric(page, "hits", ""), 7.0);
-        assert_eq!(metric(page, "hits", "strategy=\"live\""), 3.0);
-        assert_eq!((metric(page, "version", ""), metric(page, "none", "")), (2.0, 0.0));
-    }
 }

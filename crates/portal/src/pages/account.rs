@@ -92,11 +92,13 @@ async fn page(
     let body = match person.signed_in {
         Some(signed_in) => {
             let sessions = portal.accounts.sessions(signed_in.user_id).await?;
+            let user = portal.accounts.people.user_called(&person.name).await?;
+            let has_password = user.is_some_and(|user| !user.password.is_empty());
             html! {
                 div.page-head { h1 { (person.name) } span.state { (person.role) } }
                 (notes::shown(fields))
                 div.columns {
-                    (password_card(person, problem))
+                    @if has_password { (password_card(person, problem)) } @else { (elsewhere_card()) }
                     (sessions_card(person, &signed_in, &sessions, portal.clock.now_s(), &fields.zone()))
                 }
             }
@@ -107,6 +109,17 @@ async fn page(
         },
     };
     Ok(layout::page(Some(person), layout::Place::Nowhere, "Your account", &body))
+}
+
+/// For somebody who has signed in by OpenID Connect alone.
+fn elsewhere_card() -> Markup {
+    html! {
+        section.card {
+            h2 { "Password" }
+            p { "You have no password here: you sign in by OpenID Connect." }
+            p.quiet { "An administrator can give you a link with which you choose one." }
+        }
+    }
 }
 
 fn password_card(person: &Person, problem: Option<(&str, &str)>) -> Markup {

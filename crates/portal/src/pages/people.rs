@@ -135,7 +135,7 @@ async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) -> 
             (users_table(person, &users, now_s))
         }
         div.columns {
-            (invite_card(person, shown))
+            (invite_card(portal, person, shown))
             (invitations_card(person, &open, &shown.zone))
         }
     };
@@ -169,7 +169,8 @@ fn user_row(person: &Person, user: &User, now_s: i64) -> Markup {
         tr {
             th.person scope="row" {
                 (user.name) @if is_self { " " span.quiet { "(you)" } }
-                @if !user.email.is_empty() { br; span.quiet { (user.email) } }
+                @if !user.email.is_empty() && user.email != user.name { br; span.quiet { (user.email) } }
+                @if !user.openid.is_empty() { br; span.quiet { "signs in by OpenID Connect" } }
             }
             td {
                 form.actions.inline method="post" action={ "/people/" (user.id) "/role" } {
@@ -217,9 +218,13 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
     }
 }
 
-fn invite_card(person: &Person, shown: &Shown<'_, Link<'_>>) -> Markup {
+fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) -> Markup {
     let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
     let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
+    let email_hint = match &portal.openid {
+        Some(openid) => format!("With it they may also come in by “{}”, without the link.", openid.rules.label),
+        None => "For sign-in by OpenID Connect, which is not set up here. Nothing is ever sent to it.".to_owned(),
+    };
     html! {
         section.card {
             h2 { "Invite somebody" }
@@ -227,7 +232,7 @@ fn invite_card(person: &Person, shown: &Shown<'_, Link<'_>>) -> Markup {
                 (parts::csrf(person))
                 (Field { name: "name", label: "Name", hint: "By which they sign in, and which stands beside their changes.", problem: shown.problem("name") }
                     .text(shown.text("name")))
-                (Field { name: "email", label: "E-mail (may be empty)", hint: "Needed only to sign in by OpenID Connect.", problem: shown.problem("email") }
+                (Field { name: "email", label: "E-mail (may be empty)", hint: &email_hint, problem: shown.problem("email") }
                     .text(shown.text("email")))
                 (Field { name: "role", label: "Role", hint, problem: None }.around(&role_select("role", role, None)))
                 div.actions { button.button.primary { "Make a link" } }

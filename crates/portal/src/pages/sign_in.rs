@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_ports::people::Invitation;
 
-type Maybe = Option<Extension<Person>>;
+pub type Maybe = Option<Extension<Person>>;
 
 /// `GET /sign-in`
 pub async fn form(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Result<Response, Fault> {
@@ -23,7 +23,7 @@ pub async fn form(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Resu
         return Ok(Redirect::to(next).into_response());
     }
     let is_empty = portal.accounts.people.users().await?.is_empty();
-    Ok(page(StatusCode::OK, &sign_in(next, "", None, is_empty)))
+    Ok(page(StatusCode::OK, &sign_in(&portal, next, "", None, is_empty)))
 }
 
 /// `POST /sign-in`
@@ -44,7 +44,7 @@ pub async fn enter(
         }
         Err(refusal) => {
             let (status, words) = explain(refusal)?;
-            let mut response = page(status.0, &sign_in(next, name, Some(&words), false));
+            let mut response = page(status.0, &sign_in(&portal, next, name, Some(&words), false));
             if let Some(seconds) = status.1 {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
             }
@@ -104,7 +104,7 @@ pub async fn accept(
 }
 
 /// A status, after how many seconds to come back, and what to say. The store's word is a fault of its own.
-fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), Fault> {
+pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), Fault> {
     Ok(match refusal {
         Refusal::Wrong => ((StatusCode::UNPROCESSABLE_ENTITY, None), "Name or password is wrong.".to_owned()),
         Refusal::Wait(seconds) => (
@@ -126,11 +126,13 @@ fn with_session(portal: &Portal, next: &str, secret: &str) -> Response {
     ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
 }
 
-fn page(status: StatusCode, body: &Markup) -> Response {
+pub fn page(status: StatusCode, body: &Markup) -> Response {
     (status, layout::page(None, layout::Place::Nowhere, "Sign in", body)).into_response()
 }
 
-fn sign_in(next: &str, name: &str, problem: Option<&str>, is_empty: bool) -> Markup {
+fn sign_in(portal: &Portal, next: &str, name: &str, problem: Option<&str>, is_empty: bool) -> Markup {
+    // Where there is a provider, the password is the second way, unless somebody is about to use it.
+    let is_second = portal.openid.is_some() && problem.is_none();
     html! {
         section.card.entrance {
             h1 { "Sign in" }
@@ -139,18 +141,28 @@ fn sign_in(next: &str, name: &str, problem: Option<&str>, is_empty: bool) -> Mar
                  terminal; " code { "raingauge portal invite NAME --role admin" } " makes another one."
             })) }
             @if let Some(problem) = problem { (parts::notice(Mood::Bad, &html! { (problem) })) }
+            @if let Some(openid) = &portal.openid {
+                a.button.primary href=(openid_address(next)) { (openid.rules.label) }
+                p.or { "or with a password" }
+            }
             form.form method="post" action="/sign-in" {
                 input type="hidden" name="next" value=(next);
                 (Field { name: "name", label: "Name", hint: "", problem: None }.around(&html! {
                     input type="text" id="name" name="name" value=(name) required autocomplete="username"
-                        autocapitalize="none" spellcheck="false" maxlength="128" autofocus;
+                        autocapitalize="none" spellcheck="false" maxlength="128" autofocus[!is_second];
                 }))
                 (passwords::field("password", "Password", "", None, "current-password"))
-                button.button.primary { "Sign in" }
+                button.button.primary[!is_second] { "Sign in" }
             }
             p.quiet { "Forgot the password? An administrator can give you a link for a new one." }
         }
     }
+}
+
+/// Where the way to the provider begins.
+fn openid_address(next: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
+    format!("/sign-in/openid?{query}")
 }
 
 fn choose(
@@ -193,7 +205,7 @@ fn choose(
 }
 
 /// A place of this portal to go on to; whatever leads elsewhere becomes its first page.
-fn local(next: &str) -> &str {
+pub fn local(next: &str) -> &str {
     let is_local = next.starts_with('/')
         && !next.starts_with("//")
         && next.len() <= 2_000

@@ -66,15 +66,12 @@ impl Accounts {
 
     /// Signs somebody in. Answers the secret of a new session, whatever session the browser had before.
     pub async fn sign_in(&self, name: &str, password: &str, caller: &Caller) -> Result<String, Refusal> {
-        let now_ms = self.clock.now_ms();
-        if let Ok(address) = caller.address.parse::<IpAddr>() {
-            self.tries.of_address(address, now_ms)?;
-        }
+        self.take_try(caller)?;
         if name.is_empty() || name.len() > PERSON_LEN_MAX || password.len() > passwords::PASSWORD_LEN_MAX {
             return Err(Refusal::Wrong);
         }
         let handle = handle(name);
-        self.tries.of_name(&handle, now_ms)?;
+        self.tries.of_name(&handle, self.clock.now_ms())?;
         let user = self.people.user_called(name).await?.filter(User::may_sign_in);
         let stored = user.as_ref().map(|user| user.password.as_str());
         let is_right = self.passwords.is_right(password, stored).await?;
@@ -84,6 +81,14 @@ impl Accounts {
         };
         self.tries.forget_name(&handle);
         self.admit(&user, caller, "password").await
+    }
+
+    /// Takes a try of the address that somebody comes from.
+    pub fn take_try(&self, caller: &Caller) -> Result<(), Refusal> {
+        match caller.address.parse::<IpAddr>() {
+            Ok(address) => Ok(self.tries.of_address(address, self.clock.now_ms())?),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Begins a session of somebody who has proved who they are.
@@ -161,7 +166,7 @@ impl Accounts {
         self.people.sweep(Sweep { now_s, idle_since_s, audit_before_s: now_s - self.options.audit_keep_s }).await
     }
 
-    fn entry(&self, who: &str, caller: &Caller, verb: &str) -> Entry {
+    pub(super) fn entry(&self, who: &str, caller: &Caller, verb: &str) -> Entry {
         Entry {
             id: 0,
             at_s: self.clock.now_s(),

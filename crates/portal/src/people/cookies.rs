@@ -1,14 +1,21 @@
-//! The cookie of a session.
+//! The cookies of a session, and of a trip to an OpenID provider.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// Over TLS its name begins so, and browsers keep it to this host, to `/` and to TLS.
+/// Over TLS names begin so, and browsers keep the cookies to this host, to `/` and to TLS.
 const SECURE_NAME: &str = "__Host-raingauge_session";
 const NAME: &str = "raingauge_session";
+const SECURE_TRIP_NAME: &str = "__Host-raingauge_trip";
+const TRIP_NAME: &str = "raingauge_trip";
 
 /// The secret of the session in the headers of a request.
 pub fn session_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
-    value_in(headers, if is_https { SECURE_NAME } else { NAME })
+    value_in(headers, session_name(is_https))
+}
+
+/// The trip in the headers of a request.
+pub fn trip_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
+    value_in(headers, trip_name(is_https))
 }
 
 /// The value of the first cookie of this name.
@@ -20,18 +27,37 @@ pub fn value_in<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Gives the browser a session. Without an age it ends with the browser at the latest; the server ends it sooner.
 pub fn give(secret: &str, is_https: bool) -> HeaderValue {
-    line(secret, "", is_https)
+    line(session_name(is_https), secret, "", is_https)
 }
 
 /// Takes the session away from the browser.
 pub fn take(is_https: bool) -> HeaderValue {
-    line("", "; Max-Age=0", is_https)
+    line(session_name(is_https), "", "; Max-Age=0", is_https)
 }
 
-fn line(secret: &str, age: &str, is_https: bool) -> HeaderValue {
-    let (name, secure) = if is_https { (SECURE_NAME, "; Secure") } else { (NAME, "") };
-    let line = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}{age}");
-    let mut value = HeaderValue::try_from(line).expect("the secret is made of digits");
+/// Gives the browser what it needs on its way back from the provider, for so many seconds.
+pub fn give_trip(trip: &str, age_s: i64, is_https: bool) -> HeaderValue {
+    line(trip_name(is_https), trip, &format!("; Max-Age={age_s}"), is_https)
+}
+
+/// Takes the trip away from the browser.
+pub fn take_trip(is_https: bool) -> HeaderValue {
+    line(trip_name(is_https), "", "; Max-Age=0", is_https)
+}
+
+const fn session_name(is_https: bool) -> &'static str {
+    if is_https { SECURE_NAME } else { NAME }
+}
+
+const fn trip_name(is_https: bool) -> &'static str {
+    if is_https { SECURE_TRIP_NAME } else { TRIP_NAME }
+}
+
+/// Lax, so that a cookie also comes along when the provider sends the browser back.
+fn line(name: &str, text: &str, age: &str, is_https: bool) -> HeaderValue {
+    let secure = if is_https { "; Secure" } else { "" };
+    let line = format!("{name}={text}; Path=/; HttpOnly; SameSite=Lax{secure}{age}");
+    let mut value = HeaderValue::try_from(line).expect("texts of cookies are made of digits, letters and %");
     value.set_sensitive(true);
     value
 }

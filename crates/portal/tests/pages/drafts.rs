@@ -72,7 +72,7 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
 /// Through the pages alone, by two people who signed in.
 #[tokio::test]
 async fn of_two_people_the_second_approves() {
-    let world = World::build(true, options());
+    let world = World::with_people_and_approval(options());
     rides(&world).await;
     let mut ada = world.signed_in("ada", Role::Editor).await;
     let mut zoe = world.signed_in("zoe", Role::Editor).await;

@@ -4,5 +4,7 @@ mod account;
 mod audit;
 mod entrance;
 mod invitations;
+mod openid;
+mod provider;
 mod sessions;
 mod tokens;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::DAY_S;
 use raingauge_portal::checks::{self, Audit};
 use raingauge_portal::people::Options;
+use raingauge_portal::people::openid::OpenId;
 use raingauge_portal::watch::{self, About, Watch};
 use raingauge_portal::{Measures, Parts, Portal, router};
 use raingauge_ports::clock::{Clock, ManualClock};
@@ -30,6 +31,8 @@ use tower::ServiceExt as _;
 pub const NOW_S: i64 = 20_000 * DAY_S + 12 * 3_600;
 
 const ROLES: [&str; 3] = ["reader", "writer", "portal"];
+
+type MakeOpenId<'a> = Box<dyn FnOnce(Arc<dyn Clock>) -> OpenId + 'a>;
 
 pub struct World {
     pub portal: Portal,
@@ -74,20 +77,31 @@ impl States for Known {
 impl World {
     /// A portal in which nobody needs to sign in.
     pub fn new() -> Self {
-        Self::build(false, Options::default())
+        Self::build(false, Options::default(), None)
     }
 
     /// A portal in which a second person has to approve drafts, or not.
     pub fn with_approval(approval: bool) -> Self {
-        Self::build(approval, Options::default())
+        Self::build(approval, Options::default(), None)
     }
 
     pub fn with(people_options: Options) -> Self {
-        Self::build(false, people_options)
+        Self::build(false, people_options, None)
     }
 
-    pub fn build(approval: bool, people_options: Options) -> Self {
+    /// A portal with a provider, which is made with the clock of the portal.
+    pub fn with_openid(people_options: Options, openid: impl FnOnce(Arc<dyn Clock>) -> OpenId) -> Self {
+        Self::build(false, people_options, Some(Box::new(openid)))
+    }
+
+    /// A portal in which people sign in, and a second one has to approve drafts.
+    pub fn with_people_and_approval(people_options: Options) -> Self {
+        Self::build(true, people_options, None)
+    }
+
+    fn build(approval: bool, people_options: Options, openid: Option<MakeOpenId<'_>>) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
+        let openid = openid.map(|make| make(Arc::clone(&clock) as _));
         let log = Arc::new(MemoryLog::dated(Arc::clone(&clock) as _));
         let buckets = Arc::new(MemoryBuckets::default());
         let (published, logs) = (Arc::new(Published::default()), vec![Arc::clone(&log) as Arc<dyn EventLog>]);
@@ -164,6 +178,7 @@ impl World {
             audit,
             people: Arc::clone(&people) as _,
             people_options,
+            openid,
         });
         Self { router: router(portal.clone()), portal, clock, metrics, instances, buckets, people, running, ingest }
     }

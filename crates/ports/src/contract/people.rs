@@ -25,6 +25,7 @@ pub async fn suite<P: People>(fresh: impl AsyncFn() -> P) {
     users::of_two_administrators_who_remove_each_other_one_stays(&fresh().await).await;
     users::a_link_is_good_once(&fresh().await).await;
     users::a_link_for_somebody_known_sets_a_new_password(&fresh().await).await;
+    users::a_link_with_an_address_sets_it(&fresh().await).await;
     users::the_first_link_is_spent_with_the_first_user(&fresh().await).await;
     users::a_link_ends(&fresh().await).await;
     sessions::a_session_is_found_by_its_hash(&fresh().await).await;

@@ -40,7 +40,7 @@ impl User {
         Self::with_an_admin(users, user)
     }
 
-    /// Whom an invitation makes: somebody new, or one of these users with a new password.
+    /// Whom an invitation makes: somebody new, or one of these users with a new password or identity.
     pub fn invited(users: &[Self], invitation: &Invitation, new: NewUser) -> Result<Self, Error> {
         let is_first = invitation.name.is_empty();
         if is_first && !users.is_empty() {
@@ -52,8 +52,10 @@ impl User {
         let Some(known) = users.iter().find(|user| handle(&user.name) == handle(&new.name)) else {
             return Self::added(users, new);
         };
-        let NewUser { role, password, openid, .. } = new;
-        Self::with_an_admin(users, Self { role, password, openid, disabled_at: None, ..known.clone() })
+        let NewUser { email, role, password, openid, .. } = new;
+        let email = if invitation.email.is_empty() { known.email.clone() } else { email };
+        let (disabled_at, known) = (None, known.clone());
+        Self::with_an_admin(users, Self { email, role, password, openid, disabled_at, ..known })
     }
 
     /// Refuses a change after which nobody could manage people any more.

@@ -41,7 +41,7 @@ struct Invite {
     /// What the person may do: viewer, editor or admin
     #[arg(long, value_name = "ROLE", value_parser = role, default_value = "viewer")]
     role: Role,
-    /// E-mail address, to sign in by OpenID Connect
+    /// E-mail address by which they may also come in at the provider of [openid], without the link; nothing is sent to it
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     email: String,
     /// Configuration file (TOML), the one of the server

@@ -5,14 +5,14 @@ use super::problem::Problem;
 use super::times::Time;
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
-use raingauge_reader::{Answer, Failure, Key, Range, Series};
+use raingauge_reader::{Answer, Failure, Key, Range, Series, Served};
 use raingauge_writer::recount::Recount;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -20,6 +20,7 @@ use std::collections::HashMap;
 
 /// Largest keys that are listed.
 const KEYS_MAX: usize = 1_000;
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 #[derive(Deserialize)]
 struct BatchBody<'a> {
@@ -74,7 +75,7 @@ pub async fn batch(State(door): State<Door>, body: Bytes) -> Result<Response, Pr
             Err(failure) => wrong.push((index, failure)),
         }
     }
-    let answers = door.services.reader.counts(&ranges).await;
+    let (answers, served) = door.services.reader.counts_served(&ranges).await;
     let mut answers = answers.into_iter();
     let mut wrong = wrong.into_iter().peekable();
     let mut json = Vec::with_capacity(32 + requests.len() * 128);
@@ -90,7 +91,13 @@ pub async fn batch(State(door): State<Door>, body: Bytes) -> Result<Response, Pr
         push_result(item.key.as_ref().map_or("", |key| &key.0), &answer, &mut json);
     }
     json.extend_from_slice(b"]}");
-    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+    let headers = [(header::CONTENT_TYPE, "application/json".to_owned()), (SERVER_TIMING, timing(served))];
+    Ok((headers, json).into_response())
+}
+
+/// From where the ranges of a batch were answered, as `Server-Timing` (<https://www.w3.org/TR/server-timing/>) has it.
+fn timing(Served { memory, cache, store }: Served) -> String {
+    format!("memory;desc={memory}, cache;desc={cache}, store;desc={store}")
 }
 
 /// Refuses a batch of too many ranges.

@@ -1,7 +1,7 @@
 //! The reader with its cache, and the policy that it follows.
 
 use super::FOLLOW_INTERVAL;
-use crate::settings::{Redis, ResultCache, Settings};
+use crate::settings::{ResultCache, Settings};
 use anyhow::Context;
 use raingauge_ports::buckets::BucketReader;
 use raingauge_ports::cache;
@@ -37,7 +37,7 @@ pub async fn reader(
     let cache: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
         ResultCache::Memory => Some(Arc::new(MemoryCache::new(Arc::clone(clock), settings.caching.memory_entries_max))),
-        ResultCache::Redis => Some(Arc::new(RedisCache::open(&redis_options(&settings.caching.redis)?)?)),
+        ResultCache::Redis => Some(Arc::new(RedisCache::open(&redis_options(settings)?)?)),
     };
     let reader = match cache {
         Some(cache) => reader.with_cache(cache),
@@ -68,7 +68,8 @@ async fn follow_once(catalog: &dyn Catalog, policies: &CachePolicies) {
     }
 }
 
-fn redis_options(redis: &Redis) -> anyhow::Result<raingauge_redis::Options> {
+fn redis_options(settings: &Settings) -> anyhow::Result<raingauge_redis::Options> {
+    let redis = &settings.caching.redis;
     let read = |path: &Path| std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
     let authority = redis.ca_file.as_deref().map(read).transpose()?;
     let identity = match (&redis.certificate_file, &redis.key_file) {
@@ -81,5 +82,6 @@ fn redis_options(redis: &Redis) -> anyhow::Result<raingauge_redis::Options> {
         cluster: redis.is_cluster,
         tls: has_tls.then_some(Tls { authority, identity }),
         timeout: redis.timeout,
+        clock_factor: settings.clock.map_or(1, |clock| clock.factor),
     })
 }

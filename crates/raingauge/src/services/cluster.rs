@@ -7,7 +7,7 @@
 
 use super::waiting::{Startup, until_there};
 use super::{Engines, Services, caching};
-use crate::settings::{Role, Settings};
+use crate::settings::{self, Role, Settings};
 use anyhow::Context;
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
@@ -20,7 +20,7 @@ use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::{self, Catalog};
 use raingauge_ports::checks::Checks;
-use raingauge_ports::clock::{Clock, SystemClock};
+use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
 use raingauge_ports::drafts::Drafts;
 use raingauge_ports::instances::Instances;
@@ -82,7 +82,7 @@ impl Running {
 
 /// Waits for the engines and starts what the roles of this process need.
 pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Services> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock = settings::clock::clock(settings.clock);
     let Database { catalog, people, drafts, instances, checks } = open_database(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;

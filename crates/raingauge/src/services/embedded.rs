@@ -1,13 +1,12 @@
 //! The services over the embedded engines, in one data folder.
 
 use super::{Engines, Services, caching};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use anyhow::Context;
 use raingauge_embedded::{LogOptions, SegmentLog, StoreCompactor, TileOptions, TileStore};
 use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::Catalog;
-use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::MemoryInstances;
@@ -22,7 +21,7 @@ use std::sync::Arc;
 pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let folder = &settings.storage.data_dir;
     std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock = settings::clock::clock(settings.clock);
     // The store first: it is what tells that another program has the folder.
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
     let database = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;

@@ -164,6 +164,12 @@ pub const KEYS: &[Key] = &[
         "How far ahead of this clock the time of an event may be.",
     ),
     Key {
+        section: "clock",
+        name: "experiment",
+        kind: Kind::Text { default: "", is_secret: false },
+        doc: "Makes time run faster in an experiment: START at MACHINE_TIME times FACTOR, the same in every process; empty for the machine's clock.",
+    },
+    Key {
         section: "maintenance",
         name: "schedule",
         kind: Kind::Text { default: "", is_secret: false },

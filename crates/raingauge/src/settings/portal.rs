@@ -1,6 +1,7 @@
 //! The settings of the portal.
 
 use super::check::Checker;
+use super::openid::OpenId;
 use super::{hours, seconds};
 use raingauge_portal::checks;
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub struct Portal {
     pub audit_keep: Duration,
     /// In lower case.
     pub address_header: Option<String>,
+    pub openid: OpenId,
 }
 
 impl Portal {
@@ -28,11 +30,13 @@ impl Portal {
             interval: (minutes > 0).then(|| seconds(60 * minutes)),
             keys: from.whole("portal", "check_keys") as usize,
         };
+        let public_url = public_url(from);
         Self {
+            openid: OpenId::read(from, public_url.as_deref()),
             approval: from.switch("portal", "approval"),
             checks,
             sign_in: from.switch("portal", "sign_in"),
-            public_url: public_url(from),
+            public_url,
             session_idle: hours(from.whole("portal", "session_idle_hours")),
             session_max: days(from.whole("portal", "session_max_days")),
             audit_keep: days(from.whole("portal", "audit_days")),

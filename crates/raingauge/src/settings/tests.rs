@@ -3,6 +3,7 @@
 use super::keys::{self, KEYS, Key, Kind};
 use super::*;
 use crate::auth::{Scope, new_token};
+use raingauge_core::access::Role as PersonRole;
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -112,7 +113,10 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "roles" => "reader".to_owned(),
             Kind::Text { .. } if key.name == "schedule" => "0 3 * * *; 0 14 * * *".to_owned(),
             Kind::Text { .. } if key.name == "timezone" => "Asia/Singapore".to_owned(),
+            Kind::Text { .. } if key.name == "experiment" => "0 at 0 times 2".to_owned(),
             Kind::Text { .. } if key.name == "public_url" => "https://rain.example".to_owned(),
+            Kind::Text { .. } if key.name == "issuer" => "https://login.example".to_owned(),
+            Kind::Text { .. } if key.name == "groups" => "team=viewer".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
             Kind::Switch { default } => (!default).to_string(),
             Kind::Tokens => format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]"),
@@ -132,6 +136,10 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         }
         if key.name == "roles" {
             given.push(("RAINGAUGE__CLUSTER__ENGINES".to_owned(), "cluster".to_owned()));
+        }
+        if key.name == "issuer" {
+            given.push(("RAINGAUGE__OPENID__CLIENT_ID".to_owned(), "rain".to_owned()));
+            given.push(("RAINGAUGE__PORTAL__PUBLIC_URL".to_owned(), "https://rain.example".to_owned()));
         }
         if key.path() == "cluster.catalog" {
             given.push(("RAINGAUGE__MYSQL__URL".to_owned(), "mysql://somewhere/catalog".to_owned()));
@@ -319,6 +327,51 @@ fn the_address_of_the_portal_has_no_path() {
     assert_starts(&header("X Forwarded").unwrap_err(), &["2 portal.address_header: "]);
     let switch = load("[portal]\nsign_in = \"maybe\"\n", &[]);
     assert_starts(&switch.unwrap_err(), &["2 portal.sign_in: \"maybe\" is neither true nor false"]);
+}
+
+#[test]
+fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
+    let given = |text: &str| load(&format!("[clock]\nexperiment = \"{text}\"\n"), &[]);
+    let clock = given("2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600").unwrap().clock.unwrap();
+    assert_eq!((clock.start_ms, clock.machine_start_ms, clock.factor), (1_730_764_800_000, 1_795_262_400_000, 600));
+    assert_eq!(given("").unwrap().clock, None);
+    for wrong in ["600", "2024-11-05 at 0 times 600", "0 at 0 times 0", "0 at 0 times 3601", "0 at 0 times 2 times 2"] {
+        assert_starts(&given(wrong).unwrap_err(), &["2 clock.experiment: "]);
+    }
+}
+
+#[test]
+fn a_provider_of_openid_is_checked_as_a_whole() {
+    let right = "[portal]\npublic_url = \"https://rain.example\"\n[openid]\nissuer = \"https://login.example/realms/rain\"\n\
+                 client_id = \"rain\"\nclient_secret = \"hidden\"\ndomains = \"Rain.example, @snow.example\"\n\
+                 groups_claim = \"groups\"\ngroups = \"cn=ops=admin, team = viewer\"\n";
+    let openid = load(right, &[]).unwrap().portal.openid;
+    assert_eq!(openid.domains, ["rain.example", "snow.example"]);
+    assert_eq!(openid.groups, [("cn=ops".to_owned(), PersonRole::Admin), ("team".to_owned(), PersonRole::Viewer)]);
+    assert_eq!(openid.scopes, ["openid", "email", "profile"]);
+    assert!(!format!("{openid:?}").contains("hidden"));
+    let wrong =
+        "[openid]\nissuer = \"http://login.example\"\ndomains = \"a b\"\ngroups = \"team=guest\"\nrole = \"guest\"\n";
+    let expected = [
+        "0 openid.client_id: people are sent to a provider",
+        "0 portal.public_url: people are sent to a provider",
+        "2 openid.issuer: \"http://login.example\" is not the address of a provider",
+        "3 openid.domains: \"a b\" is not a domain",
+        "4 openid.groups: \"team=guest\" gives no role",
+        "5 openid.role: \"guest\" is not one of its words",
+    ];
+    let mut found = load(wrong, &[]).unwrap_err();
+    found.sort_by_key(|problem| (problem.origin.line().unwrap_or(0), problem.key.clone()));
+    assert_starts(&found, &expected);
+    let alone = load(&right.replace("groups_claim = \"groups\"\n", ""), &[]).unwrap_err();
+    assert_starts(&alone, &["8 openid.groups: openid.groups_claim and openid.groups go together"]);
+    for here in ["http://127.0.0.1:9/", "http://localhost:9", "http://[::1]:9/a"] {
+        assert!(load(&right.replace("https://login.example/realms/rain", here), &[]).is_ok(), "{here}");
+    }
+    for wrong in ["https://", "http://127.0.0.1.evil.example", "ftp://a", "https://a?b", "https://a b", "https://u@a"] {
+        let problems = load(&right.replace("https://login.example/realms/rain", wrong), &[]).unwrap_err();
+        assert_starts(&problems, &["4 openid.issuer: "]);
+    }
 }
 
 #[test]

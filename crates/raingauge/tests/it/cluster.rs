@@ -11,6 +11,7 @@ mod example;
 mod faults;
 mod foreign;
 mod history;
+mod lab;
 mod live;
 mod load;
 mod lost_log;

@@ -105,7 +105,7 @@ async fn nobody_waits_beyond_the_deadline() {
     service.fill("c1:x");
     service.remote.held.send_replace(true);
     let began = tokio::time::Instant::now();
-    let answers = service.reader.counts_within(&[hours("c1:x", 1)], Duration::from_millis(70)).await;
+    let answers = service.reader.counts_within(&[hours("c1:x", 1)], Duration::from_millis(70)).await.0;
     assert_eq!(answers[0].as_ref().unwrap_err().code, "deadline_exceeded");
     assert!(answers[0].as_ref().unwrap_err().detail.contains("70 ms"));
     assert_eq!(began.elapsed().as_millis() / 10, 7);

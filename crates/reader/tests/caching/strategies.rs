@@ -1,6 +1,6 @@
 use crate::support::{NOON_S, Service, model, range};
 use raingauge_core::bucket::{HOUR_S, QUARTER_S};
-use raingauge_reader::Range;
+use raingauge_reader::{Range, Served};
 use serde_json::json;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -76,7 +76,8 @@ async fn hits_and_misses_of_one_batch_come_in_their_order() {
     service.reader.counts(std::slice::from_ref(&known)).await;
     service.settle().await;
     let batch = [unknown.clone(), known.clone(), range("nobody", 0, 900), unknown, known];
-    let counts = service.reader.counts(&batch).await;
+    let (counts, served) = service.reader.counts_served(&batch).await;
+    assert_eq!(served, Served { memory: 1, cache: 2, store: 2 });
     let counts = counts.into_iter().map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code));
     let (three, two) = (model(NOON_S - 3 * HOUR_S, NOON_S), model(NOON_S - 2 * HOUR_S, NOON_S));
     assert_eq!(counts.collect::<Vec<_>>(), [Ok(two), Ok(three), Err("key_unknown"), Ok(two), Ok(three)]);

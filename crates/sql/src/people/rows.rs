@@ -19,7 +19,8 @@ pub const USER_CALLED: &str = users!("WHERE handle = ?");
 pub const USER_OF_OPENID: &str = users!("WHERE openid = ? AND openid <> ''");
 const INSERT_USER: &str = "INSERT INTO users (user_id, handle, name, email, role, password, openid, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-const UPDATE_USER: &str = "UPDATE users SET role = ?, password = ?, openid = ?, disabled_at = ? WHERE user_id = ?";
+const UPDATE_USER: &str = "UPDATE users SET email = ?, role = ?, password = ?, openid = ?, disabled_at = ?
+    WHERE user_id = ?";
 pub const SIGNED_IN: &str = "UPDATE users SET signed_in_at = ? WHERE user_id = ?";
 
 macro_rules! sessions {
@@ -90,8 +91,8 @@ pub fn insert_user(user: &User) -> Statement {
 }
 
 pub fn update_user(user: &User) -> Statement {
-    let statement = Statement::new(UPDATE_USER).with(user.role.name()).with(&*user.password).with(&*user.openid);
-    statement.with(user.disabled_at).with(user.id)
+    let statement = Statement::new(UPDATE_USER).with(&*user.email).with(user.role.name()).with(&*user.password);
+    statement.with(&*user.openid).with(user.disabled_at).with(user.id)
 }
 
 /// Hash, whose, made, seen, ends, address, browser.

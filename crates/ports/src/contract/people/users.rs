@@ -2,7 +2,7 @@
 
 use super::super::catalog::at_once;
 use super::{AWKWARD, HOUR_S, NOW_S, hash, invitation, new_user, session};
-use crate::people::{Error, NewUser, People, User, UserChange};
+use crate::people::{Error, Invitation, NewUser, People, User, UserChange};
 use raingauge_core::access::Role;
 
 async fn add(people: &dyn People, name: &str, role: Role) -> User {
@@ -33,8 +33,11 @@ pub async fn a_user_comes_back_whole(people: &dyn People) {
     assert_eq!(added, whole);
     assert_eq!(people.users().await.unwrap(), std::slice::from_ref(&whole));
     assert_eq!(people.user_called(&whole.name).await.unwrap().as_ref(), Some(&whole));
-    assert_eq!(people.user_of_openid(&whole.openid).await.unwrap(), Some(whole));
-    assert_eq!(people.user_of_openid("another").await.unwrap(), None);
+    let openid = whole.openid.clone();
+    assert_eq!(people.user_of_openid(&openid).await.unwrap(), Some(whole));
+    for another in ["another", &openid.to_uppercase(), &format!("{openid} "), &openid[..openid.len() - 1]] {
+        assert_eq!(people.user_of_openid(another).await.unwrap(), None, "{another}");
+    }
 }
 
 pub async fn names_differ_in_more_than_case(people: &dyn People) {
@@ -135,6 +138,27 @@ pub async fn a_link_for_somebody_known_sets_a_new_password(people: &dyn People) 
     people.invite(invitation(3, "root", Role::Viewer)).await.unwrap();
     assert_eq!(people.accept(hash(3), new_user("root", Role::Viewer)).await, Err(Error::LastAdmin));
     assert_eq!(people.user_called("root").await.unwrap().unwrap().role, Role::Admin);
+}
+
+pub async fn a_link_with_an_address_sets_it(people: &dyn People) {
+    let zoe = add(people, "zoe", Role::Viewer).await;
+    let email = "zoe@rain.example".to_owned();
+    people.invite(Invitation { email: email.clone(), ..invitation(1, "zoe", Role::Viewer) }).await.unwrap();
+    let openid = "issuer 7".to_owned();
+    let new = NewUser {
+        openid,
+        password: String::new(),
+        email: "mallory@example.com".to_owned(),
+        ..new_user("zoe", Role::Viewer)
+    };
+    let changed = people.accept(hash(1), new).await.unwrap();
+    assert_eq!((&changed.email, &*changed.openid, &*changed.password), (&email, "issuer 7", ""));
+    assert_eq!(people.user_of_openid("issuer 7").await.unwrap(), Some(changed));
+    // A link without one leaves it, and a password takes the place of the identity.
+    people.invite(invitation(2, "zoe", Role::Viewer)).await.unwrap();
+    let back = people.accept(hash(2), new_user("zoe", Role::Viewer)).await.unwrap();
+    assert_eq!(back, User { email, password: "$argon2id$ of zoe".to_owned(), ..zoe });
+    assert_eq!(people.user_of_openid("issuer 7").await.unwrap(), None);
 }
 
 pub async fn the_first_link_is_spent_with_the_first_user(people: &dyn People) {

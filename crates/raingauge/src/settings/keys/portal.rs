@@ -2,6 +2,10 @@
 
 use super::{Key, Kind, whole};
 
+const fn text(name: &'static str, default: &'static str, doc: &'static str) -> Key {
+    Key { section: "openid", name, kind: Kind::Text { default, is_secret: false }, doc }
+}
+
 pub const KEYS: &[Key] = &[
     Key {
         section: "portal",
@@ -53,4 +57,39 @@ pub const KEYS: &[Key] = &[
         "How often stored counts are compared with the log; 0 for never.",
     ),
     whole("portal", "check_keys", 20, (0, 1_000), "keys", "Keys that are compared each time; 0 for none."),
+    text(
+        "issuer",
+        "",
+        "Issuer of the OpenID provider, exactly as it calls itself, such as https://login.example/realms/rain; empty for passwords alone.",
+    ),
+    text("client_id", "", "Name under which this portal is registered at the provider."),
+    Key {
+        section: "openid",
+        name: "client_secret",
+        kind: Kind::Text { default: "", is_secret: true },
+        doc: "Secret of that client; empty for one that proves itself by PKCE alone.",
+    },
+    text("scopes", "openid email profile", "Scopes that the provider is asked for, with blanks."),
+    text("label", "Sign in with OpenID Connect", "Words on the button."),
+    text(
+        "domains",
+        "",
+        "Domains of e-mail whose people come in without an invitation, with commas; empty for those alone whose address an administrator has given.",
+    ),
+    Key {
+        section: "openid",
+        name: "role",
+        kind: Kind::OneOf { default: "viewer", words: &["viewer", "editor", "admin"] },
+        doc: "Role of people who come in without an invitation.",
+    },
+    text(
+        "groups_claim",
+        "",
+        "Claim whose values say the role at each sign-in, such as groups; empty for roles that are given in the portal.",
+    ),
+    text(
+        "groups",
+        "",
+        "Roles of its values, such as rain-admins=admin, rain-team=viewer; the highest holds, and whoever has none does not come in.",
+    ),
 ];

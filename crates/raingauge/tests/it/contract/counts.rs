@@ -29,7 +29,13 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
         {"key": "drops:oslo", "fromTime": noon + 5, "toTime": noon + 5},
         {"key": "drops:oslo", "fromTime": noon + 7, "toTime": noon + 1_799, "color": "red"},
     ]});
-    let answer = server.post("/v1/counts", &requests).expect(200);
+    let answered = server.post("/v1/counts", &requests);
+    let timing = answered.header("server-timing").to_owned();
+    let number = |name: &str| timing.split(name).nth(1)?.split(',').next()?.parse::<usize>().ok();
+    let (memory, store) = (number("memory;desc=").unwrap(), number("store;desc=").unwrap());
+    // What could not be read as a range is nobody's.
+    assert_eq!((memory + store, number("cache;desc=")), (10, Some(0)), "{timing}");
+    let answer = answered.expect(200);
     let results = answer["results"].as_array().unwrap();
     assert_eq!(results.len(), requests["requests"].as_array().unwrap().len());
     let whole = json!({"key": "drops:oslo", "fromTime": noon, "toTime": noon + 900, "count": 2});

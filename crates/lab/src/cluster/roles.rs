@@ -54,6 +54,11 @@ impl Setup {
         Ok(Self { binary: binary.to_owned(), folder: folder.to_owned(), variables })
     }
 
+    /// Over the embedded engines, each process with a data folder of its own.
+    pub fn embedded(binary: &Path, folder: &Path) -> Self {
+        Self { binary: binary.to_owned(), folder: folder.to_owned(), variables: Vec::new() }
+    }
+
     /// A setting by its name in the configuration; one that is set again has the newer value.
     pub fn set(&mut self, name: &str, value: &str) {
         let variable = format!("RAINGAUGE__{}", name.replace('.', "__").to_uppercase());
@@ -98,6 +103,11 @@ impl Role {
 
     pub fn target(&self) -> Target {
         Target { address: self.address, token: None }
+    }
+
+    /// The process, while it runs.
+    pub fn process(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
     }
 
     pub fn log(&self, setup: &Setup) -> PathBuf {

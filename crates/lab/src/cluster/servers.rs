@@ -43,6 +43,26 @@ impl Servers {
         self.address(engine).with_context(|| format!("{} has no {engine}", self.folder.display()))
     }
 
+    /// The process of a server.
+    pub fn process(&self, name: &str) -> Result<u32> {
+        let path = self.folder.join("pids").join(name);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        text.split_whitespace()
+            .next()
+            .and_then(|id| id.parse().ok())
+            .with_context(|| format!("{} has no id", path.display()))
+    }
+
+    /// The command that reaches a node's nodetool, to which what it is to do is appended.
+    pub fn nodetool_command(&self, number: usize) -> Result<String> {
+        let path = |path: &Path| std::path::absolute(path).map(|path| path.display().to_string());
+        Ok(format!("{} nodetool {} {number}", path(&self.script)?, path(&self.folder)?))
+    }
+
+    pub fn nodetool(&self, number: usize, command: &[&str]) -> Result<String> {
+        self.call("nodetool", &[&[number.to_string().as_str()], command].concat())
+    }
+
     pub fn nodes(&self) -> usize {
         self.address("CQL").map_or(0, |addresses| addresses.split(',').count())
     }
@@ -108,7 +128,7 @@ impl Servers {
         let deadline = Instant::now() + UP_MAX;
         for number in 1..=nodes {
             loop {
-                let seen = self.call("nodetool", &[&number.to_string(), "status"]);
+                let seen = self.nodetool(number, &["status"]);
                 let up = seen.as_deref().map_or(0, |text| text.lines().filter(|line| line.starts_with("UN ")).count());
                 if up == nodes {
                     break;

@@ -1,34 +1,27 @@
-//! `raingauge-lab`: see the library's page for what it measures and how.
+//! `raingauge lab`: what it takes, and what it prints.
 
+use crate::compare::{self, Options};
+use crate::events::Drops;
+use crate::experiment::prices::Prices;
+use crate::experiment::record::Record;
+use crate::experiment::scenario::Scenario;
+use crate::experiment::{cases, report};
+use crate::http::Target;
+use crate::measure::{Measured, Pace};
+use crate::report::{Report, grouped, milliseconds};
+use crate::server::Lab;
+use crate::workload::{Settings, Workload};
+use crate::{cores, counts, experiment, faults, ingest, now_s, pages, strategies};
 use anyhow::Result;
-use clap::{Parser, Subcommand};
-use raingauge_lab::compare::{self, Options};
-use raingauge_lab::events::Drops;
-use raingauge_lab::faults;
-use raingauge_lab::http::Target;
-use raingauge_lab::measure::{Measured, Pace};
-use raingauge_lab::report::{Report, grouped, milliseconds};
-use raingauge_lab::server::Lab;
-use raingauge_lab::workload::{Settings, Workload};
-use raingauge_lab::{cores, counts, ingest, now_s, pages, strategies};
+use clap::Subcommand;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-#[derive(Parser)]
-#[command(
-    name = "raingauge-lab",
-    about = "Measures raingauge over HTTP, and the same work on Redis, PostgreSQL and SQLite"
-)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
+#[derive(Debug, Subcommand)]
+pub enum Command {
     /// Batches of ten ranges by POST /v1/counts: the greatest rate, then latencies at a fixed rate
-    #[command(after_help = "Example: raingauge-lab counts --server 127.0.0.1:8080 --core 1")]
+    #[command(after_help = "Example: raingauge lab counts --server 127.0.0.1:8080 --core 1")]
     Counts {
         #[command(flatten)]
         server: ServerArguments,
@@ -42,7 +35,7 @@ enum Command {
         skip_load: bool,
     },
     /// NDJSON bodies of new events by POST /v1/events, durable when acknowledged
-    #[command(after_help = "Example: raingauge-lab ingest --server 127.0.0.1:8080 --body-events 1000 --applied")]
+    #[command(after_help = "Example: raingauge lab ingest --server 127.0.0.1:8080 --body-events 1000 --applied")]
     Ingest {
         #[command(flatten)]
         server: ServerArguments,
@@ -59,7 +52,7 @@ enum Command {
         applied: bool,
     },
     /// The same work on Redis, PostgreSQL (where --peers tells their ports) and SQLite
-    #[command(after_help = "Example: scripts/peers start > peers.json && raingauge-lab peers --peers peers.json")]
+    #[command(after_help = "Example: scripts/peers start > peers.json && raingauge lab peers --peers peers.json")]
     Peers {
         #[command(flatten)]
         options: Options,
@@ -68,12 +61,10 @@ enum Command {
         json: Option<PathBuf>,
     },
     /// Starts raingauge, measures it and the peers in one run, and prints tables with ratios
-    #[command(
-        after_help = "Example: raingauge-lab compare --raingauge target/release/raingauge --peers peers.json --json results.json"
-    )]
+    #[command(after_help = "Example: raingauge lab compare --peers peers.json --json results.json")]
     Compare {
-        /// The raingauge program
-        #[arg(long)]
+        /// The raingauge program; default: this one
+        #[arg(long, default_value_os_t = this_program())]
         raingauge: PathBuf,
         #[command(flatten)]
         options: Options,
@@ -82,7 +73,7 @@ enum Command {
         json: Option<PathBuf>,
     },
     /// Pages of the portal with 1,000 counters and a year of data: how long the server takes for each
-    #[command(after_help = "Example: raingauge-lab pages --server 127.0.0.1:8080 --core 1")]
+    #[command(after_help = "Example: raingauge lab pages --server 127.0.0.1:8080 --core 1")]
     Pages {
         #[command(flatten)]
         server: ServerArguments,
@@ -96,7 +87,7 @@ enum Command {
     /// Measures a reader of a cluster under each cache strategy, and by the plain plan, in one run
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 1 --kafka --mariadb --redis --warm && \
-                      raingauge-lab strategies --services servers --binary target/release/raingauge"
+                      raingauge lab strategies --services servers"
     )]
     Strategies {
         #[command(flatten)]
@@ -105,17 +96,44 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// The published experiment: a result cache is taken away configuration by configuration; figures and a report
+    #[command(
+        after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
+                      raingauge lab cache-removal --services servers --out report"
+    )]
+    CacheRemoval {
+        #[command(flatten)]
+        options: experiment::Arguments,
+    },
+    /// Every cache strategy and plan at the turn of quarter hours, on a cluster and embedded: load, latency, cost
+    #[command(
+        after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
+                      raingauge lab turns --services servers --out turns"
+    )]
+    Turns {
+        #[command(flatten)]
+        options: experiment::Arguments,
+        /// Prices of cores and memory; default: usual ones
+        #[arg(long)]
+        prices: Option<PathBuf>,
+    },
+    /// Draws the figures of an experiment again, and writes its report
+    #[command(after_help = "Example: raingauge lab report report")]
+    Report {
+        /// The folder with its record.json
+        folder: PathBuf,
+    },
     /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
     #[command(after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
-                      raingauge-lab faults --services servers --binary target/release/raingauge --faults 100")]
+                      raingauge lab faults --services servers --faults 100")]
     Faults {
         #[command(flatten)]
         options: Box<faults::Options>,
     },
 }
 
-#[derive(clap::Args)]
-struct ServerArguments {
+#[derive(Debug, clap::Args)]
+pub struct ServerArguments {
     /// Address of a running raingauge
     #[arg(long)]
     server: SocketAddr,
@@ -146,8 +164,13 @@ impl ServerArguments {
     }
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().command {
+/// The program that is running: it is also what is measured, unless another one is named.
+pub fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "raingauge".into())
+}
+
+pub fn run(command: Command) -> Result<()> {
+    match command {
         Command::Counts { server, settings, rate, skip_load } => run_counts(&server, settings, rate, skip_load),
         Command::Ingest { server, settings, body_events, rate, applied } => {
             run_ingest(&server, settings, body_events, rate, applied)
@@ -161,6 +184,9 @@ fn main() -> Result<()> {
             print!("{}", report.markdown());
             Ok(())
         }
+        Command::CacheRemoval { options } => run_cache_removal(&options),
+        Command::Turns { options, prices } => run_turns(&options, prices.as_deref()),
+        Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
         Command::Faults { options } => run_faults(&options),
     }
 }
@@ -225,6 +251,34 @@ fn run_pages(server: &ServerArguments, counters: usize, requests: u32) -> Result
         let bytes = grouped(page.bytes as f64);
         println!("| {} | {bytes} | {:.2} | {:.2} | {:.2} |", page.what, page.p50_ms, page.p95_ms, page.max_ms);
     }
+    Ok(())
+}
+
+fn run_cache_removal(arguments: &experiment::Arguments) -> Result<()> {
+    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
+    let mut record = experiment::run(&scenario, &arguments.options())?;
+    let file = arguments.scenario.as_ref().map(|path| format!(" --scenario {}", path.display())).unwrap_or_default();
+    record.traffic.insert("command".to_owned(), format!("scripts/lab cache-removal{file}"));
+    write_report(&record, &arguments.out)
+}
+
+fn write_report(record: &Record, out: &Path) -> Result<()> {
+    let summary = report::write(record, out)?;
+    for finding in &summary.findings {
+        println!("{:<14} {}", finding.verdict.words(), finding.claim);
+    }
+    println!("{}", out.join("index.html").display());
+    Ok(())
+}
+
+fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result<()> {
+    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
+    let prices = prices.map_or_else(Prices::usual, Prices::read)?;
+    let options = arguments.options();
+    let mut rows = cases::on_cluster(&scenario, &options, &cases::ON_CLUSTER, &prices)?;
+    rows.extend(cases::embedded(&scenario, &options, &cases::EMBEDDED, &prices)?);
+    write_json(&rows, Some(arguments.out.join("turns.json")))?;
+    print!("{}", cases::markdown(&rows));
     Ok(())
 }
 

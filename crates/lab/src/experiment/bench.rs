@@ -1,0 +1,353 @@
+//! A run from the engines to the record.
+
+use super::asking::{Asking, Kept};
+use super::place::{self, Place};
+use super::probe::{Probe, Store};
+use super::record::{Answered, Record, Sample, Step};
+use super::scenario::{Action, Scenario};
+use super::steps::Steps;
+use super::stream::{Sent, Stream};
+use super::truth::Truth;
+use crate::cluster::roles::Role;
+use crate::cluster::servers::Servers;
+use crate::fast::Fast;
+use crate::http::client::Client;
+use crate::http::{Target, load};
+use crate::plan::{DAY_S, HOUR_S, QUARTER_S, floor};
+use crate::report::Machine;
+use crate::traffic::arrivals::Clients;
+use crate::traffic::questions::{self, Asked, Keys, Questions};
+use anyhow::{Context, Result, anyhow, ensure};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const CONNECTIONS: usize = 32;
+/// How far back counts reach that are compared at the end.
+const COMPARED_S: [i64; 4] = [HOUR_S, DAY_S, 7 * DAY_S, 9 * DAY_S / 2];
+const COMPARED_AT_ONCE: usize = 500;
+const EQUAL_MAX: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// How long the result cache keeps a sum, by the service's clock.
+const RESULT_TTL_MS: i64 = 300_000;
+/// How long an event may take on its way into the counts, by the machine's clock.
+const COUNTED_MAX_MS: i64 = 5_000;
+/// Between the start of the processes under the fast clock and its own: what they take to be ready.
+const READY: Duration = Duration::from_secs(20);
+/// The servers that are looked at, by what they are.
+const ENGINES: [(&str, &str); 4] =
+    [("cassandra", "cassandra-1"), ("redis", "redis"), ("kafka", "kafka"), ("mariadb", "mariadb")];
+const TABLES: [&str; 4] = ["minutely_count_table", "hourly_count_table", "daily_count_table", "tile_table"];
+
+/// What the command line takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// Folder of running servers, as `scripts/services start` made it
+    #[arg(long)]
+    pub services: PathBuf,
+    /// The script that started them
+    #[arg(long, default_value = "scripts/services")]
+    pub script: PathBuf,
+    /// The raingauge program; default: this one
+    #[arg(long, default_value_os_t = crate::cli::this_program())]
+    pub binary: PathBuf,
+    /// The timeline and the traffic; default: the published ones
+    #[arg(long)]
+    pub scenario: Option<PathBuf>,
+    /// Folder for the report, and for what the processes said
+    #[arg(long)]
+    pub out: PathBuf,
+}
+
+impl Arguments {
+    pub fn options(&self) -> Options {
+        let Self { services, script, binary, out, .. } = self.clone();
+        Options { services, script, binary, logs: out.join("logs") }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Folder of running servers, as `scripts/services start` made it.
+    pub services: PathBuf,
+    /// The script that started them.
+    pub script: PathBuf,
+    /// The raingauge program.
+    pub binary: PathBuf,
+    /// Folder for the logs of the processes.
+    pub logs: PathBuf,
+}
+
+impl Options {
+    fn logs(&self) -> Result<PathBuf> {
+        std::fs::create_dir_all(&self.logs).with_context(|| format!("cannot make {}", self.logs.display()))?;
+        Ok(std::path::absolute(&self.logs)?)
+    }
+}
+
+/// The engines with their processes, loaded and under the fast clock.
+pub struct Bench<'a> {
+    scenario: &'a Scenario,
+    place: Place,
+    processes: BTreeMap<String, u32>,
+    contact_points: Option<String>,
+    keys: Keys,
+    /// All that has happened so far.
+    happened: Vec<Sent>,
+    buckets: usize,
+    clock: Fast,
+    machine: Machine,
+    started: jiff::Timestamp,
+}
+
+/// How counters are cached in a part of a run, and by which plan they are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Treatment<'a> {
+    pub plan: &'a str,
+    pub before: &'a str,
+    pub after: &'a str,
+}
+
+/// A part of the service's time, in milliseconds since 1970. What is asked in its first part only fills caches.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    pub from_ms: i64,
+    pub recorded_from_ms: i64,
+    pub to_ms: i64,
+}
+
+/// What the threads beside the traffic bring home.
+struct Beside {
+    sent: Vec<Sent>,
+    samples: Vec<Sample>,
+    steps: Vec<Step>,
+}
+
+/// Runs a scenario from its first moment to its last.
+pub fn run(scenario: &Scenario, options: &Options) -> Result<Record> {
+    let mut bench = Bench::on_cluster(scenario, &[&scenario.plan], options)?;
+    let treatment = Treatment { plan: &scenario.plan, before: &scenario.before, after: &scenario.after };
+    let (from_ms, to_ms) = (scenario.from_ms()?, scenario.to_ms()?);
+    let record = bench.record(treatment, Window { from_ms, recorded_from_ms: from_ms, to_ms }, &scenario.actions()?)?;
+    bench.stop()?;
+    Ok(record)
+}
+
+impl<'a> Bench<'a> {
+    /// Over the engines of a cluster, with a reader for each plan.
+    pub fn on_cluster(scenario: &'a Scenario, plans: &[&str], options: &Options) -> Result<Self> {
+        let (machine, started) = (Machine::here(), jiff::Timestamp::now());
+        let servers = Servers::new(&options.script, &options.services)?;
+        let name = format!("lab{}", started.as_millisecond());
+        let place = Place::on_cluster(plans, &servers, &options.binary, &name, &options.logs()?)?;
+        let mut bench = Self::loaded(scenario, place, (machine, started))?;
+        let contact_points = servers.needed("CQL")?;
+        flush_by_clock(&Store::connect(contact_points)?, &servers, scenario, &name)?;
+        bench.contact_points = Some(contact_points.to_owned());
+        for (part, name) in ENGINES {
+            bench.processes.insert(part.to_owned(), servers.process(name)?);
+        }
+        bench.hurry()?;
+        Ok(bench)
+    }
+
+    /// Over the embedded engines, in one process.
+    pub fn embedded(scenario: &'a Scenario, options: &Options) -> Result<Self> {
+        let (machine, started) = (Machine::here(), jiff::Timestamp::now());
+        let place = Place::embedded(&options.binary, &options.logs()?)?;
+        let mut bench = Self::loaded(scenario, place, (machine, started))?;
+        bench.hurry()?;
+        Ok(bench)
+    }
+
+    /// Starts the processes under a clock that stands at the beginning of the scenario and hardly moves, and loads them.
+    fn loaded(
+        scenario: &'a Scenario,
+        mut place: Place,
+        (machine, started): (Machine, jiff::Timestamp),
+    ) -> Result<Self> {
+        let clock = Fast::starting(scenario.from_ms()?, 1);
+        place.set("clock.experiment", &clock.setting());
+        place.start()?;
+        let keys = Keys::new(&scenario.traffic);
+        let history = keys.history(&scenario.traffic, scenario.from_ms()?.div_euclid(1_000));
+        place.make_counters(&keys)?;
+        let buckets = place.load(&keys, &history)?;
+        eprintln!("lab: {buckets} buckets of history are stored");
+        let happened = history.into_iter().map(|(rank, time_s)| (rank, time_s, i64::MIN)).collect();
+        let (processes, contact_points) = (BTreeMap::new(), None);
+        Ok(Self { scenario, place, processes, contact_points, keys, happened, buckets, clock, machine, started })
+    }
+
+    /// Starts the processes anew, under the fast clock.
+    fn hurry(&mut self) -> Result<()> {
+        self.place.stop()?;
+        self.clock = Fast::starting_in(READY, self.scenario.from_ms()?, self.scenario.factor);
+        self.place.set("clock.experiment", &self.clock.setting());
+        self.place.start()?;
+        let running = |role: &Role| role.process().with_context(|| format!("{} does not run", role.name));
+        self.processes.insert("writer".to_owned(), running(&self.place.writer)?);
+        self.processes.insert("lab".to_owned(), std::process::id());
+        Ok(())
+    }
+
+    pub fn stop(mut self) -> Result<()> {
+        self.place.stop()
+    }
+
+    /// The service's time.
+    pub fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// Asks through a window of time, and records it.
+    pub fn record(&mut self, treatment: Treatment<'_>, window: Window, actions: &[(i64, Action)]) -> Result<Record> {
+        let (mut answers, kept, beside) = self.drive(treatment, window, actions)?;
+        answers.retain(|answered| answered.due_ms >= window.recorded_from_ms);
+        let sent = beside.sent.len();
+        self.happened.extend(beside.sent);
+        let truth = Truth::new(self.scenario.traffic.keys, self.happened.iter().copied());
+        let allowed_ms = RESULT_TTL_MS + COUNTED_MAX_MS * i64::from(self.scenario.factor);
+        let samples = beside.samples.into_iter().filter(|sample| sample.at_ms >= window.recorded_from_ms).collect();
+        Ok(Record {
+            title: self.scenario.title.clone(),
+            started: self.started.to_string(),
+            machine: self.machine.clone(),
+            engines: self.engines()?,
+            seed: self.scenario.traffic.seed,
+            factor: self.clock.factor(),
+            timezone: self.scenario.traffic.timezone.clone(),
+            from_ms: window.recorded_from_ms,
+            to_ms: self.clock.now_ms().min(window.to_ms),
+            plan: treatment.plan.to_owned(),
+            strategies: [treatment.before.to_owned(), treatment.after.to_owned()],
+            traffic: described(self.scenario, self.buckets, sent),
+            steps: beside.steps,
+            answers,
+            samples,
+            checked: truth.check(&kept, allowed_ms),
+        })
+    }
+
+    /// Asks for some of every key's time up to now, the open quarter hour included, until each count is right: that is what
+    /// every strategy answers alike. Answers how many were compared.
+    pub fn compare(&self, plan: &str) -> Result<usize> {
+        let truth = Truth::new(self.scenario.traffic.keys, self.happened.iter().copied());
+        let to_s = self.clock.now_ms().div_euclid(1_000);
+        let from_s = |rank: u32| to_s - COMPARED_S[rank as usize % COMPARED_S.len()];
+        let (mut client, deadline) = (Client::connect(&self.place.reader(plan).target())?, Instant::now() + EQUAL_MAX);
+        let ranks: Vec<u32> = (0..self.scenario.traffic.keys).collect();
+        for part in ranks.chunks(COMPARED_AT_ONCE) {
+            let asked: Vec<Asked> =
+                part.iter().map(|rank| Asked { rank: *rank, from_s: from_s(*rank), to_s }).collect();
+            let right: Vec<Option<i64>> = asked
+                .iter()
+                .map(|asked| Some(truth.count(asked.rank, floor(asked.from_s, QUARTER_S), i64::MAX)))
+                .collect();
+            while place::counts(&mut client, &questions::body(&self.keys, &asked, true))? != right {
+                ensure!(Instant::now() < deadline, "waited {EQUAL_MAX:?} until all counts were right");
+                std::thread::sleep(POLL);
+            }
+        }
+        Ok(ranks.len())
+    }
+
+    fn engines(&self) -> Result<BTreeMap<String, String>> {
+        match &self.contact_points {
+            Some(contact_points) => {
+                Ok(BTreeMap::from([("Cassandra".to_owned(), Store::connect(contact_points)?.version()?)]))
+            }
+            None => Ok(BTreeMap::from([("embedded".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])),
+        }
+    }
+
+    /// Asks, lets events happen, does the steps and looks, all at once, until the window is over.
+    fn drive(
+        &self,
+        treatment: Treatment<'_>,
+        window: Window,
+        actions: &[(i64, Action)],
+    ) -> Result<(Vec<Answered>, Vec<Kept>, Beside)> {
+        let (reader, writer) = (self.place.reader(treatment.plan).target(), self.place.writer.target());
+        let mut steps = Steps::new([treatment.before, treatment.after], self.clock, &writer)?;
+        steps.set_share(0)?;
+        steps.wait_followed(&reader)?;
+        let stream = Stream::new(&self.scenario.traffic, &self.keys, self.clock, &writer)?;
+        let probe = self.probe(treatment.plan)?;
+        self.clock.wait_until(window.from_ms);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| stream.run(&stop));
+            let looking = scope.spawn(|| probe.run(&stop));
+            let stepping = scope.spawn(|| steps.run(actions, &stop));
+            let asked = self.ask(&reader, window);
+            stop.store(true, Ordering::Release);
+            let panicked = |what: &'static str| move |_| anyhow!("the thread of the {what} panicked");
+            let sent = sending.join().map_err(panicked("events"))?.context("the events")?;
+            let samples = looking.join().map_err(panicked("probe"))?.context("the probe")?;
+            let steps = stepping.join().map_err(panicked("steps"))?.context("the steps")?;
+            let (answers, kept) = asked.context("the traffic")?;
+            Ok((answers, kept, Beside { sent, samples, steps }))
+        })
+    }
+
+    fn probe(&self, plan: &str) -> Result<Probe> {
+        let mut processes = self.processes.clone();
+        let reader = self.place.reader(plan);
+        if reader.process() != self.place.writer.process() {
+            processes.insert("reader".to_owned(), reader.process().context("the reader does not run")?);
+        }
+        Ok(Probe {
+            clock: self.clock,
+            processes,
+            reader: reader.target(),
+            writer: self.place.writer.target(),
+            store: self.contact_points.as_deref().map(Store::connect).transpose()?,
+            every: SAMPLE_EVERY,
+        })
+    }
+
+    fn ask(&self, reader: &Target, window: Window) -> Result<(Vec<Answered>, Vec<Kept>)> {
+        let (model, clock) = (&self.scenario.traffic, self.clock);
+        let clients = Clients::new(model, clock, window.from_ms, window.to_ms)?;
+        let mut asking = Asking::new(&self.keys, Questions::new(model), clock, reader.clone(), CONNECTIONS);
+        let start = clock.instant(window.from_ms);
+        let duration = clock.instant(window.to_ms).saturating_duration_since(start);
+        load::follow(reader.address, CONNECTIONS, (start, duration), Box::new(clients), &mut asking)?;
+        Ok((asking.answers, asking.kept))
+    }
+}
+
+/// Writes what is loaded to disk, and from then on as often as the scenario wants: compressed like everything else.
+fn flush_by_clock(store: &Store, servers: &Servers, scenario: &Scenario, name: &str) -> Result<()> {
+    servers.nodetool(1, &["flush"])?;
+    let period_ms = u64::from(scenario.flush_hours) * 3_600_000 / u64::from(scenario.factor);
+    for table in TABLES {
+        store
+            .execute(&format!("ALTER TABLE raingauge_{name}.{table} WITH memtable_flush_period_in_ms = {period_ms}"))?;
+    }
+    Ok(())
+}
+
+/// What the traffic was, for a reader of the report.
+fn described(scenario: &Scenario, buckets: usize, sent: usize) -> BTreeMap<String, String> {
+    let model = &scenario.traffic;
+    let windows = model.windows.iter().map(|window| format!("{} h for {} %", window.hours, window.share));
+    BTreeMap::from([
+        ("configurations".to_owned(), model.counters.to_string()),
+        ("keys".to_owned(), format!("{} by Zipf's law with exponent {}", model.keys, model.zipf)),
+        (
+            "batches".to_owned(),
+            format!("{} a second on average, of {} to {} ranges", model.batches_per_s, model.batch[0], model.batch[1]),
+        ),
+        ("windows".to_owned(), windows.collect::<Vec<_>>().join(", ")),
+        ("ranges that end now".to_owned(), format!("{} %", model.ends_now * 100.0)),
+        (
+            "history".to_owned(),
+            format!("{} events over {} days in {buckets} buckets", model.history, model.history_days),
+        ),
+        ("events counted meanwhile".to_owned(), sent.to_string()),
+    ])
+}

@@ -1,0 +1,299 @@
+//! A plot over the whole run, with its steps.
+//!
+//! ```text
+//!   0 %            5 %   25 %       75 %        100 %       share of the counters without cache
+//!   ▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬
+//!   600 ├──────────┊─────┊────▒▒▒▒─┊────▒▒▒▒───┊────▒▒▒▒      bands: the store compacts; thin dots: a canary is out
+//!     0 └──────────┴─────┴──────────┴──────────┴──────────
+//!        Tue 5 Nov     Wed 6 Nov     Thu 7 Nov
+//! ```
+
+use super::canvas::{Anchor, Canvas, Font};
+use super::clock;
+use super::palette::{self, Paint};
+use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, end_labels, legend};
+use super::scale::{Scale, Unit};
+use crate::experiment::analysis::Analysis;
+use crate::experiment::record::StepKind;
+use crate::experiment::words::{aligned, memory, percent, times};
+
+pub const STEP_DASH: [f64; 2] = [4.0, 3.0];
+pub const CANARY_DASH: [f64; 2] = [1.0, 3.0];
+pub const BAND_OPACITY: f64 = 0.6;
+const COMPACTION: &str = "compaction";
+const RIBBON_ROW: f64 = 15.0;
+const RIBBON_BAR: f64 = 4.0;
+const AXIS_ROOM: f64 = 30.0;
+
+#[derive(Debug, Clone)]
+pub struct Series {
+    pub name: String,
+    pub paint: Paint,
+    /// One for each bin of the run.
+    pub values: Vec<Option<f64>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    Lines,
+    /// Surfaces on each other, each as thick as its values.
+    Stacked,
+    Bars,
+}
+
+#[derive(Debug, Clone)]
+pub struct OverRun {
+    pub series: Vec<Series>,
+    pub style: Style,
+    pub unit: Unit,
+    /// What the values are.
+    pub caption: String,
+    /// One value for each phase, drawn as a level across it.
+    pub levels: Vec<Option<f64>>,
+}
+
+/// Where it is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub top: f64,
+    pub width: f64,
+    pub height: f64,
+    /// Names stand beside the ends of lines, where there is room for them.
+    pub is_wide: bool,
+}
+
+impl OverRun {
+    /// Draws the plot and returns where it ends.
+    pub fn draw(&self, canvas: &mut Canvas, analysis: &Analysis, place: Place) -> f64 {
+        let scale = self.scale();
+        let left = Plot::label_room(&scale);
+        let names_room = if self.names_at_ends(place) { self.names_width() + 14.0 } else { 8.0 };
+        let width = place.width - left - names_room;
+        let items = self.legend_items(analysis, place);
+        let legend_height = legend(canvas, (0.0, place.top + 8.0), place.width, &items) + 4.0;
+        let (from, to) = (analysis.record.from_ms as f64, analysis.record.to_ms as f64);
+        let mut plot = Plot { left, top: place.top + legend_height, width, height: place.height, from, to, scale };
+        plot.top = ribbon(canvas, analysis, &plot, plot.top) + 26.0;
+        if self.shows_bands() {
+            bands(canvas, analysis, &plot);
+        }
+        plot.grid(canvas, &self.caption);
+        self.values(canvas, analysis, &plot);
+        marks(canvas, analysis, &plot);
+        self.draw_levels(canvas, analysis, &plot);
+        if self.names_at_ends(place) {
+            self.names(canvas, analysis, &plot);
+        }
+        time_axis(canvas, analysis, &plot);
+        plot.bottom() + AXIS_ROOM
+    }
+
+    fn scale(&self) -> Scale {
+        if self.style == Style::Stacked && self.unit == Unit::Share {
+            return Scale::whole();
+        }
+        let values = self.series.iter().flat_map(|series| &series.values).chain(&self.levels);
+        Scale::new(values.copied().flatten(), self.unit)
+    }
+
+    /// Surfaces that fill the plot leave no room for what is behind them.
+    fn shows_bands(&self) -> bool {
+        self.style != Style::Stacked
+    }
+
+    fn names_at_ends(&self, place: Place) -> bool {
+        place.is_wide && self.style == Style::Lines && self.series.len() > 1
+    }
+
+    fn names_width(&self) -> f64 {
+        self.series.iter().map(|series| STRONG.width(&series.name)).fold(0.0, f64::max)
+    }
+
+    fn names(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+        let end = |series: &Series| {
+            let last = series.values.iter().take(analysis.bins.bins.len()).rev().flatten().next()?;
+            Some((plot.y(*last), series.name.clone(), series.paint))
+        };
+        let ends = self.series.iter().filter_map(end).collect();
+        end_labels(canvas, plot.right() + 8.0, (plot.top, plot.bottom()), ends);
+    }
+
+    fn legend_items(&self, analysis: &Analysis, place: Place) -> Vec<(String, Swatch)> {
+        let swatch = |paint| if self.style == Style::Stacked { Swatch::Surface(paint) } else { Swatch::Line(paint) };
+        let named = self.series.iter().filter(|_| self.series.len() > 1 && !self.names_at_ends(place));
+        let mut items: Vec<_> = named.map(|series| (series.name.clone(), swatch(series.paint))).collect();
+        if self.levels.iter().any(Option::is_some) {
+            items.push(("of a whole phase".to_owned(), Swatch::Line(Paint::Ink)));
+        }
+        items.extend(
+            mark_items(analysis, true).into_iter().filter(|(name, _)| self.shows_bands() || name != COMPACTION),
+        );
+        items
+    }
+
+    fn values(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+        match self.style {
+            Style::Lines => {
+                for series in &self.series {
+                    let curve = plot.curve(&stretches(analysis, &series.values));
+                    canvas.curve(curve, series.paint, LINE_WIDTH);
+                }
+            }
+            Style::Bars => {
+                for series in &self.series {
+                    let high = stretches(analysis, &series.values);
+                    let low: Vec<Stretch> = high.iter().map(|(from, to, _)| (*from, *to, Some(0.0))).collect();
+                    canvas.surface(plot.between(&low, &high), series.paint, 1.0);
+                }
+            }
+            Style::Stacked => self.stacked(canvas, analysis, plot),
+        }
+    }
+
+    fn stacked(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+        let mut low: Vec<Option<f64>> = vec![Some(0.0); analysis.bins.bins.len()];
+        for series in &self.series {
+            let sum = |(low, value): (&Option<f64>, &Option<f64>)| Some((*low)? + (*value)?);
+            let high: Vec<Option<f64>> = low.iter().zip(&series.values).map(sum).collect();
+            let surface = plot.between(&stretches(analysis, &low), &stretches(analysis, &high));
+            canvas.surface(surface, series.paint, 0.85);
+            low = high;
+        }
+    }
+
+    /// What is said of whole phases: a level across each, and its value below the ribbon where there is room.
+    fn draw_levels(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+        const VALUE: Font = Font::new(12.0, Paint::Ink);
+        // The first value stands after what the values are.
+        let mut taken = plot.left + LABEL.width(&self.caption) + 8.0;
+        for (phase, level) in analysis.phases.iter().zip(&self.levels) {
+            let Some(level) = level else { continue };
+            let (from, to, y) = (plot.x(phase.from_ms as f64), plot.x(phase.to_ms as f64), plot.y(*level));
+            canvas.line((from, y), (to, y), Paint::Ink, 1.0);
+            let words = level_words(*level, self.unit);
+            let start = (from + 4.0).max(taken);
+            let end = start + VALUE.width(&words);
+            if end <= to {
+                canvas.text((start, plot.top - 8.0), words, VALUE, Anchor::Start);
+                taken = end + 6.0;
+            }
+        }
+    }
+}
+
+/// The value of a whole phase is said more exactly than a tick.
+fn level_words(level: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Number => aligned(level),
+        Unit::Bytes => memory(level),
+        Unit::Share => percent(level),
+        Unit::Times => times(level),
+    }
+}
+
+/// Values with the times of their bins.
+pub fn stretches(analysis: &Analysis, values: &[Option<f64>]) -> Vec<Stretch> {
+    let bins = analysis.bins.bins.iter().zip(values);
+    bins.map(|(bin, value)| (bin.from_ms as f64, analysis.bin_end_ms(bin.from_ms) as f64, *value)).collect()
+}
+
+/// The phases as a ribbon with their shares above. Returns where it ends.
+fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f64 {
+    const SHARE: Font = Font::new(12.0, Paint::Ink).bold();
+    let bar = top + 2.0 * RIBBON_ROW;
+    let mut taken = f64::NEG_INFINITY;
+    for (place, phase) in analysis.phases.iter().enumerate() {
+        let (from, to) = (plot.x(phase.from_ms as f64), plot.x(phase.to_ms as f64));
+        canvas.rectangle(
+            (from, bar),
+            (to - from).max(1.0),
+            RIBBON_BAR,
+            palette::phase(place, analysis.phases.len()),
+            1.0,
+        );
+        let share = percent(phase.share);
+        let explained = format!("{share} without cache");
+        let words = if place == 0 && SHARE.width(&explained) <= to - from { explained } else { share };
+        // A name that would lie on the one before stands above it.
+        let is_raised = from < taken + 5.0;
+        let y = if is_raised { bar - 5.0 - RIBBON_ROW } else { bar - 5.0 };
+        let width = SHARE.width(&words);
+        let is_outside = from + width > canvas.width;
+        let (x, anchor) = if is_outside { (plot.right(), Anchor::End) } else { (from, Anchor::Start) };
+        canvas.text((x, y), words, SHARE, anchor);
+        taken = if is_raised { f64::NEG_INFINITY } else { from + width };
+    }
+    bar + RIBBON_BAR
+}
+
+/// Times in which the store compacted.
+pub fn bands(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+    for compaction in &analysis.compactions {
+        let (from, to) = (plot.x(compaction.from_ms as f64), plot.x(compaction.to_ms as f64));
+        canvas.rectangle((from, plot.top), (to - from).max(1.0), plot.height, Paint::Band, BAND_OPACITY);
+    }
+}
+
+/// A line at every step of the rollout, and one at every canary.
+pub fn marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+    step_marks(canvas, analysis, &Plot { top: plot.top - 24.0, height: plot.height + 24.0, ..plot.clone() });
+    for step in &analysis.record.steps {
+        if let StepKind::Canary { .. } = step.kind {
+            let x = plot.x(step.at_ms as f64).round() + 0.5;
+            canvas.dashed((x, plot.top - 24.0), (x, plot.bottom()), Paint::Soft, CANARY_DASH);
+        }
+    }
+}
+
+/// A line at every step of the rollout, as high as the plot.
+pub fn step_marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+    for step in &analysis.record.steps {
+        if let StepKind::Share { .. } | StepKind::RolledBack = step.kind {
+            let x = plot.x(step.at_ms as f64).round() + 0.5;
+            canvas.dashed((x, plot.top), (x, plot.bottom()), Paint::Soft, STEP_DASH);
+        }
+    }
+}
+
+/// What the marks mean, for those that there are.
+pub fn mark_items(analysis: &Analysis, has_canaries: bool) -> Vec<(String, Swatch)> {
+    let kinds = || analysis.record.steps.iter().map(|step| step.kind);
+    let mut items = Vec::new();
+    if kinds().any(|kind| matches!(kind, StepKind::Share { .. })) {
+        items.push(("step".to_owned(), Swatch::Dashed(Paint::Soft, STEP_DASH)));
+    }
+    if has_canaries && kinds().any(|kind| matches!(kind, StepKind::Canary { .. })) {
+        items.push(("canary".to_owned(), Swatch::Dashed(Paint::Soft, CANARY_DASH)));
+    }
+    if !analysis.compactions.is_empty() {
+        items.push((COMPACTION.to_owned(), Swatch::Surface(Paint::Band)));
+    }
+    items
+}
+
+/// Days in words below the middle of each, or hours where the run is short.
+fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
+    const LABEL_ROOM: f64 = 84.0;
+    let (from_ms, to_ms) = (analysis.record.from_ms, analysis.record.to_ms);
+    let len_max = (plot.width / LABEL_ROOM) as usize;
+    let ticks = clock::ticks(from_ms, to_ms, &analysis.zone, len_max);
+    let has_days_only = ticks.iter().all(|tick| tick.is_day);
+    for (place, tick) in ticks.iter().enumerate() {
+        let next = ticks.get(place + 1).map_or(plot.right(), |next| plot.x(next.at_ms as f64));
+        let words = if has_days_only { "" } else { &tick.text };
+        plot.tick(canvas, tick.at_ms as f64, if tick.is_day { 7.0 } else { 4.0 }, words);
+        if has_days_only {
+            day_label(canvas, tick, (plot.x(tick.at_ms as f64), next), plot.bottom());
+        }
+    }
+}
+
+/// As many words as there is room for: weekday and date, or the date, or its number.
+pub fn day_label(canvas: &mut Canvas, tick: &clock::Tick, (from, to): (f64, f64), y: f64) {
+    let (_, date) = tick.text.split_once(' ').unwrap_or(("", &tick.text));
+    let (day, _) = date.split_once(' ').unwrap_or((date, ""));
+    let fitting = [tick.text.as_str(), date, day].into_iter().find(|words| LABEL.width(words) + 8.0 <= to - from);
+    if let Some(words) = fitting {
+        canvas.text(((from + to) / 2.0, y + 19.0), words, LABEL, Anchor::Middle);
+    }
+}

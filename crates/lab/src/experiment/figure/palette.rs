@@ -1,0 +1,124 @@
+//! Colours by their role, light and dark. Series differ in lightness as well as in hue, so that they can be told apart
+//! without colour vision; phases go from the colour of the cache to that of the store.
+
+use std::fmt::Write;
+
+/// Steps of the way from no counter treated the new way to all of them.
+pub const PHASE_STEPS: usize = 10;
+/// Orange over a violet grey to blue-green.
+const PHASES_LIGHT: [[f64; 3]; 3] = [[200.0, 84.0, 20.0], [138.0, 122.0, 158.0], [12.0, 104.0, 124.0]];
+const PHASES_DARK: [[f64; 3]; 3] = [[244.0, 150.0, 88.0], [150.0, 138.0, 176.0], [88.0, 200.0, 218.0]];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    Paper,
+    Ink,
+    Soft,
+    Grid,
+    Axis,
+    /// A time in which the store compacted.
+    Band,
+    Store,
+    Cache,
+    Memory,
+    Failed,
+    /// From 0 to [`PHASE_STEPS`].
+    Phase(usize),
+}
+
+impl Paint {
+    pub fn class(self) -> String {
+        match self {
+            Self::Paper => "paper".to_owned(),
+            Self::Ink => "ink".to_owned(),
+            Self::Soft => "soft".to_owned(),
+            Self::Grid => "grid".to_owned(),
+            Self::Axis => "axis".to_owned(),
+            Self::Band => "band".to_owned(),
+            Self::Store => "store".to_owned(),
+            Self::Cache => "cache".to_owned(),
+            Self::Memory => "memory".to_owned(),
+            Self::Failed => "failed".to_owned(),
+            Self::Phase(step) => format!("phase-{step}"),
+        }
+    }
+
+    /// Red, green and blue on light and on dark paper.
+    pub fn light(self) -> [u8; 3] {
+        self.both().0
+    }
+
+    fn both(self) -> ([u8; 3], [u8; 3]) {
+        match self {
+            Self::Paper => ([255, 255, 255], [21, 34, 38]),
+            Self::Ink => ([18, 38, 44], [228, 238, 240]),
+            Self::Soft => ([82, 103, 110], [150, 171, 177]),
+            Self::Grid => ([228, 235, 237], [38, 54, 60]),
+            Self::Axis => ([140, 157, 163], [96, 118, 125]),
+            Self::Band => ([219, 211, 236], [62, 56, 96]),
+            Self::Store => ([20, 120, 140], [77, 182, 200]),
+            Self::Cache => ([200, 100, 30], [240, 149, 90]),
+            Self::Memory => ([91, 75, 183], [167, 155, 245]),
+            Self::Failed => ([166, 42, 106], [236, 127, 180]),
+            Self::Phase(step) => (between(PHASES_LIGHT, step), between(PHASES_DARK, step)),
+        }
+    }
+}
+
+/// A colour on the way through three others.
+fn between(stops: [[f64; 3]; 3], step: usize) -> [u8; 3] {
+    let way = step.min(PHASE_STEPS) as f64 / PHASE_STEPS as f64 * 2.0;
+    let (from, to, share) = if way < 1.0 { (stops[0], stops[1], way) } else { (stops[1], stops[2], way - 1.0) };
+    [0, 1, 2].map(|part| (from[part] + (to[part] - from[part]) * share).round() as u8)
+}
+
+/// The colour of a phase by its place among all of them.
+pub fn phase(place: usize, len: usize) -> Paint {
+    Paint::Phase((place * PHASE_STEPS).checked_div(len.saturating_sub(1)).unwrap_or(0))
+}
+
+fn all() -> impl Iterator<Item = Paint> {
+    use Paint::{Axis, Band, Cache, Failed, Grid, Ink, Memory, Paper, Soft, Store};
+    let named = [Paper, Ink, Soft, Grid, Axis, Band, Store, Cache, Memory, Failed];
+    named.into_iter().chain((0..=PHASE_STEPS).map(Paint::Phase))
+}
+
+pub fn hex([red, green, blue]: [u8; 3]) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// What makes all pictures below an element of the class `figure` light or dark.
+pub fn style_sheet() -> String {
+    let mut text = rules(|paint| paint.both().0);
+    // Writing to memory cannot fail.
+    let _ = write!(text, "@media screen and (prefers-color-scheme:dark){{{}}}", rules(|paint| paint.both().1));
+    text
+}
+
+fn rules(colour: impl Fn(Paint) -> [u8; 3]) -> String {
+    let rule = |paint: Paint| {
+        let (class, colour) = (paint.class(), hex(colour(paint)));
+        format!(".figure .s-{class}{{stroke:{colour}}}.figure .f-{class}{{fill:{colour}}}")
+    };
+    all().map(rule).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_go_from_one_end_to_the_other() {
+        assert_eq!([phase(0, 6), phase(5, 6)], [Paint::Phase(0), Paint::Phase(PHASE_STEPS)]);
+        assert_eq!(phase(0, 1), Paint::Phase(0));
+        assert_eq!(Paint::Phase(0).light(), [200, 84, 20]);
+        assert_eq!(Paint::Phase(PHASE_STEPS).light(), [12, 104, 124]);
+    }
+
+    #[test]
+    fn every_colour_has_a_light_and_a_dark_rule() {
+        let sheet = style_sheet();
+        assert_eq!(sheet.matches(".s-store{").count(), 2);
+        assert_eq!(sheet.matches(".f-phase-10{").count(), 2);
+    }
+}

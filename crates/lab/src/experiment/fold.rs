@@ -1,0 +1,165 @@
+//! All quarter hours of a phase laid on each other: what happens so many seconds after a quarter hour began.
+//!
+//! ```text
+//!   10:00 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  full hours      clients send more at the turn of an hour
+//!   10:15 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  ┐
+//!   10:30 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  ├ the others    whatever rises here rises because a quarter hour began
+//!   10:45 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  ┘
+//! ```
+
+use super::bins::{QUARTER_MS, Tally, ratio};
+use super::phase::Phase;
+use super::record::Answered;
+use super::zone::Zone;
+use serde::Serialize;
+
+pub const SLOT_MS: i64 = 30_000;
+pub const SLOTS: usize = (QUARTER_MS / SLOT_MS) as usize;
+/// The first five minutes: as long as the reference keeps a result.
+const EARLY_SLOTS: usize = 10;
+
+/// Whole quarter hours of one phase.
+#[derive(Debug, Clone)]
+pub struct Fold {
+    /// Those that begin a full hour, and the others.
+    pub full_hours: Folded,
+    pub others: Folded,
+}
+
+#[derive(Debug, Clone)]
+pub struct Folded {
+    pub quarters: usize,
+    pub slots: [Tally; SLOTS],
+}
+
+/// How much of something there is after a quarter hour began, over the mean of the whole phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Spike {
+    pub first_30_s: Option<f64>,
+    pub first_5_min: Option<f64>,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Measure {
+    /// Counts that the store answered.
+    StoreLoad,
+    /// The mean time to an answer.
+    Latency,
+}
+
+impl Fold {
+    pub fn new(answers: &[Answered], phase: &Phase, zone: &Zone) -> Self {
+        let first_ms = phase.from_ms + (QUARTER_MS - phase.from_ms.rem_euclid(QUARTER_MS)) % QUARTER_MS;
+        let len = ((phase.to_ms - first_ms).max(0) / QUARTER_MS) as usize;
+        let end_ms = first_ms + len as i64 * QUARTER_MS;
+        let is_full: Vec<bool> =
+            (0..len).map(|place| zone.is_full_hour(first_ms + place as i64 * QUARTER_MS)).collect();
+        let mut fold = Self { full_hours: Folded::default(), others: Folded::default() };
+        for full in &is_full {
+            fold.side(*full).quarters += 1;
+        }
+        for answer in answers.iter().filter(|answer| (first_ms..end_ms).contains(&answer.due_ms)) {
+            let since_ms = answer.due_ms - first_ms;
+            let full = is_full[(since_ms / QUARTER_MS) as usize];
+            fold.side(full).slots[(since_ms % QUARTER_MS / SLOT_MS) as usize].add(answer);
+        }
+        fold
+    }
+
+    fn side(&mut self, is_full: bool) -> &mut Folded {
+        if is_full { &mut self.full_hours } else { &mut self.others }
+    }
+
+    pub fn quarters(&self) -> usize {
+        self.full_hours.quarters + self.others.quarters
+    }
+
+    /// The mean of all quarter hours of the phase, full hours and others.
+    fn mean(&self, measure: Measure) -> Option<f64> {
+        let slots = || self.full_hours.slots.iter().chain(&self.others.slots);
+        match measure {
+            Measure::StoreLoad => ratio(total(slots(), |slot| slot.store), (self.quarters() * SLOTS) as f64),
+            Measure::Latency => ratio(total(slots(), |slot| slot.latency_us), total(slots(), |slot| slot.batches)),
+        }
+    }
+
+    /// Each slot over the mean of the phase.
+    pub fn relative(&self, folded: &Folded, measure: Measure) -> Vec<Option<f64>> {
+        let mean = self.mean(measure);
+        folded.slots.iter().map(|slot| ratio(folded.value(std::slice::from_ref(slot), measure)?, mean?)).collect()
+    }
+
+    pub fn spike(&self, folded: &Folded, measure: Measure) -> Spike {
+        let over = |slots: &[Tally]| ratio(folded.value(slots, measure)?, self.mean(measure)?);
+        Spike { first_30_s: over(&folded.slots[..1]), first_5_min: over(&folded.slots[..EARLY_SLOTS]) }
+    }
+}
+
+impl Default for Folded {
+    fn default() -> Self {
+        Self { quarters: 0, slots: [Tally::default(); SLOTS] }
+    }
+}
+
+impl Folded {
+    /// Counts per slot, or microseconds per batch.
+    fn value(&self, slots: &[Tally], measure: Measure) -> Option<f64> {
+        match measure {
+            Measure::StoreLoad => ratio(total(slots.iter(), |slot| slot.store), (self.quarters * slots.len()) as f64),
+            Measure::Latency => {
+                ratio(total(slots.iter(), |slot| slot.latency_us), total(slots.iter(), |slot| slot.batches))
+            }
+        }
+    }
+}
+
+fn total<'a>(slots: impl Iterator<Item = &'a Tally>, part: impl Fn(&Tally) -> u64) -> f64 {
+    slots.map(part).sum::<u64>() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(due_ms: i64, store: u16, latency_us: u32) -> Answered {
+        Answered { due_ms, latency_us, memory: 0, cache: 0, store, failed: 0 }
+    }
+
+    fn fold(answers: &[Answered], from_ms: i64, to_ms: i64) -> Fold {
+        Fold::new(answers, &Phase { share: 0.0, from_ms, to_ms }, &Zone::new("UTC"))
+    }
+
+    /// Ten counts in every slot, and `more` in the first one of quarter hours of one kind.
+    fn quarters(len: i64, more: impl Fn(i64) -> u16) -> Vec<Answered> {
+        let slots = (0..len * SLOTS as i64).map(|slot| (slot / SLOTS as i64, slot % SLOTS as i64));
+        let store = |(quarter, slot)| if slot == 0 { 10 + more(quarter) } else { 10 };
+        slots
+            .map(|(quarter, slot)| answer(quarter * QUARTER_MS + slot * SLOT_MS, store((quarter, slot)), 1_000))
+            .collect()
+    }
+
+    #[test]
+    fn full_hours_are_kept_apart() {
+        let fold = fold(&quarters(8, |quarter| if quarter % 4 == 0 { 30 } else { 0 }), 0, 8 * QUARTER_MS);
+        assert_eq!((fold.full_hours.quarters, fold.others.quarters), (2, 6));
+        let mean = 10.0 + 30.0 * 2.0 / (8 * SLOTS) as f64;
+        assert_eq!(fold.spike(&fold.full_hours, Measure::StoreLoad).first_30_s, Some(40.0 / mean));
+        assert_eq!(fold.spike(&fold.others, Measure::StoreLoad).first_30_s, Some(10.0 / mean));
+        assert_eq!(fold.spike(&fold.others, Measure::Latency).first_5_min, Some(1.0));
+    }
+
+    #[test]
+    fn only_whole_quarter_hours_are_laid_on_each_other() {
+        let fold = fold(&quarters(3, |_| 5), 1, 3 * QUARTER_MS - 1);
+        assert_eq!(fold.quarters(), 1);
+        assert_eq!(fold.others.slots.iter().map(|slot| slot.batches).sum::<u64>(), SLOTS as u64);
+    }
+
+    #[test]
+    fn without_quarter_hours_nothing_is_said() {
+        let fold = fold(&[], 0, QUARTER_MS - 1);
+        assert_eq!(fold.spike(&fold.others, Measure::StoreLoad), Spike::default());
+        assert_eq!(fold.relative(&fold.others, Measure::Latency), [None; SLOTS]);
+    }
+}

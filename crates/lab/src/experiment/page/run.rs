@@ -1,0 +1,137 @@
+//! How the run was made, how to make it again, and what it cannot show.
+
+use crate::experiment::analysis::Analysis;
+use crate::experiment::figure::length_words;
+use crate::experiment::numbers::Numbers;
+use crate::experiment::usage::machine_s;
+use crate::experiment::words::number;
+use maud::{Markup, html};
+
+/// The line of the traffic's description that says how the run was started.
+const COMMAND: &str = "command";
+
+pub fn about(analysis: &Analysis, numbers: &Numbers) -> Markup {
+    html! {
+        section #run {
+            h2 { "The run" }
+            (environment(analysis))
+            h3 { "Steps" }
+            (steps(analysis))
+            h3 { "Traffic" }
+            (pairs(analysis.record.traffic.iter().filter(|(name, _)| *name != COMMAND)))
+            h3 { "Make it again" }
+            (again(analysis))
+        }
+        section #limits { h2 { "What compressed time can show, and what not" } (limits(analysis)) }
+        section #method { h2 { "How the numbers are made" } (method(numbers)) }
+    }
+}
+
+fn pairs<'a>(rows: impl Iterator<Item = (&'a String, &'a String)>) -> Markup {
+    html! { dl { @for (name, words) in rows { div { dt { (name) } dd { (words) } } } } }
+}
+
+fn environment(analysis: &Analysis) -> Markup {
+    let record = analysis.record;
+    let machine = &record.machine;
+    let when = |at_ms| analysis.zone.words(at_ms, "%a %-d %b %Y %H:%M");
+    let minutes = machine_s(record.to_ms - record.from_ms, record.factor) / 60.0;
+    let engines: Vec<String> = record.engines.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let rows = [
+        ("started", record.started.clone()),
+        ("machine", format!("{}, {} cores", machine.processor, machine.cores)),
+        ("kernel", format!("Linux {}, load before {}", machine.kernel, machine.load_before)),
+        ("engines", if engines.is_empty() { "none named".to_owned() } else { engines.join(", ") }),
+        ("service time", format!("{} to {} ({})", when(record.from_ms), when(record.to_ms), record.timezone)),
+        (
+            "machine time",
+            format!("{minutes:.1} minutes: the service's clock ran {} times as fast", number(record.factor)),
+        ),
+        ("seed", record.seed.to_string()),
+        ("plan of ranges", record.plan.clone()),
+        ("strategies", format!("{} before, {} after", record.strategies[0], record.strategies[1])),
+        (
+            "recorded",
+            format!("{} batches, {} samples", number(record.answers.len() as f64), number(record.samples.len() as f64)),
+        ),
+    ];
+    html! { dl { @for (name, words) in &rows { div { dt { (name) } dd { (words) } } } } }
+}
+
+/// What was changed, and when.
+fn steps(analysis: &Analysis) -> Markup {
+    let when = |at_ms| analysis.zone.words(at_ms, "%a %-d %b %H:%M");
+    html! {
+        @if analysis.record.steps.is_empty() { p { "Nothing was changed." } }
+        dl.steps { @for step in &analysis.record.steps { div { dt { (when(step.at_ms)) } dd { (step.label) } } } }
+    }
+}
+
+pub fn checked(analysis: &Analysis) -> String {
+    let checked = analysis.record.checked;
+    if checked.compared == 0 {
+        return "No answer was compared with the truth.".to_owned();
+    }
+    format!(
+        "{} answers were compared with the truth: {} were wrong, {} lacked events that had been sent before, by at most {} s \
+         of the service's time.",
+        number(checked.compared as f64),
+        number(checked.wrong as f64),
+        number(checked.late as f64),
+        number(checked.late_max_ms as f64 / 1_000.0)
+    )
+}
+
+fn again(analysis: &Analysis) -> Markup {
+    html! {
+        @match analysis.record.traffic.get(COMMAND) {
+            Some(command) => pre { code { (command) } },
+            None => p { "The record does not say how the run was started." },
+        }
+        p.quiet { "The seed decides keys, ranges and moments; what the machine makes of them differs from run to run." }
+    }
+}
+
+fn limits(analysis: &Analysis) -> Markup {
+    let factor = analysis.record.factor;
+    if factor <= 1.0 {
+        return html! { p { "The service's clock ran as fast as the machine's: nothing was compressed." } };
+    }
+    let second_ms = number(1_000.0 / factor);
+    let quarter_s = number(900.0 / factor);
+    html! {
+        p {
+            "The service's clock ran " (number(factor)) " times as fast as the machine's. One second of the service was "
+            (second_ms) " ms of the machine, and a quarter hour was " (quarter_s) " s. What depends on the clock alone is true \
+            to the original: which ranges share a cached result, when results lose their use, when clients send more, how \
+            phases and compactions follow each other."
+        }
+        ul {
+            li { "Rates and latencies are those of the machine. A latency of 5 ms took " (number(0.005 * factor)) " s of the \
+                  service's time, so a queue that would drain within a spike lasts longer than the spike here." }
+            li { "Between two turns of a quarter hour there are " (number(factor)) " times fewer requests than at the same rate \
+                  in real time. A result is asked for again less often before it ends, unless the traffic has fewer keys." }
+            li { "The store flushes, compacts and ages its own cache by the machine's clock. Its files grow as in "
+                  (number(machine_s(analysis.record.to_ms - analysis.record.from_ms, factor) / 60.0)) " minutes of such load, \
+                  not as in " (length_words(analysis.record.to_ms - analysis.record.from_ms)) "." }
+            li { "All parts share one machine with what asks them. A cluster of many machines has networks between its parts and \
+                  room in its processors; ratios carry over better than values." }
+            li { "Phases lie on different days of the week, as in the reference, so that a difference of a tenth between two of \
+                  them may be the day's." }
+        }
+    }
+}
+
+fn method(numbers: &Numbers) -> Markup {
+    html! {
+        ul {
+            li { "A phase lasts from its step until the next canary or step. The time while a canary is out belongs to no phase." }
+            li { "Percentiles are exact, by nearest rank. A bin of fewer than 100 batches has no 99th percentile." }
+            li { "A bin of figures over the whole run is " (length_words(numbers.bin_width_ms)) " long. A bin without data is a gap, not 0." }
+            li { "Rates of the store and of processors are differences of samples; between two samples a counter is taken to \
+                  grow evenly, and nothing is said across a gap of more than four usual distances." }
+            li { "Quarter hours are laid on each other where they lie wholly within a phase. Full hours are those of the zone's clocks." }
+            li { "A hit is a count that the result cache or the reader's memory answered." }
+        }
+    }
+}

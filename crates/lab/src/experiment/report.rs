@@ -1,0 +1,101 @@
+//! A folder with everything that can be said of one run.
+//!
+//! ```text
+//!   record.json    the run itself; the rest can be made from it again
+//!   numbers.json   what is said of each phase, the findings, the bins
+//!   numbers.csv    the bins
+//!   figure-*.svg   figures, light or dark as the viewer is
+//!   figure-*.png   the same, light
+//!   index.html     the report
+//! ```
+
+use super::analysis::Analysis;
+use super::csv;
+use super::figure::{self, Layout, png, svg};
+use super::findings::{Finding, findings};
+use super::numbers::Numbers;
+use super::page;
+use super::record::Record;
+use super::rules::Verdict;
+use anyhow::Context;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Write};
+use std::path::Path;
+
+const RECORD: &str = "record.json";
+const PAGE: &str = "index.html";
+
+/// What was written, in short.
+#[derive(Debug)]
+pub struct Summary {
+    pub findings: Vec<Finding>,
+    /// Names of files in the folder.
+    pub files: Vec<String>,
+}
+
+impl Summary {
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
+    }
+}
+
+#[derive(Serialize)]
+struct Published<'a> {
+    #[serde(flatten)]
+    numbers: &'a Numbers,
+    findings: &'a [Finding],
+}
+
+/// Writes the report of a run into a folder, which is made if it is not there.
+pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let analysis = Analysis::new(record);
+    let numbers = Numbers::new(&analysis);
+    let findings = findings(&analysis, &numbers);
+    let figures = figure::all(&analysis, &numbers);
+    let mut files = Files { folder, written: Vec::new() };
+    files.json(RECORD, record)?;
+    files.json("numbers.json", &Published { numbers: &numbers, findings: &findings })?;
+    files.bytes("numbers.csv", csv::text(&numbers).as_bytes())?;
+    for figure in &figures {
+        let canvas = figure.draw(&analysis, Layout::File);
+        files.bytes(&format!("{}.svg", figure.stem()), svg::document(&canvas).as_bytes())?;
+        files.bytes(&format!("{}.png", figure.stem()), &png::image(&canvas)?)?;
+    }
+    files.bytes(PAGE, page::html(&analysis, &numbers, &findings, &figures).as_bytes())?;
+    Ok(Summary { findings, files: files.written })
+}
+
+/// Reads the record of a run from the folder of its report, so that the report can be made again.
+pub fn read(folder: &Path) -> anyhow::Result<Record> {
+    let path = folder.join(RECORD);
+    let file = File::open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    serde_json::from_reader(BufReader::new(file)).with_context(|| format!("{} is not a record", path.display()))
+}
+
+struct Files<'a> {
+    folder: &'a Path,
+    written: Vec<String>,
+}
+
+impl Files<'_> {
+    fn json(&mut self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
+        let mut writer = BufWriter::new(self.create(name)?);
+        serde_json::to_writer(&mut writer, value).with_context(|| format!("{name} cannot be written"))?;
+        writer.flush().with_context(|| format!("{name} cannot be written"))
+    }
+
+    fn bytes(&mut self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        self.create(name)?.write_all(bytes).with_context(|| format!("{name} cannot be written"))
+    }
+
+    fn create(&mut self, name: &str) -> anyhow::Result<File> {
+        let path = self.folder.join(name);
+        self.written.push(name.to_owned());
+        File::create(&path).with_context(|| format!("{} cannot be made", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The timeline of an experiment, as a file has it. `scenarios/cache-removal.toml` explains each key.
+
+use crate::traffic::Model;
+use anyhow::{Context, Result, bail, ensure};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const SCENARIO: &str = include_str!("../../scenarios/cache-removal.toml");
+const TURNS: &str = include_str!("../../scenarios/turns.toml");
+/// The cache policy counts counters in hundredths.
+pub const MODULO: u32 = 100;
+const STRATEGIES: [&str; 4] = ["none", "result", "phased", "live"];
+const PLANS: [&str; 2] = ["tables", "tiles"];
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    pub title: String,
+    /// How many times as fast as the machine's clock that of the service runs.
+    pub factor: u32,
+    /// In the zone of the traffic.
+    pub from: DateTime,
+    pub to: DateTime,
+    /// How ranges are read: `tables` or `tiles`.
+    pub plan: String,
+    /// How counters are cached before the rollout reaches them, and after.
+    pub before: String,
+    pub after: String,
+    /// How often the store writes its tables to disk, by the service's clock; 0 for when it wants to.
+    #[serde(default)]
+    pub flush_hours: u32,
+    #[serde(default)]
+    pub steps: Vec<Planned>,
+    pub traffic: Model,
+}
+
+/// What is done at a moment. One of the three is given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planned {
+    pub at: DateTime,
+    /// So many hundredths of the counters are treated the new way, to see whether it does harm.
+    pub canary: Option<u32>,
+    /// And from here on so many.
+    pub share: Option<u32>,
+    /// All tables of the store are compacted.
+    #[serde(default)]
+    pub compact: bool,
+    /// The same again at this time of every day that follows.
+    #[serde(default)]
+    pub daily: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action {
+    Canary(u32),
+    Share(u32),
+    Compact,
+}
+
+impl Scenario {
+    /// The published experiment.
+    pub fn published() -> Result<Self> {
+        Self::parse(SCENARIO).context("scenarios/cache-removal.toml")
+    }
+
+    /// The turns of quarter hours, by which strategies are compared.
+    pub fn turns() -> Result<Self> {
+        Self::parse(TURNS).context("scenarios/turns.toml")
+    }
+
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    pub fn parse(text: &str) -> Result<Self> {
+        let scenario: Self = toml::from_str(text).context("not a scenario")?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.traffic.check()?;
+        ensure!((1..=3_600).contains(&self.factor), "factor must lie between 1 and 3600");
+        ensure!(self.from < self.to, "to must be after from");
+        ensure!(PLANS.contains(&self.plan.as_str()), "plan must be one of {PLANS:?}");
+        for strategy in [&self.before, &self.after] {
+            ensure!(STRATEGIES.contains(&strategy.as_str()), "before and after must be of {STRATEGIES:?}");
+        }
+        self.actions()?;
+        Ok(())
+    }
+
+    fn zone(&self) -> Result<TimeZone> {
+        Ok(TimeZone::get(&self.traffic.timezone)?)
+    }
+
+    /// A moment of the scenario, in milliseconds since 1970.
+    fn ms(&self, local: DateTime) -> Result<i64> {
+        Ok(local.to_zoned(self.zone()?)?.timestamp().as_millisecond())
+    }
+
+    pub fn from_ms(&self) -> Result<i64> {
+        self.ms(self.from)
+    }
+
+    pub fn to_ms(&self) -> Result<i64> {
+        self.ms(self.to)
+    }
+
+    /// All that is done, in order, with its moment in milliseconds since 1970.
+    pub fn actions(&self) -> Result<Vec<(i64, Action)>> {
+        let mut actions = Vec::new();
+        for planned in &self.steps {
+            let action = planned.action()?;
+            ensure!(
+                self.from <= planned.at && planned.at < self.to,
+                "the step at {} is outside of the run",
+                planned.at
+            );
+            let mut at = planned.at;
+            while at < self.to {
+                actions.push((self.ms(at)?, action));
+                if !planned.daily {
+                    break;
+                }
+                at = at.tomorrow()?;
+            }
+        }
+        actions.sort_by_key(|(at_ms, _)| *at_ms);
+        Ok(actions)
+    }
+}
+
+impl Planned {
+    fn action(&self) -> Result<Action> {
+        let action = match (self.canary, self.share, self.compact) {
+            (Some(canary), None, false) => Action::Canary(canary),
+            (None, Some(share), false) => Action::Share(share),
+            (None, None, true) => Action::Compact,
+            _ => bail!("the step at {} must have one of canary, share and compact", self.at),
+        };
+        if let Action::Canary(share) | Action::Share(share) = action {
+            ensure!(share <= MODULO, "the step at {} must have a share of at most {MODULO}", self.at);
+        }
+        Ok(action)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_timeline_is_in_the_file() {
+        let scenario = Scenario::published().unwrap();
+        let shares: Vec<u32> = scenario
+            .actions()
+            .unwrap()
+            .iter()
+            .filter_map(|(_, action)| if let Action::Share(share) = action { Some(*share) } else { None })
+            .collect();
+        assert_eq!(shares, [5, 25, 35, 75, 100]);
+        let canaries = scenario.steps.iter().filter(|step| step.canary.is_some()).count();
+        assert_eq!(canaries, shares.len());
+        let compactions = scenario.actions().unwrap().iter().filter(|(_, action)| *action == Action::Compact).count();
+        assert!(compactions > 10, "one a night, and one by day at last: {compactions}");
+        assert!(scenario.actions().unwrap().is_sorted_by_key(|(at_ms, _)| *at_ms));
+    }
+
+    #[test]
+    fn a_step_says_one_thing_within_the_run() {
+        let scenario = Scenario::published().unwrap();
+        let with = |step: &str| {
+            let mut table = toml::Table::try_from(&scenario).unwrap();
+            table.insert("steps".to_owned(), toml::Value::Array(vec![toml::Value::Table(step.parse().unwrap())]));
+            Scenario::parse(&toml::to_string(&table).unwrap()).unwrap_err().to_string()
+        };
+        assert!(with("at = \"2024-11-05T10:00:00\"").contains("one of canary"));
+        assert!(with("at = \"2024-11-05T10:00:00\"\nshare = 5\ncompact = true").contains("one of canary"));
+        assert!(with("at = \"2024-11-05T10:00:00\"\nshare = 101").contains("at most 100"));
+        assert!(with("at = \"2023-11-05T10:00:00\"\nshare = 10").contains("outside of the run"));
+    }
+}

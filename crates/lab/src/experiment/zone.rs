@@ -1,0 +1,56 @@
+//! The clocks of the zone in which the traffic has its days.
+
+use super::bins::{HOUR_MS, QUARTER_MS};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+/// The zone of a run; UTC where its name is not known.
+#[derive(Debug, Clone)]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    pub fn new(name: &str) -> Self {
+        Self(TimeZone::get(name).unwrap_or(TimeZone::UTC))
+    }
+
+    pub fn local(&self, at_ms: i64) -> Option<Zoned> {
+        Some(Timestamp::from_millisecond(at_ms).ok()?.to_zoned(self.0.clone()))
+    }
+
+    /// A moment in words, as [`jiff::fmt::strtime`] has them; empty outside of the calendar.
+    pub fn words(&self, at_ms: i64, format: &str) -> String {
+        self.local(at_ms).map(|local| local.strftime(format).to_string()).unwrap_or_default()
+    }
+
+    /// Milliseconds between the clocks here and those of UTC.
+    pub fn offset_ms(&self, at_ms: i64) -> i64 {
+        self.local(at_ms).map_or(0, |local| i64::from(local.offset().seconds()) * 1_000)
+    }
+
+    /// Whether the quarter of an hour that begins now is the first of an hour.
+    pub fn is_full_hour(&self, quarter_ms: i64) -> bool {
+        (quarter_ms + self.offset_ms(quarter_ms)).rem_euclid(HOUR_MS) < QUARTER_MS
+    }
+
+    pub fn hour(&self, at_ms: i64) -> Option<i8> {
+        self.local(at_ms).map(|local| local.hour())
+    }
+
+    /// The first moment of a date.
+    pub fn midnight_ms(&self, date: jiff::civil::Date) -> Option<i64> {
+        Some(date.to_zoned(self.0.clone()).ok()?.timestamp().as_millisecond())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_are_full_where_the_clocks_of_the_zone_say_so() {
+        let half_past_utc = 1_800_000;
+        assert!(!Zone::new("UTC").is_full_hour(half_past_utc));
+        assert!(Zone::new("Asia/Kolkata").is_full_hour(half_past_utc));
+        assert!(Zone::new("no/such").is_full_hour(0));
+    }
+}

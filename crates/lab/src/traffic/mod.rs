@@ -1,0 +1,148 @@
+//! Traffic as the published service sees it: counters by the hundred, keys by Zipf's law, batches of about ten ranges that
+//! nearly all end now, two peaks a day, the most on Fridays, a burst at each full hour, and events that go on meanwhile.
+//!
+//! ```text
+//!   Model (a file) ──▶ Shape: how much at a moment ──▶ Clients: when each batch is due
+//!                  └─▶ Questions: what it asks, and what events say
+//! ```
+//!
+//! All is decided by the seed. Arrivals do not wait for answers.
+
+pub mod arrivals;
+pub mod questions;
+pub mod recording;
+pub mod shape;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The parameters, as a file has them. `scenarios/cache-removal.toml` explains each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    pub seed: u64,
+    /// IANA name of the zone in which people get up and go to bed.
+    pub timezone: String,
+    pub counters: u32,
+    pub keys: u32,
+    /// The exponent of Zipf's law: the key of rank r is asked for and counted in proportion to r to the power of minus this.
+    pub zipf: f64,
+    pub history_days: u32,
+    /// Events in that history.
+    pub history: u64,
+    /// Ranges of a batch are drawn between these two.
+    pub batch: [u32; 2],
+    /// Share of the ranges that end now; the others end up to a day earlier.
+    pub ends_now: f64,
+    pub windows: Vec<Window>,
+    /// Mean over a week, by the machine's clock.
+    pub batches_per_s: f64,
+    /// Whether they come evenly, not by chance: fewer are enough then to see a difference.
+    #[serde(default)]
+    pub even: bool,
+    /// How much of that by the hour of the day, from midnight on, and by the day of the week, from Monday on.
+    pub hours: Vec<f64>,
+    pub weekdays: Vec<f64>,
+    /// At the turn of an hour so many times as much comes on top; it fades away within so many minutes.
+    pub burst: f64,
+    pub burst_minutes: f64,
+    /// Mean, by the machine's clock; they follow the day as well.
+    pub events_per_s: f64,
+}
+
+/// Windows of a length, and how many counters of a hundred are asked for by them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    pub hours: u32,
+    pub share: u32,
+}
+
+impl Model {
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let model: Self = toml::from_str(&text).with_context(|| format!("{} is no traffic model", path.display()))?;
+        model.check()?;
+        Ok(model)
+    }
+
+    /// What cannot be, with what to do.
+    pub fn check(&self) -> Result<()> {
+        let is_rate = |number: f64| number.is_finite() && number > 0.0;
+        ensure!((1..1_000).contains(&self.counters), "counters must lie between 1 and 999");
+        ensure!(self.keys >= self.counters, "keys must be at least as many as counters");
+        ensure!(is_rate(self.zipf) && is_rate(self.batches_per_s), "zipf and batches_per_s must be above 0");
+        ensure!(self.events_per_s >= 0.0 && self.burst >= 0.0 && self.burst_minutes > 0.0, "a rate is below 0");
+        ensure!(
+            1 <= self.batch[0] && self.batch[0] <= self.batch[1],
+            "batch must be two numbers, the smaller one first"
+        );
+        ensure!((0.0..=1.0).contains(&self.ends_now), "ends_now must lie between 0 and 1");
+        ensure!(self.hours.len() == 24, "hours must have 24 numbers, and has {}", self.hours.len());
+        ensure!(self.weekdays.len() == 7, "weekdays must have 7 numbers, and has {}", self.weekdays.len());
+        ensure!(
+            self.hours.iter().chain(&self.weekdays).all(|share| is_rate(*share)),
+            "hours and weekdays must be above 0"
+        );
+        ensure!(
+            self.windows.iter().map(|window| window.share).sum::<u32>() == 100,
+            "the shares of windows must make 100"
+        );
+        let longest = self.windows.iter().map(|window| window.hours).max().unwrap_or_default();
+        ensure!(
+            longest <= 24 * self.history_days.saturating_sub(1),
+            "history_days must be a day more than the longest window"
+        );
+        jiff::tz::TimeZone::get(&self.timezone).with_context(|| format!("no time zone is called {}", self.timezone))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn model() -> Model {
+        Model {
+            seed: 1,
+            timezone: "Asia/Singapore".to_owned(),
+            counters: 20,
+            keys: 200,
+            zipf: 1.0,
+            history_days: 8,
+            history: 2_000,
+            batch: [6, 14],
+            ends_now: 0.97,
+            windows: vec![Window { hours: 1, share: 40 }, Window { hours: 24, share: 60 }],
+            batches_per_s: 100.0,
+            even: false,
+            hours: (0..24).map(|hour| if hour == 18 { 2.0 } else { 1.0 }).collect(),
+            weekdays: vec![1.0, 1.0, 1.0, 1.0, 1.5, 1.0, 1.0],
+            burst: 2.0,
+            burst_minutes: 3.0,
+            events_per_s: 50.0,
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_sentence() {
+        model().check().unwrap();
+        type Change = fn(&mut Model);
+        let wrong: [(Change, &str); 6] = [
+            (|model| model.counters = 1_000, "counters must lie"),
+            (|model| model.keys = 3, "keys must be at least"),
+            (|model| model.hours.truncate(23), "hours must have 24"),
+            (|model| model.windows[0].share = 41, "shares of windows"),
+            (|model| model.history_days = 1, "history_days"),
+            (|model| model.timezone = "Nowhere/Town".to_owned(), "no time zone"),
+        ];
+        for (change, said) in wrong {
+            let mut model = model();
+            change(&mut model);
+            let error = model.check().unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        assert!(toml::from_str::<Model>("speed = 3").is_err());
+    }
+}

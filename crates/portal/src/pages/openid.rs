@@ -1,0 +1,181 @@
+//! To an OpenID provider, and back.
+
+use super::sign_in::{Maybe, explain, local, page};
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::Fields;
+use crate::html::parts::{self, Mood};
+use crate::people::openid::{Denial, OpenId};
+use crate::people::trips::{TRIP_S, Trip};
+use crate::people::{Caller, Refusal, cookies};
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::html;
+use raingauge_ports::identity::{Error, Identity};
+
+/// The path to which the provider sends browsers back, behind the public address of the portal.
+pub const BACK: &str = "/sign-in/openid/back";
+
+/// What a page says to whoever does not come in.
+struct Words {
+    status: StatusCode,
+    title: &'static str,
+    advice: String,
+}
+
+/// `GET /sign-in/openid`: a link and not a form, because a page may send its forms to itself alone.
+pub async fn leave(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Result<Response, Fault> {
+    let openid = configured(&portal)?;
+    let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
+    let next = local(fields.text("next"));
+    if person.is_some() {
+        return Ok(Redirect::to(next).into_response());
+    }
+    let trip = Trip::begin(next, portal.clock.now_s());
+    match openid.provider.begin(trip.ticket()).await {
+        Ok(address) => {
+            let cookie = cookies::give_trip(trip.cookie(), TRIP_S, portal.accounts.options.is_https());
+            Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&address)).into_response())
+        }
+        Err(error) => Ok(refused(&failed(&error))),
+    }
+}
+
+/// `GET /sign-in/openid/back`: the provider has sent the browser here.
+pub async fn back(
+    State(portal): State<Portal>,
+    person: Maybe,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    let openid = configured(&portal)?;
+    let is_https = portal.accounts.options.is_https();
+    let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
+    let cookie = cookies::trip_in(&headers, is_https).unwrap_or_default();
+    let trip = Trip::read(cookie, portal.clock.now_s()).filter(|trip| trip.ticket().state == fields.exact("state"));
+    let Some(trip) = trip else { return Ok(refused(&astray())) };
+    let mut response = match come_in(&portal, openid, &trip, &fields, &caller).await {
+        Ok(session) => {
+            // The browser had a session before: it is not gone on with.
+            if let Some(Extension(person)) = &person {
+                portal.accounts.sign_out(person).await?;
+            }
+            let cookie = cookies::give(&session, is_https);
+            ([(header::SET_COOKIE, cookie)], Redirect::to(local(&trip.next))).into_response()
+        }
+        Err(words) => refused(&words),
+    };
+    response.headers_mut().append(header::SET_COOKIE, cookies::take_trip(is_https));
+    Ok(response)
+}
+
+fn configured(portal: &Portal) -> Result<&OpenId, Fault> {
+    portal.openid.as_ref().ok_or_else(|| Fault::not_found("sign-in by OpenID Connect"))
+}
+
+/// The secret of a new session.
+async fn come_in(
+    portal: &Portal,
+    openid: &OpenId,
+    trip: &Trip,
+    fields: &Fields,
+    caller: &Caller,
+) -> Result<String, Words> {
+    portal.accounts.take_try(caller).map_err(denied)?;
+    let identity = identify(openid, trip, fields).await.map_err(|error| failed(&error))?;
+    let session = portal.accounts.sign_in_by(&identity, &openid.rules, caller).await;
+    session.map_err(|denial| explained(denial, &openid.rules.label))
+}
+
+async fn identify(openid: &OpenId, trip: &Trip, fields: &Fields) -> Result<Identity, Error> {
+    if let Some(code) = fields.given("error") {
+        // It came by the browser, and is to be read in the log as what it is.
+        let is_plain = |char: &char| char.is_ascii_alphanumeric() || *char == '_';
+        return Err(Error::Refused(code.chars().filter(is_plain).take(64).collect()));
+    }
+    let code = fields.given("code").ok_or_else(|| Error::Unproven("there is no code in it".to_owned()))?;
+    openid.provider.finish(code.to_owned(), trip.ticket()).await
+}
+
+/// What to do when the browser comes back with something that it did not leave with.
+fn astray() -> Words {
+    let minutes = TRIP_S / 60;
+    let advice = format!(
+        "It took more than {minutes} minutes, was begun in another browser or once more in another tab, or the browser \
+         keeps no cookies. Begin again."
+    );
+    Words { status: StatusCode::BAD_REQUEST, title: "This sign-in cannot be gone on with", advice }
+}
+
+/// What to do about the provider. Details are for the log: whoever signs in can do nothing about them.
+fn failed(error: &Error) -> Words {
+    tracing::warn!(%error, "a sign-in by OpenID Connect failed");
+    let (status, title, advice) = match error {
+        Error::Refused(code) if code == "access_denied" => (
+            StatusCode::FORBIDDEN,
+            "The provider let nobody in",
+            "The sign-in was cancelled there, or the provider does not let you use raingauge. Begin again, or ask \
+             whoever manages the provider.",
+        ),
+        Error::Unavailable(_) => (
+            StatusCode::BAD_GATEWAY,
+            "The provider is out of reach",
+            "Try again in a moment. Whoever has a password here can sign in with it meanwhile.",
+        ),
+        Error::Refused(_) | Error::Unproven(_) => (
+            StatusCode::BAD_GATEWAY,
+            "The provider's answer was not accepted",
+            "Begin again. If it happens again, ask an administrator: the log of raingauge says what is wrong.",
+        ),
+    };
+    Words { status, title, advice: advice.to_owned() }
+}
+
+/// What to do when the provider knows somebody, and the portal does not let them in.
+fn explained(denial: Denial, label: &str) -> Words {
+    let advice = match denial {
+        Denial::Unverified => format!(
+            "The provider has not made sure that an e-mail address is yours, so that nobody knows who you are here. Have \
+             your address verified at the provider, and use “{label}” again."
+        ),
+        Denial::NotInvited(email) => format!(
+            "At the provider you are {email}, and nobody has invited this address. Ask an administrator of raingauge to \
+             invite it, and use “{label}” again. If you have another account at the provider, sign out there first."
+        ),
+        Denial::NoRole => "None of your groups at the provider has a role here. Ask an administrator of raingauge, or \
+                           whoever manages the groups."
+            .to_owned(),
+        Denial::Disabled => "Your account here is disabled. Ask an administrator of raingauge to enable it.".to_owned(),
+        Denial::Contested(email) => format!(
+            "At the provider you are {email}, and an account here with this address belongs to somebody else. Ask an \
+             administrator of raingauge to invite you again, with this address."
+        ),
+        Denial::NobodyYet => {
+            "There is no administrator yet. When raingauge started, it wrote a link for the first one into \
+                              its terminal."
+                .to_owned()
+        }
+        Denial::Refusal(refusal) => return denied(refusal),
+    };
+    Words { status: StatusCode::FORBIDDEN, title: "You may not come in", advice }
+}
+
+fn denied(refusal: Refusal) -> Words {
+    match explain(refusal) {
+        Ok(((status, _), advice)) => Words { status, title: "This did not work", advice },
+        Err(Fault { status, advice, .. }) => Words { status, title: "This did not work", advice },
+    }
+}
+
+fn refused(words: &Words) -> Response {
+    let body = html! {
+        section.card.entrance {
+            h1 { (words.title) }
+            (parts::notice(Mood::Bad, &html! { (words.advice) }))
+            a.button.primary href="/sign-in" { "Back to sign-in" }
+        }
+    };
+    page(words.status, &body)
+}

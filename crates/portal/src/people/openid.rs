@@ -1,0 +1,262 @@
+//! Who comes in by an OpenID provider, and as whom.
+//!
+//! ```text
+//!   known by issuer and subject? ──yes──▶ this account
+//!        │ no
+//!   address verified? ──no──▶ refused
+//!        │ yes
+//!   invited? an account that has the address? of a domain? ──▶ bound to issuer and subject from now on
+//!        │ none of them
+//!   refused
+//! ```
+//!
+//! An address says who somebody is once: addresses are given to other people in time, and subjects are not.
+
+use super::accounts::Accounts;
+use super::invitations::problem_of_name;
+use super::{Caller, Refusal};
+use raingauge_core::access::Role;
+use raingauge_ports::identity::{Identity, IdentityProvider};
+use raingauge_ports::people::{self, Entry, NewUser, User, UserChange};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+/// A provider, and what holds for those who come from it.
+#[derive(Clone)]
+pub struct OpenId {
+    pub provider: Arc<dyn IdentityProvider>,
+    pub rules: Rules,
+}
+
+/// Who may come in, with which role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The words of the button.
+    pub label: String,
+    /// Domains of e-mail whose people need no invitation.
+    pub domains: Vec<String>,
+    /// The role of those people.
+    pub role: Role,
+    /// Groups and the role of each; none when roles are given in the portal.
+    pub groups: Vec<(String, Role)>,
+}
+
+/// Why somebody whom the provider knows does not come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// The provider has not made sure that the address is theirs, or says none.
+    Unverified,
+    /// Nobody has invited this address.
+    NotInvited(String),
+    /// None of their groups has a role here.
+    NoRole,
+    Disabled,
+    /// An account with this address, or this name, is somebody else's.
+    Contested(String),
+    /// There is no administrator yet.
+    NobodyYet,
+    Refusal(Refusal),
+}
+
+impl<E: Into<Refusal>> From<E> for Denial {
+    fn from(error: E) -> Self {
+        Self::Refusal(error.into())
+    }
+}
+
+impl Denial {
+    /// As the audit log writes it.
+    const fn outcome(&self) -> &'static str {
+        match self {
+            Self::Unverified => "email_unverified",
+            Self::NotInvited(_) => "not_invited",
+            Self::NoRole => "no_role",
+            Self::Disabled => "disabled",
+            Self::Contested(_) => "address_contested",
+            Self::NobodyYet => "no_administrator",
+            Self::Refusal(_) => "failed",
+        }
+    }
+}
+
+impl Rules {
+    /// The role that somebody's groups give them: the highest. None when groups give no roles.
+    fn role_of(&self, groups: &[String]) -> Result<Option<Role>, Denial> {
+        if self.groups.is_empty() {
+            return Ok(None);
+        }
+        let roles = self.groups.iter().filter(|(group, _)| groups.contains(group)).map(|(_, role)| *role);
+        roles.max().map(Some).ok_or(Denial::NoRole)
+    }
+
+    /// Whether people with this address need no invitation. One that cannot be a name needs one, which has a name.
+    fn admit(&self, email: &str) -> bool {
+        let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
+        self.domains.iter().any(|admitted| is_same(admitted, domain)) && problem_of_name(email).is_none()
+    }
+}
+
+/// Whether two addresses are one. Only letters of ASCII have two cases here: others would make strangers alike.
+fn is_same(one: &str, other: &str) -> bool {
+    !one.is_empty() && one.eq_ignore_ascii_case(other)
+}
+
+impl Accounts {
+    /// Signs in whom the provider has proved. Answers the secret of a new session.
+    pub async fn sign_in_by(&self, identity: &Identity, rules: &Rules, caller: &Caller) -> Result<String, Denial> {
+        match self.user_by(identity, rules, caller).await {
+            Ok(user) => Ok(self.admit(&user, caller, "openid").await?),
+            Err(denial) => {
+                let details = json!({ "with": "openid", "openid": identity.openid, "email": identity.email });
+                let entry = self.entry_of("nobody", "somebody unknown", caller, "session.begin", &details);
+                self.audit.note(Entry { outcome: denial.outcome().to_owned(), ..entry }).await;
+                Err(denial)
+            }
+        }
+    }
+
+    async fn user_by(&self, identity: &Identity, rules: &Rules, caller: &Caller) -> Result<User, Denial> {
+        let role = rules.role_of(&identity.groups)?;
+        let user = match self.people.user_of_openid(&identity.openid).await? {
+            Some(user) => user,
+            None => self.bound(identity, rules, role, caller).await?,
+        };
+        if !user.may_sign_in() {
+            return Err(Denial::Disabled);
+        }
+        let Some(role) = role.filter(|role| *role != user.role) else { return Ok(user) };
+        self.write_down(&user.name, caller, "person.role", json!({ "role": role.name(), "by": "openid" })).await?;
+        Ok(self.people.change_user(user.id, UserChange::Role(role)).await?)
+    }
+
+    /// The account of somebody who comes from the provider for the first time.
+    async fn bound(
+        &self,
+        identity: &Identity,
+        rules: &Rules,
+        role: Option<Role>,
+        caller: &Caller,
+    ) -> Result<User, Denial> {
+        let email = identity.email.as_str();
+        if !identity.is_email_verified || email.is_empty() {
+            return Err(Denial::Unverified);
+        }
+        if let Some(user) = self.invited(identity, caller).await? {
+            return Ok(user);
+        }
+        let users = self.people.users().await?;
+        let with_address: Vec<&User> = users.iter().filter(|user| is_same(&user.email, email)).collect();
+        match with_address.as_slice() {
+            [user] if user.openid.is_empty() && user.may_sign_in() => {
+                self.write_down(&user.name, caller, "person.bind", json!({ "openid": identity.openid })).await?;
+                let change = UserChange::OpenId(identity.openid.clone());
+                Ok(self.people.change_user(user.id, change).await?)
+            }
+            [user] if user.openid.is_empty() => Err(Denial::Disabled),
+            [] if rules.admit(email) => {
+                let role = role.unwrap_or(rules.role);
+                // Whoever came first would otherwise use up the link of the first administrator.
+                if users.is_empty() && role != Role::Admin {
+                    return Err(Denial::NobodyYet);
+                }
+                self.added(identity, role, caller).await
+            }
+            [] => Err(Denial::NotInvited(email.to_owned())),
+            _ => Err(Denial::Contested(email.to_owned())),
+        }
+    }
+
+    /// Uses an invitation that waits for this address.
+    async fn invited(&self, identity: &Identity, caller: &Caller) -> Result<Option<User>, Denial> {
+        let (now_s, invitations) = (self.clock.now_s(), self.people.invitations().await?);
+        let found = invitations.into_iter().find(|invitation| {
+            is_same(&invitation.email, &identity.email) && !invitation.name.is_empty() && now_s < invitation.expires_at
+        });
+        let Some(invitation) = found else { return Ok(None) };
+        self.write_down(&invitation.name, caller, "person.bind", json!({ "openid": identity.openid })).await?;
+        let new = self.new_user(&invitation.name, identity, invitation.role);
+        Ok(Some(self.people.accept(invitation.hash, new).await?))
+    }
+
+    /// Adds somebody of an admitted domain. Their name is the address, which nobody else can have; a name that people
+    /// choose at the provider could be anybody's.
+    async fn added(&self, identity: &Identity, role: Role, caller: &Caller) -> Result<User, Denial> {
+        let email = identity.email.as_str();
+        let details = json!({ "openid": identity.openid, "role": role.name() });
+        self.write_down(email, caller, "person.add", details).await?;
+        match self.people.add_user(self.new_user(email, identity, role)).await {
+            Err(people::Error::NameTaken(name)) => Err(Denial::Contested(name)),
+            added => Ok(added?),
+        }
+    }
+
+    fn new_user(&self, name: &str, identity: &Identity, role: Role) -> NewUser {
+        let (name, email, openid) = (name.to_owned(), identity.email.clone(), identity.openid.clone());
+        NewUser { name, email, role, password: String::new(), openid, at_s: self.clock.now_s() }
+    }
+
+    /// What cannot be written down is not done.
+    async fn write_down(&self, name: &str, caller: &Caller, verb: &str, details: Json) -> Result<(), people::Error> {
+        self.people.record(self.entry_of(name, &format!("person {name}"), caller, verb, &details)).await
+    }
+
+    fn entry_of(&self, who: &str, object: &str, caller: &Caller, verb: &str, details: &Json) -> Entry {
+        let (object, details) = (object.to_owned(), details.to_string());
+        Entry { object, details, ..self.entry(who, caller, verb) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(domains: &[&str], groups: &[(&str, Role)]) -> Rules {
+        Rules {
+            label: "Sign in with rain".to_owned(),
+            domains: domains.iter().map(|domain| (*domain).to_owned()).collect(),
+            role: Role::Viewer,
+            groups: groups.iter().map(|(group, role)| ((*group).to_owned(), *role)).collect(),
+        }
+    }
+
+    #[test]
+    fn a_domain_is_all_that_follows_the_last_sign() {
+        let rules = rules(&["rain.example"], &[]);
+        for fine in ["zoe@rain.example", "ZOE@Rain.Example", "a@evil.example@rain.example"] {
+            assert!(rules.admit(fine), "{fine}");
+        }
+        for foreign in [
+            "",
+            "rain.example",
+            "zoe@evil.example",
+            "zoe@rain.example.evil.example",
+            "zoe@notrain.example",
+            "zoe@sub.rain.example",
+            "zoe@rain.example@evil.example",
+            "<zoe>@rain.example",
+        ] {
+            assert!(!rules.admit(foreign), "{foreign}");
+        }
+        assert!(!self::rules(&[], &[]).admit("zoe@rain.example"));
+    }
+
+    #[test]
+    fn the_highest_role_of_all_groups_holds() {
+        let rules = rules(&[], &[("team", Role::Viewer), ("ops", Role::Admin), ("devs", Role::Editor)]);
+        let role = |groups: &[&str]| rules.role_of(&groups.iter().map(|group| (*group).to_owned()).collect::<Vec<_>>());
+        assert_eq!(role(&["team", "devs"]), Ok(Some(Role::Editor)));
+        assert_eq!(role(&["ops", "team", "others"]), Ok(Some(Role::Admin)));
+        for none in [&[][..], &["others"], &["OPS"]] {
+            assert_eq!(role(none), Err(Denial::NoRole));
+        }
+        assert_eq!(self::rules(&[], &[]).role_of(&[]), Ok(None));
+    }
+
+    #[test]
+    fn only_ascii_has_two_cases() {
+        assert!(is_same("Zoe@Rain.example", "zoe@rain.EXAMPLE"));
+        // The sign of kelvin becomes a k in lower case.
+        assert!(!is_same("kim@rain.example", "\u{212a}im@rain.example"));
+        assert!(!is_same("", ""));
+    }
+}

@@ -1,0 +1,78 @@
+//! The lab's experiment, in small: what each cache strategy does to the store at the turn of a quarter hour.
+
+use raingauge_lab::experiment::Options;
+use raingauge_lab::experiment::cases::{self, Row};
+use raingauge_lab::experiment::prices::Prices;
+use raingauge_lab::experiment::scenario::Scenario;
+use std::path::Path;
+
+/// A quarter hour takes 3 s.
+const SCENARIO: &str = r#"
+title = "In small"
+factor = 300
+from = "2024-11-05T10:45:00"
+to = "2024-11-05T11:40:00"
+plan = "tiles"
+before = "none"
+after = "none"
+
+[traffic]
+seed = 7
+timezone = "Asia/Singapore"
+counters = 20
+keys = 300
+zipf = 1.0
+history_days = 8
+history = 6000
+batch = [10, 10]
+ends_now = 1.0
+windows = [{ hours = 1, share = 40 }, { hours = 168, share = 60 }]
+batches_per_s = 60.0
+even = true
+hours = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+weekdays = [1, 1, 1, 1, 1, 1, 1]
+burst = 2.0
+burst_minutes = 2.0
+events_per_s = 20.0
+"#;
+
+#[test]
+fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
+    let Some(services) = std::env::var_os("RAINGAUGE_TEST_SERVICES") else {
+        return println!("skipped: RAINGAUGE_TEST_SERVICES names no folder of servers; `make test` starts them");
+    };
+    let scenario = Scenario::parse(SCENARIO).expect("a scenario");
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let options = Options {
+        services: services.into(),
+        script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services"),
+        binary: env!("CARGO_BIN_EXE_raingauge").into(),
+        logs: logs.path().to_owned(),
+    };
+    let pairs = ["none", "result", "phased", "live"].map(|strategy| ("tiles", strategy));
+    let rows = cases::on_cluster(&scenario, &options, &pairs, &Prices::usual().expect("prices")).expect("a run");
+    let of = |strategy: &str| rows.iter().find(|row| row.strategy == strategy).expect("every strategy was measured");
+    let turn = |strategy: &str| of(strategy).share_at_turn;
+    let store = |strategy: &str| of(strategy).numbers.store_share.expect("counts were answered");
+    for row in &rows {
+        println!("{}: {:?} {:?} {:?}", row.strategy, row.share_at_turn, row.numbers.store_share, row.checked);
+        assert_sound(row);
+    }
+    assert!(turn("result").expect("the cache misses") > 1.3, "{:?}", turn("result"));
+    assert!(
+        turn("none").is_some_and(|turn| (turn - 1.0).abs() < 0.01),
+        "everything is read from the store at any time"
+    );
+    assert!(turn("phased").is_none_or(|turn| turn < 1.25), "{:?}", turn("phased"));
+    assert!(store("live") < 0.1, "{}", store("live"));
+    assert!(store("result") < 0.9 && store("phased") < 0.9);
+}
+
+/// What holds under every strategy.
+fn assert_sound(row: &Row) {
+    let numbers = &row.numbers;
+    assert_eq!((numbers.failed, row.checked.wrong), (0, 0), "{}", row.strategy);
+    assert_eq!(numbers.counts, numbers.batches * 10, "{}: hits and reads of the store add up", row.strategy);
+    assert!(row.checked.compared > 100 && row.equal == 300, "{}", row.strategy);
+    assert_eq!(row.checked.early > 0, row.strategy == "phased", "{}", row.strategy);
+}
