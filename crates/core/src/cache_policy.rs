@@ -8,6 +8,7 @@ use crate::limits::{INSTANCE_LEN_MAX, POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// How the counts of a counter are cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -73,6 +74,16 @@ impl Choice {
                 problems.push(Problem::new(format!("{at}rollout[{index}]"), detail));
             }
         }
+    }
+}
+
+/// `live where id % 100 < 25; otherwise result`
+impl fmt::Display for Choice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Step { strategy, modulo, below } in &self.rollout {
+            write!(out, "{} where id % {modulo} < {below}; ", strategy.name())?;
+        }
+        write!(out, "{}{}", if self.rollout.is_empty() { "" } else { "otherwise " }, self.strategy.name())
     }
 }
 

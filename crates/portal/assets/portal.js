@@ -13,10 +13,29 @@ function offerCopies(root) {
   }
 }
 
+/** Moments say on request when they are by the clock of this browser. */
+function tellLocalTimes(root) {
+  const words = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+  const zone = words.resolvedOptions().timeZone;
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (!Number.isNaN(moment.valueOf())) time.title = `${words.format(moment)} ${zone}`;
+  }
+}
+
+/** On a narrow screen the places scroll to the side: the one that is open comes into view. */
+function showPlace() {
+  const places = document.querySelector(".places");
+  const open = places?.querySelector("[aria-current]");
+  if (open) places.scrollLeft = open.offsetLeft - places.offsetLeft - (places.clientWidth - open.offsetWidth) / 2;
+}
+
 /** Everything in a part of the page that was just shown. */
 function enliven(root) {
   offerCopies(root);
+  tellLocalTimes(root);
 }
 
+showPlace();
 enliven(document);
 document.addEventListener("htmx:load", (event) => enliven(event.target));

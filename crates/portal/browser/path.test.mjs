@@ -66,6 +66,8 @@ describe("the path of a counter", { timeout: 10 * PATIENCE_MS }, () => {
     await page.locator("#backfill progress, #backfill .notice").first().waitFor();
     await page.reload();
     await page.getByText("The newest backfill ended").waitFor();
+    await page.goto(`/counters/${id}`);
+    await page.getByText("The newest backfill ended").waitFor();
     await picture(page, "path-4-backfilled");
   });
 

@@ -60,7 +60,12 @@ impl From<catalog::Error> for Fault {
             catalog::Error::VersionMismatch { .. } | catalog::Error::PolicyMismatch { .. } => {
                 Self::new(StatusCode::CONFLICT, "Somebody else was faster", advice)
             }
-            catalog::Error::IdTaken(_) => Self::new(StatusCode::CONFLICT, "The id is taken", advice),
+            catalog::Error::IdTaken(id) => {
+                let advice = format!(
+                    "There is a counter {id} already. Edit the draft and choose another id, or leave it empty to be given one."
+                );
+                Self::new(StatusCode::CONFLICT, "The id is taken", advice)
+            }
             catalog::Error::Invalid(problems) => {
                 let details: Vec<String> =
                     problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();

@@ -1,9 +1,14 @@
 //! The fields of a form that was sent, or of an address.
 
+use crate::times;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use jiff::tz::TimeZone;
 use std::borrow::Cow;
+use std::convert::Infallible;
 
 /// Names and values in their order; a name may stand there several times. The guard puts the fields of a form that was
-/// sent into the request (`Extension<Fields>`); those of an address are made with [`Fields::parse`].
+/// sent into the request (`Extension<Fields>`); those of an address are taken by [`Query`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, String)>);
 
@@ -34,8 +39,25 @@ impl Fields {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.trim())
     }
 
+    /// The time zone that is asked for by its name; UTC where none is, or where there is no such zone.
+    pub fn zone(&self) -> TimeZone {
+        times::zone_of(self.text("zone")).unwrap_or(TimeZone::UTC)
+    }
+
     pub fn pairs(&self) -> &[(String, String)] {
         &self.0
+    }
+}
+
+/// The fields behind the question mark of an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query(pub Fields);
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(Fields::parse(head.uri.query().unwrap_or_default().as_bytes())))
     }
 }
 

@@ -17,6 +17,7 @@ pub use filter::Node;
 use crate::fields::Fields;
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_core::field::Field;
+use raingauge_core::limits::COUNTER_ID_MAX;
 use raingauge_core::time::{format_rfc3339, parse_time_s};
 use raingauge_core::value::{FieldValue, Value};
 use raingauge_writer::observed::Kind;
@@ -32,6 +33,8 @@ pub struct Form {
     pub id: u32,
     /// The version of the counter that was read; 0 for a new one.
     pub base_version: u32,
+    /// The id that a new counter is to have; nothing lets the catalog give it one.
+    pub chosen_id: String,
     /// The draft that is edited, and its revision that was read; 0 while there is none.
     pub draft: u64,
     pub revision: u32,
@@ -82,6 +85,7 @@ impl Default for Form {
         Self {
             id: 0,
             base_version: 0,
+            chosen_id: String::new(),
             draft: 0,
             revision: 0,
             name: String::new(),
@@ -116,9 +120,15 @@ impl Form {
             Value::Field(FieldValue { field, scale }) => (Adds::Field, usual.number, field.clone(), scale.to_string()),
         };
         let state = crate::html::parts::state_word(counter.state).to_owned();
+        let (id, chosen_id) = match (base_version, counter.id) {
+            (0, 0) => (0, String::new()),
+            (0, chosen) => (0, chosen.to_string()),
+            (_, id) => (id, String::new()),
+        };
         Self {
-            id: counter.id,
+            id,
             base_version,
+            chosen_id,
             draft: 0,
             revision: 0,
             name: counter.name.clone(),
@@ -152,6 +162,7 @@ impl Form {
         Self {
             id: fields.text("id").parse().unwrap_or(0),
             base_version: fields.text("base").parse().unwrap_or(0),
+            chosen_id: text("chosenId"),
             draft: fields.text("draft").parse().unwrap_or(0),
             revision: fields.text("revision").parse().unwrap_or(0),
             name: text("name"),
@@ -180,6 +191,7 @@ impl Form {
         let fields = [
             ("id", self.id.to_string()),
             ("base", self.base_version.to_string()),
+            ("chosenId", self.chosen_id.clone()),
             ("draft", self.draft.to_string()),
             ("revision", self.revision.to_string()),
             ("name", self.name.clone()),
@@ -205,8 +217,9 @@ impl Form {
     /// The configuration that the form means, or all that is wrong with it.
     pub fn counter(&self, kinds: Kinds<'_>) -> Result<Counter, Vec<Problem>> {
         let mut reading = Reading { problems: Vec::new() };
+        let id = if self.base_version == 0 { reading.chosen_id(&self.chosen_id) } else { json!(self.id) };
         let mut counter = json!({
-            "id": self.id, "name": self.name, "template": self.template, "eventType": self.event_type,
+            "id": id, "name": self.name, "template": self.template, "eventType": self.event_type,
             "state": self.state, "owner": self.owner, "description": self.description,
         });
         counter["value"] = reading.value(self);
@@ -246,6 +259,18 @@ struct Reading {
 }
 
 impl Reading {
+    fn chosen_id(&mut self, text: &str) -> Json {
+        match (text.trim(), text.trim().parse::<u32>()) {
+            ("", _) => json!(0),
+            (_, Ok(id @ 1..=COUNTER_ID_MAX)) => json!(id),
+            _ => {
+                let detail = format!("must be a whole number from 1 to {COUNTER_ID_MAX}, or empty to be given one");
+                self.problems.push(Problem::new("id", detail));
+                json!(0)
+            }
+        }
+    }
+
     fn value(&mut self, form: &Form) -> Json {
         match form.adds {
             Adds::One => json!(1),

@@ -7,7 +7,7 @@ mod origin;
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::people::Caller;
-use crate::people::audit::{Actor, Deed};
+use crate::people::audit::{Actor, Deed, Undone};
 use crate::person::{Person, Role};
 use crate::routes::Needs;
 use crate::{CONTENT_SECURITY_POLICY, Portal};
@@ -32,6 +32,8 @@ pub struct Guard {
     pub needs: Needs,
     /// The path of the route, with the names of its parts.
     pub path: &'static str,
+    /// Whether it changes something, which the audit log has then.
+    pub changes: bool,
 }
 
 /// Lets a request through to its page. A change goes on to its end, with its line in the audit log, also when whoever
@@ -52,7 +54,7 @@ impl Guard {
         let (mut head, body) = request.into_parts();
         let caller = Caller::of(&head.extensions, &head.headers, options);
         head.extensions.insert(caller.clone());
-        let (changes, path) = (head.method == Method::POST, head.uri.path().to_owned());
+        let path = head.uri.path().to_owned();
         let (person, admitted) = match self.person(&head).await {
             Ok(person) => (person.clone(), self.admit(person, Request::from_parts(head, body)).await),
             Err(fault) => (None, Err(Box::new(fault.into_response()))),
@@ -62,7 +64,7 @@ impl Guard {
             Err(refused) => *refused,
         };
         // Signing in writes itself down.
-        if changes
+        if self.changes
             && self.needs != Needs::Nothing
             && let Some(person) = &person
             && let Some((deed, outcome)) = self.deed(&path, &response)
@@ -142,9 +144,10 @@ impl Guard {
         Fault::new(StatusCode::FORBIDDEN, "You may not do this", advice)
     }
 
-    /// What a form did, and how it went; none for a form that is shown again, or that only asked something.
+    /// What a form did, and how it went; none for a form that is shown again.
     fn deed(&self, path: &str, response: &Response) -> Option<(Deed, String)> {
-        let (said, status) = (response.extensions().get::<Deed>(), response.status());
+        let said = response.extensions().get::<Deed>();
+        let status = response.extensions().get::<Undone>().map_or(response.status(), |undone| undone.0);
         let is_refused = status.is_client_error() || status.is_server_error();
         if said.is_none() && !is_refused && !status.is_redirection() {
             return None;

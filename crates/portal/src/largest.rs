@@ -1,6 +1,7 @@
 //! The largest keys of a counter, remembered: finding them looks at every key, and pages ask again and again.
 
 use crate::Portal;
+use raingauge_ports::buckets::Generation;
 use raingauge_reader::{Failure, Key};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,8 +36,9 @@ impl Largest {
     }
 }
 
-/// A counter, and the whole UTC days that are looked at.
-type Which = (u32, i64, i64);
+/// A counter, the whole UTC days that are looked at, and the body of counts that answers: what was found before a backfill
+/// ended says nothing of the counts that it made.
+type Which = (u32, i64, i64, Option<Generation>);
 
 #[derive(Clone)]
 struct Known {
@@ -73,9 +75,16 @@ impl Memory {
     }
 }
 
+fn generation(portal: &Portal, counter: u32, at_s: i64) -> Option<Generation> {
+    let view = portal.published.view();
+    let index = view.ruleset.index_of(counter)?;
+    Some(view.timelines[index].generation_at(at_s))
+}
+
 /// The largest keys of a counter over the UTC days that touch a range.
 pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Largest {
-    let (cell, stale) = portal.largest.entry((counter, from_s, to_s), portal.clock.now_ms());
+    let which = (counter, from_s, to_s, generation(portal, counter, to_s));
+    let (cell, stale) = portal.largest.entry(which, portal.clock.now_ms());
     let reader = Arc::clone(&portal.reader);
     let looking = tokio::spawn(async move {
         let look = || async { Ok(reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await?.into()) };

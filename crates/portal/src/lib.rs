@@ -13,6 +13,7 @@
 mod assets;
 pub mod checks;
 pub mod difference;
+pub mod export;
 mod fault;
 mod fields;
 mod form;

@@ -57,8 +57,8 @@ fn editing(routes: Routes) -> Routes {
         .get("/counters/{id}/edit", EDITOR, edit::edit)
         .get("/drafts", VIEWER, drafts::list)
         .post("/drafts", EDITOR, edit::save)
-        .post("/drafts/form", EDITOR, edit::change)
-        .post("/drafts/preview", EDITOR, edit::preview)
+        .ask("/drafts/form", EDITOR, edit::change)
+        .ask("/drafts/preview", EDITOR, edit::preview)
         .get("/drafts/{id}", VIEWER, drafts::one)
         .get("/drafts/{id}/preview", VIEWER, drafts::preview)
         .get("/drafts/{id}/edit", EDITOR, edit::edit_draft)
@@ -88,6 +88,8 @@ fn reading(routes: Routes) -> Routes {
         .get("/counters/{id}/series.csv", VIEWER, pages::counter::series)
         .get("/counters/{id}/cost", VIEWER, pages::counter::cost)
         .get("/counters/{id}/versions", VIEWER, pages::counter::compare)
+        .get("/counters/{id}/counter.yaml", VIEWER, pages::export::counter)
+        .get("/settings.yaml", VIEWER, pages::export::settings)
         .get("/query", VIEWER, pages::query::page)
         .get("/query/keys", VIEWER, pages::query::keys)
 }
@@ -104,7 +106,7 @@ fn watching(routes: Routes) -> Routes {
         .get("/system", VIEWER, pages::system::page)
         .get("/system/cache", VIEWER, pages::system::cache::page)
         .post("/system/cache", ADMIN, pages::system::cache::set)
-        .post("/system/cache/preview", ADMIN, pages::system::cache::preview)
+        .ask("/system/cache/preview", ADMIN, pages::system::cache::preview)
         .post("/system/cache/back", ADMIN, pages::system::cache::back)
         .post("/system/compaction", ADMIN, pages::system::start_compaction)
         .post("/system/compaction/stop", ADMIN, pages::system::stop_compaction)
@@ -139,6 +141,14 @@ fn people(routes: Routes) -> Routes {
         .get("/audit.ndjson", ADMIN, audit::ndjson)
 }
 
+/// What a route is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Page,
+    Change,
+    Ask,
+}
+
 struct Routes {
     portal: Portal,
     router: Router<Portal>,
@@ -147,23 +157,31 @@ struct Routes {
 
 impl Routes {
     fn get<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
-        self.add(MethodFilter::GET, "GET", path, needs, handler)
+        self.add(Kind::Page, path, needs, handler)
     }
 
     /// Forms that change something. The guard has checked that the form is of the person's own pages.
     fn post<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
-        self.add(MethodFilter::POST, "POST", path, needs, handler)
+        self.add(Kind::Change, path, needs, handler)
+    }
+
+    /// Forms that are too long for an address, and only ask something: none of the audit log's.
+    fn ask<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
+        self.add(Kind::Ask, path, needs, handler)
     }
 
     fn add<T: 'static, H: Handler<T, Portal>>(
         mut self,
-        filter: MethodFilter,
-        method: &'static str,
+        kind: Kind,
         path: &'static str,
         needs: Needs,
         handler: H,
     ) -> Self {
-        let guard = Guard { portal: self.portal.clone(), needs, path };
+        let (filter, method) = match kind {
+            Kind::Page => (MethodFilter::GET, "GET"),
+            Kind::Change | Kind::Ask => (MethodFilter::POST, "POST"),
+        };
+        let guard = Guard { portal: self.portal.clone(), needs, path, changes: kind == Kind::Change };
         self.router = self.router.route(path, on(filter, handler).layer(from_fn_with_state(guard, guard::pass)));
         self.listed.push(Listed { method, path, needs });
         self

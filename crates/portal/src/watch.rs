@@ -7,6 +7,10 @@
 //!
 //! So any portal shows the whole system, without a server for metrics and without asking the others over the network.
 
+mod activity;
+
+pub use activity::{ACTIVITY_BYTES_MAX, Lately};
+
 use crate::measures::{Measures, Reading, SAMPLE_INTERVAL, Values};
 use parking_lot::Mutex;
 use raingauge_core::cache_policy::Choice;
@@ -62,12 +66,18 @@ pub struct Said {
     pub failure: Option<String>,
     /// How often each counter was asked of it, about.
     pub asked: BTreeMap<u32, u64>,
+    /// What it lately counted; nothing once that is added to what the others tell.
+    activity: Lately,
 }
 
 impl Said {
     fn to_json(&self) -> Json {
-        json!({ "atMs": self.at_ms, "values": self.values.to_json(), "choice": self.choice, "failure": self.failure,
-            "asked": self.asked })
+        let mut said = json!({ "atMs": self.at_ms, "values": self.values.to_json(), "choice": self.choice,
+            "failure": self.failure, "asked": self.asked });
+        if !self.activity.is_empty() {
+            said["activity"] = self.activity.to_json(self.at_ms.div_euclid(1_000));
+        }
+        said
     }
 
     fn parse(text: &str) -> Self {
@@ -78,6 +88,7 @@ impl Said {
             choice: serde_json::from_value(json["choice"].clone()).ok(),
             failure: json["failure"].as_str().map(str::to_owned),
             asked: serde_json::from_value(json["asked"].clone()).unwrap_or_default(),
+            activity: Lately::from_json(&json["activity"]),
         }
     }
 }
@@ -106,6 +117,8 @@ struct Heard {
     /// Why the others could not be asked for.
     failure: Option<String>,
     announcements: u64,
+    /// What the others lately counted, those that are gone among them.
+    activity: Lately,
 }
 
 impl Watch {
@@ -156,7 +169,8 @@ impl Watch {
         asked.sort_by_key(|(_, often)| std::cmp::Reverse(*often));
         asked.truncate(LABELS_ANNOUNCED_MAX);
         let values = values.bounded(LABELS_ANNOUNCED_MAX);
-        Said { at_ms, values, choice, failure, asked: asked.into_iter().collect() }
+        let activity = published.activity().all().into();
+        Said { at_ms, values, choice, failure, asked: asked.into_iter().collect(), activity }
     }
 
     fn own(&self, said: &Said) -> Instance {
@@ -175,6 +189,7 @@ impl Watch {
             Ok(listed) => (listed, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
+        let mut activity = Lately::default();
         let others = listed.into_iter().filter(|instance| instance.id != self.id).map(|instance| Seen {
             said: Said::parse(&instance.measures),
             is_gone: instance.seen_s < now_s - GONE_AFTER_S,
@@ -183,6 +198,12 @@ impl Watch {
         });
         let own = Seen { instance: self.own(&own), said: own, is_gone: false, is_own: true };
         let mut seen: Vec<Seen> = others.chain([own]).collect();
+        for seen in &mut seen {
+            let told = std::mem::take(&mut seen.said.activity);
+            if !seen.is_own {
+                activity.join(&told);
+            }
+        }
         seen.sort_by(|one, other| {
             (&one.instance.name, &one.instance.id).cmp(&(&other.instance.name, &other.instance.id))
         });
@@ -193,7 +214,14 @@ impl Watch {
         };
         self.means.measures.record(seen.iter().filter(|seen| !seen.is_gone).map(reading).collect());
         let mut heard = self.seen.lock();
-        (heard.seen, heard.failure) = (seen, failure);
+        (heard.seen, heard.failure, heard.activity) = (seen, failure, activity);
+    }
+
+    /// What all processes lately counted: the others as they announced it last, this one as it is now.
+    pub fn activity(&self) -> Lately {
+        let mut activity = self.seen.lock().activity.clone();
+        activity.join(&self.means.published.activity().all().into());
+        activity
     }
 
     /// The processes that are known, by name; those that are gone since a day at most among them.
@@ -273,6 +301,33 @@ mod tests {
             assert_eq!(seen[1].said.failure.as_deref(), Some("the disk is full"));
             assert_eq!(seen[0].said.choice.as_ref().map(|choice| choice.strategy), Some(Strategy::None));
         }
+    }
+
+    /// What writers tell is added up wherever somebody listens; each process sees itself as it is.
+    #[tokio::test]
+    async fn activity_is_added_up() {
+        let (instances, clock) = (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let [portal, one, other] = ["portal", "one", "other"].map(|name| process(name, &instances, &clock));
+        let count = |process: &Process, events| process.watch.means.published.activity().counted(7, NOW_S, events);
+        portal.watch.listen().await;
+        assert_eq!(portal.watch.activity().of(7), None);
+        count(&one, 2);
+        count(&other, 3);
+        one.watch.means.published.activity().skipped(7, "filtered", 1);
+        for _ in 0..2 {
+            one.watch.announce().await;
+            other.watch.announce().await;
+            portal.watch.listen().await;
+        }
+        let known = portal.watch.activity().of(7).expect("two have told of it");
+        assert_eq!((known.day_up_to(NOW_S)[95], known.skipped["filtered"]), (5, 1));
+        one.watch.listen().await;
+        count(&one, 10);
+        assert_eq!(one.watch.activity().of(7).map(|known| known.day_up_to(NOW_S)[95]), Some(15));
+        // Who ended without leave has counted all the same.
+        clock.set_s(NOW_S + GONE_AFTER_S + 1);
+        portal.watch.listen().await;
+        assert_eq!(portal.watch.activity().of(7).map(|known| known.day_up_to(NOW_S)[95]), Some(5));
     }
 
     #[tokio::test]

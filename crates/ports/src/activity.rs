@@ -5,6 +5,7 @@
 
 use parking_lot::Mutex;
 use raingauge_core::bucket::{Granularity, QUARTER_S};
+use raingauge_core::time::is_countable_s;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,6 +14,7 @@ pub const QUARTERS: usize = 96;
 
 /// What is known of one counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Told", into = "Told")]
 pub struct Recent {
     /// The quarter hour since 1970 of the last one of `counted`.
     pub newest: i64,
@@ -27,6 +29,45 @@ pub struct Recent {
 impl Default for Recent {
     fn default() -> Self {
         Self { newest: 0, counted: vec![0; QUARTERS], skipped: BTreeMap::new(), late: BTreeMap::new() }
+    }
+}
+
+/// As a process tells it to others: the quarter hours from the first one in which something was counted.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    #[serde(default, skip_serializing_if = "is_zero")]
+    newest: i64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    counted: Vec<u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    skipped: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    late: BTreeMap<String, u64>,
+}
+
+const fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl From<Recent> for Told {
+    fn from(recent: Recent) -> Self {
+        let Recent { newest, counted, skipped, late } = recent;
+        let counted = counted.into_iter().skip_while(|events| *events == 0).collect();
+        Self { newest, counted, skipped, late }
+    }
+}
+
+/// What is told comes from another process, perhaps of another version.
+impl TryFrom<Told> for Recent {
+    type Error = &'static str;
+
+    fn try_from(told: Told) -> Result<Self, Self::Error> {
+        let Told { newest, counted, skipped, late } = told;
+        if counted.len() > QUARTERS || !newest.checked_mul(QUARTER_S).is_some_and(is_countable_s) {
+            return Err("is no day of quarter hours");
+        }
+        let silent = std::iter::repeat_n(0, QUARTERS - counted.len());
+        Ok(Self { newest, counted: silent.chain(counted).collect(), skipped, late })
     }
 }
 
@@ -45,7 +86,7 @@ impl Recent {
         if let Ok(back) = usize::try_from(self.newest - quarter)
             && let Some(place) = (QUARTERS - 1).checked_sub(back)
         {
-            self.counted[place] += events;
+            self.counted[place] = self.counted[place].saturating_add(events);
         }
     }
 
@@ -55,11 +96,11 @@ impl Recent {
         for (back, events) in other.counted.iter().rev().enumerate().filter(|(_, events)| **events > 0) {
             self.add(other.newest - back as i64, *events);
         }
-        for (reason, events) in &other.skipped {
-            *self.skipped.entry(reason.clone()).or_default() += events;
-        }
-        for (granularity, events) in &other.late {
-            *self.late.entry(granularity.clone()).or_default() += events;
+        for (own, told) in [(&mut self.skipped, &other.skipped), (&mut self.late, &other.late)] {
+            for (why, events) in told {
+                let sum = own.entry(why.clone()).or_default();
+                *sum = sum.saturating_add(*events);
+            }
         }
     }
 
@@ -134,6 +175,23 @@ mod tests {
         recent.join(&activity.of(7).unwrap());
         assert_eq!(recent.skipped, BTreeMap::from([("filtered".to_owned(), 6)]));
         assert_eq!(recent.late, BTreeMap::from([("quarter".to_owned(), 10)]));
+    }
+
+    #[test]
+    fn what_is_told_is_short_and_comes_back_whole() {
+        let (activity, now_s) = (Activity::default(), 1_000 * QUARTER_S);
+        activity.counted(7, now_s - 2 * QUARTER_S, 5);
+        activity.counted(7, now_s, 1);
+        activity.skipped(7, "filtered", 2);
+        let recent = activity.of(7).unwrap();
+        let told = serde_json::to_string(&recent).unwrap();
+        assert_eq!(told, r#"{"newest":1000,"counted":[5,0,1],"skipped":{"filtered":2}}"#);
+        assert_eq!(serde_json::from_str::<Recent>(&told).unwrap(), recent);
+        assert_eq!(serde_json::from_str::<Recent>("{}").unwrap(), Recent::default());
+        let long = format!("{{\"counted\":{:?}}}", [1; QUARTERS + 1]);
+        for odd in [&*long, r#"{"newest":-1}"#, r#"{"newest":9223372036854775807}"#, r#"{"counted":[-1]}"#] {
+            assert!(serde_json::from_str::<Recent>(odd).is_err(), "{odd}");
+        }
     }
 
     proptest! {

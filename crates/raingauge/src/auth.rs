@@ -9,13 +9,8 @@ mod made;
 
 use crate::settings::Auth;
 pub use made::MadeTokens;
-use rand::RngCore as _;
-use sha2::{Digest as _, Sha256};
-use std::hint::black_box;
+use raingauge_portal::people::secrets::{self, hash_of, is_equal};
 use std::sync::Arc;
-
-/// What every token starts with, so that people and secret scanners recognise one.
-pub const TOKEN_PREFIX: &str = "rg_";
 
 /// A token as the configuration knows it: without the token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +73,7 @@ impl Tokens {
 
     /// Answers who sent the header `Authorization`, where they may do what `needed` says.
     pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Who, Denied> {
-        let hash = header.and_then(bearer).map(|token| <[u8; 32]>::from(Sha256::digest(token.as_bytes())));
+        let hash = header.and_then(bearer).map(hash_of);
         if !self.is_required {
             // A token that is not asked for still says who it is.
             let made = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
@@ -104,10 +99,8 @@ impl Tokens {
 /// Makes a token. The first text is the secret, for its holder; the second its hash in hexadecimal, for the
 /// configuration.
 pub fn new_token() -> (String, String) {
-    let mut secret = [0; 32];
-    rand::rng().fill_bytes(&mut secret);
-    let token = format!("{TOKEN_PREFIX}{}", hex::encode(secret));
-    let hash = hex::encode(Sha256::digest(token.as_bytes()));
+    let token = secrets::new_token();
+    let hash = hex::encode(hash_of(&token));
     (token, hash)
 }
 
@@ -118,19 +111,15 @@ fn bearer(header: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Compares all 32 bytes whatever they are; `black_box` keeps the compiler from leaving early.
-fn is_equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
-    let difference = one.iter().zip(other).fold(0, |difference, (one, other)| black_box(difference | (one ^ other)));
-    black_box(difference) == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_portal::people::secrets::TOKEN_PREFIX;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract::people as contract;
     use raingauge_ports::memory::MemoryPeople;
     use raingauge_ports::people::{ApiToken, People as _};
+    use sha2::{Digest as _, Sha256};
 
     fn token(name: &str, scopes: &[Scope]) -> (String, Token) {
         let (secret, hash) = new_token();

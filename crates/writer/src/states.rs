@@ -1,6 +1,7 @@
 //! What is known of the writers of all partitions.
 
-use crate::state::{Backfill, BackfillStatus, Part};
+pub use crate::state::Part;
+use crate::state::{Backfill, BackfillStatus};
 use crate::worker::Writer;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::published::Published;

@@ -96,6 +96,9 @@ proptest! {
     fn any_configuration_leads_back_to_itself(json in counters()) {
         // Filters of more conditions than there may be are none.
         if let Ok(counter) = Counter::from_json(&json) {
+            // As a new one with the id that it is to have, and as a change.
+            let new = Form::of_counter(&counter, 0);
+            prop_assert_eq!(sent(&new).counter(&nothing_known).unwrap(), counter.clone());
             let form = Form::of_counter(&counter, 3);
             let back = sent(&form);
             prop_assert_eq!(&back, &form);

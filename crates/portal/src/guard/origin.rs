@@ -2,6 +2,7 @@
 
 use crate::fields::Fields;
 use crate::people::Options;
+use crate::people::secrets::is_equal;
 use crate::person::Person;
 use axum::http::header;
 use axum::http::request::Parts;
@@ -41,12 +42,6 @@ pub fn is_own(head: &Parts, fields: &Fields, person: Option<&Person>, options: &
 fn is_ours(origin: &str, host: &str, options: &Options) -> bool {
     let is_public = options.public_url.as_deref().is_some_and(|url| url == origin);
     is_public || origin.split_once("://").is_some_and(|(_, place)| !place.is_empty() && place == host)
-}
-
-/// Compares in a time that does not depend on where they differ.
-fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    let differences = one.iter().zip(other).fold(0, |found, (one, other)| std::hint::black_box(found | (one ^ other)));
-    one.len() == other.len() && differences == 0
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ impl Chart<'_> {
     fn when(&self, place: usize) -> String {
         match self.points {
             Points::Buckets => words::bucket(self.times[place], self.end_s(place), self.zone),
-            Points::Moments => words::moment(self.times[place], self.zone),
+            Points::Moments => words::weekday_moment(self.times[place], self.zone),
         }
     }
 

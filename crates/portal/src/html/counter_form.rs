@@ -7,6 +7,7 @@ mod filter;
 
 use crate::form::{Adds, Examples, Form, examples};
 use crate::html::parts::{self, Field};
+use crate::html::words;
 use crate::person::Person;
 use maud::{Markup, html};
 use raingauge_core::counter::Problem;
@@ -77,7 +78,8 @@ impl Sheet<'_> {
         if self.problems.is_empty() {
             return html! {};
         }
-        let known = ["name", "eventType", "template", "filter", "activeFrom", "activeUntil", "owner", "description"];
+        let known =
+            ["id", "name", "eventType", "template", "filter", "activeFrom", "activeUntil", "owner", "description"];
         let elsewhere = |problem: &&Problem| {
             let field = problem.field.as_str();
             !known.contains(&field) && !field.starts_with("value") && !field.starts_with("retentionDays")
@@ -123,7 +125,7 @@ impl Sheet<'_> {
                 @if let Some(kind) = self.kind() {
                     (parts::number(kind.events.into())) " of the newest " (parts::number(self.observed.events.into()))
                     " events, with " (kind.fields.len()) " fields. "
-                    a href={ "/events/" (encoded(&kind.name)) } { "What they look like" }
+                    a href={ "/events/" (words::step_of_address(&kind.name)) } { "What they look like" }
                 } @else if self.form.event_type.is_empty() && !self.observed.types.is_empty() {
                     "Lately: "
                     @for (place, kind) in self.observed.types.iter().take(8).enumerate() {
@@ -165,7 +167,7 @@ impl Sheet<'_> {
                 @for field in self.kind().into_iter().flat_map(|kind| &kind.fields) {
                     @let name = field.in_template();
                     button.chip type="submit" formaction="/drafts/form" name="do" value={ "field:" (name) }
-                        title={ (share(field.events, self.kind())) " of the events, " (field.kind.name()) }
+                        title={ (presence(field.events, self.kind())) " of the events, " (field.kind.name()) }
                         hx-post="/drafts/form" hx-target="#template-part" hx-select="#template-part" {
                         "{" (name) "}"
                     }
@@ -263,6 +265,7 @@ impl Sheet<'_> {
                     div.row {
                         (text("name", "Name", "As people call it, such as count_rides.", &self.form.name))
                         (text("owner", "Owner", "Whom to ask about it: a team, or a person.", &self.form.owner))
+                        @if self.form.base_version == 0 { (self.chosen_id()) }
                     }
                     (Field { name: "description", label: "Description", hint: "What it is for, and what one should know when reading it.", problem: problem.as_deref() }.around(&html! {
                         textarea id="description" name="description" rows="3" aria-describedby="description-words" { (self.form.description) }
@@ -275,6 +278,16 @@ impl Sheet<'_> {
                 }
             }
         }
+    }
+
+    /// The id of a new counter. Nobody has to choose one.
+    fn chosen_id(&self) -> Markup {
+        let problem = self.problem("id");
+        let hint = "By which the API names it. Empty: the next one.";
+        Field { name: "chosenId", label: "Id (may be empty)", hint, problem: problem.as_deref() }.around(&html! {
+            input type="text" inputmode="numeric" id="chosenId" name="chosenId" value=(self.form.chosen_id) autocomplete="off"
+                aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby="chosenId-words";
+        })
     }
 
     fn state(&self) -> Markup {
@@ -358,13 +371,7 @@ pub(super) fn hidden(name: &str, value: &str) -> Markup {
 }
 
 /// A share of the events of a type, in words.
-fn share(events: u64, kind: Option<&EventType>) -> String {
+fn presence(events: u64, kind: Option<&EventType>) -> String {
     let all = kind.map_or(0, |kind| kind.events).max(1);
     if events >= all { "all".to_owned() } else { format!("{} %", (events * 100 / all).max(1)) }
-}
-
-/// A text as one step of an address.
-pub fn encoded(text: &str) -> String {
-    // Blanks are `+` only behind the question mark.
-    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }

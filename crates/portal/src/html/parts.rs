@@ -1,6 +1,9 @@
 //! Parts that many pages have: fields of forms, badges, empty states, numbers and times in words.
 
+use super::words;
 use crate::person::Person;
+use crate::times::ZONES;
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::State;
 
@@ -85,6 +88,46 @@ impl Field<'_> {
     }
 }
 
+/// The head of a column: its words, and whether numbers stand below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column<'a> {
+    Text(&'a str),
+    Number(&'a str),
+    /// Told by those who read aloud alone.
+    Silent(&'a str),
+}
+
+/// A table below the heading with this id. It scrolls by itself where there is no room for it.
+pub fn table(title_id: &str, columns: &[Column<'_>], rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-labelledby=(title_id) {
+            table {
+                thead { tr { @for column in columns { (head_of(*column)) } } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
+fn head_of(column: Column<'_>) -> Markup {
+    match column {
+        Column::Text(words) => html! { th scope="col" { (words) } },
+        Column::Number(words) => html! { th.number scope="col" { (words) } },
+        Column::Silent(words) => html! { th scope="col" { span.visually-hidden { (words) } } },
+    }
+}
+
+/// The choice of a time zone: some are offered, any other one of the IANA database may be written.
+pub fn zone_field(chosen: &TimeZone) -> Markup {
+    html! {
+        div.field.zone-field {
+            label for="zone" { "Time zone" }
+            input type="text" id="zone" name="zone" value=(words::zone(chosen)) list="zones" autocomplete="off" spellcheck="false";
+            datalist id="zones" { @for zone in ZONES { option value=(zone) {} } }
+        }
+    }
+}
+
 /// A text to copy, with a button for it where scripts run.
 pub fn command(text: &str) -> Markup {
     html! { div.command { pre tabindex="0" { code { (text) } } button.button.copy type="button" data-copy hidden { "Copy" } } }
@@ -107,10 +150,14 @@ pub fn number(value: i128) -> String {
 }
 
 /// A moment in a time zone, with its exact form for machines: `24 Sep 2024, 22:15`.
-pub fn moment(seconds: i64, zone: &jiff::tz::TimeZone) -> Markup {
-    let Ok(timestamp) = jiff::Timestamp::from_second(seconds) else { return html! { "–" } };
-    let words = timestamp.to_zoned(zone.clone()).strftime("%-d %b %Y, %H:%M").to_string();
-    html! { time datetime=(timestamp) { (words) } }
+pub fn moment(seconds: i64, zone: &TimeZone) -> Markup {
+    let Some(local) = words::local(seconds, zone) else { return html! { "–" } };
+    html! { time datetime=(local.timestamp()) { (local.strftime("%-d %b %Y, %H:%M").to_string()) } }
+}
+
+/// The same with the name of the zone, where nothing around it says which one it is.
+pub fn zoned(seconds: i64, zone: &TimeZone) -> Markup {
+    html! { (moment(seconds, zone)) " " (words::zone(zone)) }
 }
 
 /// How long ago something was, in the largest unit that fits: `3 min ago`.

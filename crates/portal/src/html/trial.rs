@@ -24,7 +24,7 @@ fn alone(found: &Preview, draft: &Counter) -> Markup {
     html! {
         (what_was_tried(found))
         @if found.counted > 0 {
-            dl.figures {
+            dl.tallies {
                 (figure("events counted", &whole(found.counted)))
                 (figure("keys", &whole(found.keys as u64)))
                 (figure("cells a day", &about(found.cells_per_day)))

@@ -32,10 +32,10 @@ fn decimals(value: f64) -> String {
         _ => 3,
     };
     let text = format!("{value:.digits$}").replace('-', "\u{2212}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    without_end_zeros(&text).to_owned()
 }
 
-/// A time that something took: `250 µs`, `2.5 ms`, `3 s`.
+/// A time that something took: `250 µs`, `2.5 ms`, `3 s`, `40 d`.
 pub fn duration(seconds: f64) -> String {
     match seconds.abs() {
         0.0 => "0".to_owned(),
@@ -43,7 +43,8 @@ pub fn duration(seconds: f64) -> String {
         ..1.0 => format!("{} ms", decimals(seconds * 1e3)),
         ..120.0 => format!("{} s", decimals(seconds)),
         ..7_200.0 => format!("{} min", decimals(seconds / 60.0)),
-        _ => format!("{} h", decimals(seconds / 3_600.0)),
+        ..172_800.0 => format!("{} h", decimals(seconds / 3_600.0)),
+        _ => format!("{} d", decimals(seconds / 86_400.0)),
     }
 }
 
@@ -56,6 +57,29 @@ pub fn bytes(value: f64) -> String {
         ..1e12 => format!("{} GB", decimals(value / 1e9)),
         _ => format!("{} TB", decimals(value / 1e12)),
     }
+}
+
+/// A share in percent, never rounded up to all of it.
+pub fn share(part: u64, whole: u64) -> String {
+    let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
+    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    format!("{} %", without_end_zeros(&text))
+}
+
+/// A share of the width or the height of a picture, as SVG writes it.
+pub fn extent(share: f64) -> String {
+    format!("{}%", without_end_zeros(&format!("{:.2}", share * 100.0)))
+}
+
+/// A number with a decimal point, as short as it may be.
+fn without_end_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// A text as one step of an address.
+pub fn step_of_address(text: &str) -> String {
+    // Blanks are `+` only behind the question mark.
+    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
 /// `1 event`, `2 events`.
@@ -92,7 +116,7 @@ pub fn local(at_s: i64, zone: &TimeZone) -> Option<Zoned> {
 }
 
 /// `Mon 3 Feb 2025, 14:00:10`
-pub fn moment(at_s: i64, zone: &TimeZone) -> String {
+pub fn weekday_moment(at_s: i64, zone: &TimeZone) -> String {
     formatted(at_s, zone, if at_s % 60 == 0 { "%a %-d %b %Y, %H:%M" } else { "%a %-d %b %Y, %H:%M:%S" })
 }
 
@@ -138,9 +162,25 @@ mod tests {
     fn numbers_fit_an_axis() {
         let short = [0.0, 9_800.0, 12_000.0, 1_234_567.0, -2_500_000.0, 0.25, 3e9].map(short_number);
         assert_eq!(short, ["0", "9\u{202f}800", "12k", "1.23M", "\u{2212}2.5M", "0.25", "3G"]);
-        assert_eq!([0.000_25, 0.002_5, 3.0, 600.0].map(duration), ["250 µs", "2.5 ms", "3 s", "10 min"]);
+        assert_eq!(
+            [0.000_25, 0.002_5, 3.0, 600.0, 864_000.0].map(duration),
+            ["250 µs", "2.5 ms", "3 s", "10 min", "10 d"]
+        );
         assert_eq!([640.0, 1.5e6].map(bytes), ["640 B", "1.5 MB"]);
         assert_eq!(cut("rain:city:7", 6), "rain:…");
+        assert_eq!(
+            [(1, 3), (99_999, 100_000), (3, 3), (0, 0)].map(|(part, whole)| share(part, whole)),
+            ["33.33 %", "99.99 %", "100 %", "0 %"]
+        );
+        assert_eq!([0.0, 0.125, 1.0, 1.0 / 3.0].map(extent), ["0%", "12.5%", "100%", "33.33%"]);
+    }
+
+    #[test]
+    fn a_share_is_all_only_when_it_is() {
+        assert_eq!(
+            [share(10, 10), share(99_999, 100_000), share(0, 7), share(0, 0)],
+            ["100 %", "99.99 %", "0 %", "0 %"]
+        );
     }
 
     #[test]

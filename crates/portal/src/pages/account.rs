@@ -2,14 +2,14 @@
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{layout, notes, passwords};
 use crate::people::Refusal;
 use crate::people::audit::Deed;
 use crate::person::{Person, SignedIn};
 use axum::extract::{Extension, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -20,10 +20,9 @@ use serde_json::json;
 pub async fn show(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    uri: Uri,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let note = notes::shown(&Fields::parse(uri.query().unwrap_or_default().as_bytes()));
-    page(&portal, &person, &note, None).await
+    page(&portal, &person, &fields, None).await
 }
 
 /// `POST /account/password`
@@ -53,7 +52,7 @@ pub async fn change_password(
             return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "This did not work", advice));
         }
     };
-    let page = page(&portal, &person, &html! {}, Some((field, &words))).await?;
+    let page = page(&portal, &person, &Fields::default(), Some((field, &words))).await?;
     Ok((status, page).into_response())
 }
 
@@ -87,7 +86,7 @@ fn without_sign_in() -> Fault {
 async fn page(
     portal: &Portal,
     person: &Person,
-    note: &Markup,
+    fields: &Fields,
     problem: Option<(&str, &str)>,
 ) -> Result<Html<String>, Fault> {
     let body = match person.signed_in {
@@ -97,10 +96,10 @@ async fn page(
             let has_password = user.is_some_and(|user| !user.password.is_empty());
             html! {
                 div.page-head { h1 { (person.name) } span.state { (person.role) } }
-                (note)
+                (notes::shown(fields))
                 div.columns {
                     @if has_password { (password_card(person, problem)) } @else { (elsewhere_card()) }
-                    (sessions_card(person, &signed_in, &sessions, portal.clock.now_s()))
+                    (sessions_card(person, &signed_in, &sessions, portal.clock.now_s(), &fields.zone()))
                 }
             }
         }
@@ -140,7 +139,7 @@ fn password_card(person: &Person, problem: Option<(&str, &str)>) -> Markup {
     }
 }
 
-fn sessions_card(person: &Person, own: &SignedIn, sessions: &[Session], now_s: i64) -> Markup {
+fn sessions_card(person: &Person, own: &SignedIn, sessions: &[Session], now_s: i64, zone: &TimeZone) -> Markup {
     html! {
         section.card {
             h2 { "Where you are signed in" }
@@ -152,7 +151,7 @@ fn sessions_card(person: &Person, own: &SignedIn, sessions: &[Session], now_s: i
                             p.session-browser { (browser(&session.browser)) @if is_this { " " span.state data-state="active" { "this one" } } }
                             p.quiet {
                                 @if !session.address.is_empty() { (session.address) " · " }
-                                "since " (parts::moment(session.created_at, &TimeZone::UTC)) " UTC · seen "
+                                "since " (parts::zoned(session.created_at, zone)) " · seen "
                                 (parts::ago(now_s - session.seen_at))
                             }
                         }

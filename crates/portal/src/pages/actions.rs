@@ -3,12 +3,13 @@
 use crate::Portal;
 use crate::difference;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout};
+use crate::pages::deeds;
 use crate::pages::edit::version_of;
 use crate::person::{Person, Role};
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -18,6 +19,9 @@ use raingauge_ports::catalog::Versioned;
 use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::worker::BackfillStatus;
 use serde_json::json;
+
+/// How long after its end a backfill still stands on the page of its counter.
+const BACKFILL_TOLD_S: i64 = 3_600;
 
 /// What may be done, by the last step of its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +117,9 @@ macro_rules! confirmed {
             State(portal): State<Portal>,
             Extension(person): Extension<Person>,
             Path(id): Path<u32>,
-            RawQuery(query): RawQuery,
+            Query(fields): Query,
         ) -> Result<Html<String>, Fault> {
-            ask(&portal, &person, id, $action, &Fields::parse(query.unwrap_or_default().as_bytes())).await
+            ask(&portal, &person, id, $action, &fields).await
         }
 
         pub async fn $do(
@@ -212,8 +216,9 @@ async fn act(portal: &Portal, person: &Person, id: u32, action: Action, fields: 
     }
     // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at again.
     let expected = fields.text("base").parse().unwrap_or(0);
-    portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
-    Ok(Redirect::to(&format!("/counters/{id}?note={}", action.note())).into_response())
+    let replaced = portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
+    let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
+    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note()))).into_response())
 }
 
 /// `POST /counters/{id}/backfill`
@@ -256,10 +261,30 @@ pub async fn backfill(
     Ok(layout::page(Some(&person), layout::Place::Counters, &title, &body))
 }
 
-/// The newest backfill of a counter, which follows itself while it runs, and the button that begins one.
-pub fn backfill_part(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
+/// The newest backfill on the page of its counter: while it runs, and for a while after its end. Looking for it reads
+/// memory alone, so that it costs the page of a counter without one next to nothing.
+pub fn backfill_card(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
     let found = progress(&*portal.states, &portal.published, counter.id);
-    let runs = found.as_ref().is_some_and(|found| found.backfill.status == BackfillStatus::Running);
+    let told_since_s = portal.clock.now_s() - BACKFILL_TOLD_S;
+    let is_told = |found: &Progress| runs(found) || found.backfill.ended_at > told_since_s;
+    html! {
+        @if found.as_ref().is_some_and(is_told) {
+            section.card aria-labelledby="backfill-title" {
+                h2 #backfill-title { "Backfill" }
+                (backfill_part(portal, person, counter))
+            }
+        }
+    }
+}
+
+fn runs(found: &Progress) -> bool {
+    found.backfill.status == BackfillStatus::Running
+}
+
+/// The newest backfill of a counter, which follows itself while it runs, and the button that begins one.
+fn backfill_part(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
+    let found = progress(&*portal.states, &portal.published, counter.id);
+    let runs = found.as_ref().is_some_and(runs);
     let address = format!("/counters/{}/backfill", counter.id);
     html! {
         div.backfill #backfill hx-get=[runs.then_some(&address)] hx-trigger=[runs.then_some("every 1s")] hx-swap=[runs.then_some("outerHTML")] {

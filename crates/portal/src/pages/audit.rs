@@ -2,16 +2,18 @@
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
-use crate::html::layout;
+use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Field};
+use crate::html::{layout, words};
 use crate::people::audit::{to_csv, to_ndjson};
 use crate::person::Person;
+use crate::times::{moment_of, next_bucket};
 use axum::extract::{Extension, State};
-use axum::http::{HeaderName, Uri, header};
+use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::AUDIT_ENTRIES_MAX;
 use raingauge_ports::people::{Entry, Filter};
 
@@ -19,15 +21,13 @@ use raingauge_ports::people::{Entry, Filter};
 const PAGE_ENTRIES: usize = 50;
 /// Most entries of one export; narrower dates give the rest.
 const EXPORT_ENTRIES_MAX: usize = 100_000;
-const DAY_S: i64 = 86_400;
 
 /// `GET /audit`
 pub async fn list(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    uri: Uri,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     // One more than is shown tells whether there is another page.
     let filter = Filter { limit: PAGE_ENTRIES + 1, ..filter_of(&fields)? };
     let mut entries = portal.accounts.people.entries(filter).await?;
@@ -47,7 +47,7 @@ pub async fn list(
                 "Every change by a page and by the API leaves a line. " a href="/audit" { "Without a filter" } " you see them all."
             }))
         } @else {
-            (table(&entries))
+            (table(&entries, &fields.zone()))
             nav.actions aria-label="Pages" {
                 @if fields.given("before").is_some() { a.button href={ "/audit?" (query(&fields, None)) } { "Newest" } }
                 @if has_more && let Some(last) = entries.last() {
@@ -60,23 +60,23 @@ pub async fn list(
 }
 
 /// `GET /audit.csv`
-pub async fn csv(State(portal): State<Portal>, uri: Uri) -> Result<Response, Fault> {
-    export(&portal, &uri, "text/csv; charset=utf-8", "audit.csv", to_csv).await
+pub async fn csv(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
+    export(&portal, &fields, "text/csv; charset=utf-8", "audit.csv", to_csv).await
 }
 
 /// `GET /audit.ndjson`
-pub async fn ndjson(State(portal): State<Portal>, uri: Uri) -> Result<Response, Fault> {
-    export(&portal, &uri, "application/x-ndjson", "audit.ndjson", |entries, _| to_ndjson(entries)).await
+pub async fn ndjson(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
+    export(&portal, &fields, "application/x-ndjson", "audit.ndjson", |entries, _| to_ndjson(entries)).await
 }
 
 async fn export(
     portal: &Portal,
-    uri: &Uri,
+    fields: &Fields,
     content_type: &'static str,
     file: &str,
     write: fn(&[Entry], bool) -> String,
 ) -> Result<Response, Fault> {
-    let mut filter = filter_of(&Fields::parse(uri.query().unwrap_or_default().as_bytes()))?;
+    let mut filter = filter_of(fields)?;
     filter.limit = AUDIT_ENTRIES_MAX;
     let (mut text, mut written) = (write(&[], true), 0);
     loop {
@@ -105,7 +105,7 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
     };
     let from_s = day(fields, "from")?.unwrap_or(i64::MIN);
     // The last day is meant whole.
-    let to_s = day(fields, "to")?.map_or(i64::MAX, |day_s| day_s + DAY_S);
+    let to_s = day(fields, "to")?.map_or(i64::MAX, |day_s| next_bucket(day_s, Granularity::Day, &fields.zone()));
     Ok(Filter {
         who: text("who"),
         verb: text("what"),
@@ -117,9 +117,10 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
     })
 }
 
+/// When a day begins in the zone that is asked for.
 fn day(fields: &Fields, name: &str) -> Result<Option<i64>, Fault> {
     let Some(day) = fields.given(name) else { return Ok(None) };
-    let begins = raingauge_core::time::parse_time_s(&format!("{day}T00:00:00Z"));
+    let begins = moment_of(&format!("{day}T00:00"), &fields.zone());
     let refused = || Fault::bad_request("This is no day", "Write a day as 2024-09-24.");
     begins.map(Some).ok_or_else(refused)
 }
@@ -127,7 +128,7 @@ fn day(fields: &Fields, name: &str) -> Result<Option<i64>, Fault> {
 /// The filters as they stand in an address.
 fn query(fields: &Fields, before: Option<i64>) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    for name in ["who", "what", "object", "from", "to"] {
+    for name in ["who", "what", "object", "from", "to", "zone"] {
         if let Some(value) = fields.given(name) {
             query.append_pair(name, value);
         }
@@ -146,27 +147,28 @@ fn filters(fields: &Fields) -> Markup {
     };
     html! {
         form.card method="get" action="/audit" {
-            div.row {
+            div.row.filters {
                 (text("who", "Who", ""))
                 (text("what", "What", ""))
                 (text("object", "Of what", ""))
-                (day("from", "From day (UTC)"))
-                (day("to", "To day (UTC)"))
+                (day("from", "From day"))
+                (day("to", "To day"))
+                (parts::zone_field(&fields.zone()))
                 button.button.primary { "Filter" }
             }
         }
     }
 }
 
-fn table(entries: &[Entry]) -> Markup {
+fn table(entries: &[Entry], zone: &TimeZone) -> Markup {
     html! {
         div.card.scroll tabindex="0" role="region" aria-label="Entries of the audit log" {
             table.list.audit {
-                thead { tr { th scope="col" { "When (UTC)" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "Of what" } th scope="col" { "Outcome" } th scope="col" { "Details" } } }
+                thead { tr { th scope="col" { "When (" (words::zone(zone)) ")" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "Of what" } th scope="col" { "Outcome" } th scope="col" { "Details" } } }
                 tbody {
                     @for entry in entries {
                         tr {
-                            td.moment { (parts::moment(entry.at_s, &TimeZone::UTC)) }
+                            td.moment { (parts::moment(entry.at_s, zone)) }
                             td { (entry.who) @if !entry.address.is_empty() { br; span.quiet { (entry.address) } } }
                             td { code.verb { (entry.verb) } }
                             td { (entry.object) }

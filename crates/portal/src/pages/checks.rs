@@ -8,11 +8,11 @@ pub use recount::{begin as begin_recount, page as recount_page};
 use crate::Portal;
 use crate::checks::Refused;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
 use crate::person::{Person, Role};
-use axum::extract::{Extension, RawQuery, State};
-use axum::http::StatusCode;
+use axum::extract::{Extension, State};
+use axum::http::{StatusCode, Uri};
 use axum::response::{Html, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -27,24 +27,23 @@ const DIFFERING_MAX: usize = 100;
 pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
+    uri: Uri,
 ) -> Result<Html<String>, Fault> {
-    let query = query.unwrap_or_default();
-    let fields = Fields::parse(query.as_bytes());
-    let zone = crate::times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let zone = fields.zone();
     let outcome = Outcome::from_name(fields.text("outcome"));
     let wanted = Wanted { outcome, before: fields.text("before").parse().ok(), len_max: PAGE_LEN };
     let checks = portal.audit.checks();
     let differing = checks.differing(DIFFERING_MAX).await?;
     let found = checks.list(wanted).await?;
-    let again = if query.is_empty() { "/checks".to_owned() } else { format!("/checks?{query}") };
+    let again = uri.path_and_query().map_or("/checks", |again| again.as_str());
     let is_running = portal.audit.running().is_some();
     let body = html! {
         div.page-head { h1 { "Checks" } }
         (notes::shown(&fields))
         p.lead { "Every stored count is a function of the events in the log. The self-audit counts a sample of keys again from the log and compares, bucket by bucket." }
         // While an audit runs the page follows it; afterwards it stands still.
-        div #checks-live.stack hx-get=[is_running.then_some(&again)] hx-trigger=[is_running.then_some("every 2s")]
+        div #checks-live.stack hx-get=[is_running.then_some(again)] hx-trigger=[is_running.then_some("every 2s")]
             hx-select=[is_running.then_some("#checks-live")] hx-target=[is_running.then_some("#checks-live")]
             hx-swap=[is_running.then_some("outerHTML")] data-live[is_running] {
             (audit(&portal, &person, &zone))

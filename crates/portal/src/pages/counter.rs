@@ -15,14 +15,14 @@ pub use versions::compare;
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
 use crate::largest::{self, Largest};
 use crate::pages::actions;
 use crate::person::Person;
 use answer::Shown;
 use asked::Asked;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
@@ -44,10 +44,9 @@ pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<u32>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let found = portal.counters.catalog().get(id).await?;
     let versions = portal.counters.catalog().versions(id).await?;
     let view = look(&portal, found, Asked::of(&fields), true).await;
@@ -55,10 +54,11 @@ pub async fn page(
     let body = html! {
         (head(&view.found, &person))
         (notes::shown(&fields))
+        (actions::backfill_card(&portal, &person, counter))
         div #asked.stack { (answered(&portal, &view)) }
         div.columns {
             (panels::configuration(counter))
-            (panels::not_counted(portal.published.activity().of(id).as_ref()))
+            (panels::not_counted(portal.watch.activity().of(id).as_ref()))
         }
         (cost::panel(id))
         (versions::panel(id, &versions, &view.asked.zone))
@@ -73,9 +73,8 @@ pub async fn page(
 pub async fn picture(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let found = portal.counters.catalog().get(id).await?;
     let view = look(&portal, found, Asked::of(&fields), false).await;
     let shown = view.shown.ok_or_else(nothing_to_draw)?;
@@ -168,6 +167,7 @@ fn nothing_yet(view: &View) -> Markup {
 /// The total in large figures, and the chart.
 fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup {
     let (asked, query) = (&view.asked, view.asked.query());
+    let elsewhere = panels::query_of(shown, &asked.zone);
     html! {
         @for (key, failure) in &shown.failures {
             (parts::notice(parts::Mood::Bad, &html! { code { (key) } " cannot be counted: " (failure.detail) }))
@@ -196,7 +196,8 @@ fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup 
                 a.button href={ (address) "/chart.svg?" (query) } download={ "counter-" (view.found.counter.id) ".svg" } { "SVG" }
                 button.button type="button" hidden data-png={ (address) "/chart.svg?" (query) }
                     data-name={ "counter-" (view.found.counter.id) ".png" } { "PNG" }
-                a.quiet href={ "/query?" (panels::query_of(shown)) } { "How is this answered?" }
+                a.quiet href={ "/query?" (elsewhere) } { "How is this answered?" }
+                a.quiet href={ "/checks?" (elsewhere) "#recount" } { "Recount" }
             }
         }
     }

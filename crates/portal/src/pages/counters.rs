@@ -7,18 +7,17 @@ pub use memory::Memory;
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::chart::sparkline;
 use crate::html::{layout, notes, parts, words};
 use crate::pages::{drafts, sign_in};
 use crate::person::{Person, Role};
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use listing::{COLUMNS, Column, Listing, STATES};
 use maud::{Markup, html};
 use raingauge_core::counter::State as CounterState;
-use raingauge_ports::activity::Recent;
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeSet;
 
@@ -28,7 +27,7 @@ pub const ROWS_MAX: usize = 100;
 /// A counter, with what it lately counted.
 pub struct Row<'a> {
     pub found: &'a Versioned,
-    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer of this process counts it.
+    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer has told of it.
     pub day: Option<Vec<u64>>,
 }
 
@@ -42,7 +41,7 @@ impl Row<'_> {
 pub async fn home(
     state: State<Portal>,
     person: Option<Extension<Person>>,
-    query: RawQuery,
+    query: Query,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Fault> {
@@ -55,16 +54,18 @@ pub async fn home(
 async fn list(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let counters = portal.list.counters(&portal).await?;
     let listing = Listing::of(&fields);
     let body = html! {
         div.page-head {
             h1 { "Counters" }
-            @if person.may(Role::Editor) { div.actions { a.button.primary href="/counters/new" { "New counter" } } }
+            div.actions {
+                @if !counters.is_empty() { a.button href="/settings.yaml" download { "Export as YAML" } }
+                @if person.may(Role::Editor) { a.button.primary href="/counters/new" { "New counter" } }
+            }
         }
         (drafts::hint(&portal).await?)
         (notes::shown(&fields))
@@ -131,12 +132,8 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
 
 /// The part of the page that a search exchanges.
 fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup {
-    let (activity, now_s) = (portal.published.activity().all(), portal.clock.now_s());
-    let day_of = |found: &Versioned| {
-        let recent = activity.get(&found.counter.id);
-        let is_counted_here = recent.is_some() || !activity.is_empty();
-        is_counted_here.then(|| recent.unwrap_or(&Recent::default()).day_up_to(now_s))
-    };
+    let (activity, now_s) = (portal.watch.activity(), portal.clock.now_s());
+    let day_of = |found: &Versioned| activity.of(found.counter.id).map(|recent| recent.day_up_to(now_s));
     let mut rows: Vec<Row<'_>> = counters
         .iter()
         .filter(|found| listing.shows(&found.counter))
@@ -207,14 +204,14 @@ fn heading(listing: &Listing, column: Column) -> Markup {
 /// The last day as a line and a number.
 fn activity(row: &Row<'_>) -> Markup {
     let Some(day) = &row.day else {
-        return html! { span.quiet title="Its events are counted by other processes" { "–" } };
+        return html! { span.quiet title="No writer has told of it: it counted nothing yet, or less than hundreds of other counters" { "–" } };
     };
     let halves: Vec<f64> = day.chunks(2).map(|pair| pair.iter().sum::<u64>() as f64).collect();
     let events = row.events();
     html! {
         span.activity-words {
             @if events > 0 { (sparkline(&halves)) }
-            span.number title="Events counted in the last 24 hours, by when they arrived, since this process began" { (words::short_number(events as f64)) }
+            span.number title="Events counted in the last 24 hours, by when they arrived, as the writers saw it since they began" { (words::short_number(events as f64)) }
         }
     }
 }

@@ -1,23 +1,24 @@
 //! Drafts: what is proposed, who looks at it, and how it takes effect.
 
+mod decisions;
+
+pub use decisions::{apply, approve, reject, send, withdraw};
+
 use crate::Portal;
 use crate::difference;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout, notes, trial};
 use crate::pages::edit::{OPEN_MAX, version_of};
 use crate::person::{Person, Role};
-use axum::extract::{Extension, Path, RawQuery, State};
-use axum::http::StatusCode;
-use axum::response::{Html, Redirect};
+use axum::extract::{Extension, Path, State};
+use axum::response::Html;
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_core::limits::TEXT_LEN_MAX;
-use raingauge_ports::catalog::{self, Versioned};
+use raingauge_ports::catalog::Versioned;
 use raingauge_ports::drafts::{self, Draft};
-use raingauge_writer::counters;
-use serde_json::json;
 
 /// Drafts that have ended and are still listed.
 const ENDED_MAX: u32 = 50;
@@ -90,15 +91,14 @@ pub async fn one(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<u64>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let draft = portal.drafts.get(id).await?;
-    let shown = match query.given("preview") {
+    let shown = match fields.given("preview") {
         Some(_) => tried(&portal, &draft).await?,
         None => html! { p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } } },
     };
-    page(&portal, &person, &draft, &notes::shown(&query), &shown).await
+    page(&portal, &person, &draft, &notes::shown(&fields), &shown).await
 }
 
 /// `GET /drafts/{id}/preview`: the trial of a draft, for its page.
@@ -154,7 +154,7 @@ async fn page(
             (words::state(draft.state))
             div.actions {
                 @if draft.state.is_open() && person.may(Role::Editor) { a.button href={ "/drafts/" (draft.id) "/edit" } { "Edit" } }
-                @if draft.counter.id > 0 { a.button href={ "/counters/" (draft.counter.id) } { "The counter" } }
+                @if !draft.is_new() || draft.applied_version > 0 { a.button href={ "/counters/" (draft.counter.id) } { "The counter" } }
             }
         }
         (note)
@@ -168,7 +168,11 @@ async fn page(
                     h2 #change-head { "What changes" }
                     (words::changes(&difference::between(base, &draft.counter), &format!("version {}", draft.base_version), "this draft"))
                 }
-                None => { h2 #change-head { "What it counts" } (words::configuration(&draft.counter)) }
+                None => {
+                    h2 #change-head { "What it counts" }
+                    (words::configuration(&draft.counter))
+                    @if draft.counter.id > 0 { p.quiet { "Its id is " (draft.counter.id) "." } }
+                }
             }
         }
         @if draft.state.is_open() && person.may(Role::Editor) && conflict.is_none() { (decisions(portal, person, draft)) }
@@ -265,194 +269,4 @@ fn decisions(portal: &Portal, person: &Person, draft: &Draft) -> Markup {
             }
         }
     }
-}
-
-/// What a form about a draft asks: the draft as it was seen, and what was typed.
-struct Asked {
-    draft: Draft,
-    text: String,
-}
-
-/// Reads a form about a draft; the answer, when nothing can be done.
-async fn asked(portal: &Portal, id: u64, fields: &Fields, name: &str, is_needed: bool) -> Result<Asked, Refused> {
-    let draft = portal.drafts.get(id).await?;
-    let text = fields.text(name).replace("\r\n", "\n");
-    let back = |code: &str| Err(Refused::Back(Redirect::to(&format!("/drafts/{id}?note={code}"))));
-    if fields.text("revision") != draft.revision.to_string() || !draft.state.is_open() {
-        return back("draft-changed");
-    }
-    if is_needed && text.is_empty() {
-        return back("reason-missing");
-    }
-    if text.len() > TEXT_LEN_MAX {
-        return back("reason-long");
-    }
-    Ok(Asked { draft, text })
-}
-
-/// Why nothing was done.
-enum Refused {
-    Back(Redirect),
-    Fault(Fault),
-}
-
-impl<E: Into<Fault>> From<E> for Refused {
-    fn from(error: E) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-impl Refused {
-    fn answer(self) -> Result<Redirect, Fault> {
-        match self {
-            Self::Back(redirect) => Ok(redirect),
-            Self::Fault(fault) => Err(fault),
-        }
-    }
-}
-
-/// `POST /drafts/{id}/send`
-pub async fn send(
-    State(portal): State<Portal>,
-    Path(id): Path<u64>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Redirect, Fault> {
-    let sent = async {
-        let Asked { draft, text } = asked(&portal, id, &fields, "reason", true).await?;
-        let sent = Draft {
-            state: drafts::State::Review,
-            reason: text,
-            reviewer: String::new(),
-            comment: String::new(),
-            changed_at: portal.clock.now_s(),
-            ..draft
-        };
-        keep(&portal, sent, "draft-sent").await
-    };
-    sent.await.or_else(Refused::answer)
-}
-
-/// `POST /drafts/{id}/reject`
-pub async fn reject(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
-    Path(id): Path<u64>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Redirect, Fault> {
-    let rejected = async {
-        let Asked { draft, text } = asked(&portal, id, &fields, "comment", true).await?;
-        in_review(&draft)?;
-        let rejected = Draft {
-            state: drafts::State::Rejected,
-            reviewer: person.name.to_string(),
-            comment: text,
-            changed_at: portal.clock.now_s(),
-            ..draft
-        };
-        keep(&portal, rejected, "draft-rejected").await
-    };
-    rejected.await.or_else(Refused::answer)
-}
-
-/// `POST /drafts/{id}/withdraw`
-pub async fn withdraw(
-    State(portal): State<Portal>,
-    Path(id): Path<u64>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Redirect, Fault> {
-    let withdrawn = async {
-        let Asked { draft, .. } = asked(&portal, id, &fields, "comment", false).await?;
-        let changed_at = portal.clock.now_s();
-        keep(&portal, Draft { state: drafts::State::Withdrawn, changed_at, ..draft }, "draft-withdrawn").await
-    };
-    withdrawn.await.or_else(Refused::answer)
-}
-
-/// `POST /drafts/{id}/approve`: by a second person, where the portal asks for one.
-pub async fn approve(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
-    Path(id): Path<u64>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Redirect, Fault> {
-    let approved = async {
-        let Asked { draft, text } = asked(&portal, id, &fields, "comment", false).await?;
-        in_review(&draft)?;
-        if portal.approval && !is_second(&person, &draft) {
-            let advice = "Whoever wrote a draft cannot approve it: ask another editor, or an administrator.";
-            return Err(Refused::Fault(Fault::new(
-                StatusCode::FORBIDDEN,
-                "A second person has to approve this",
-                advice,
-            )));
-        }
-        let said = if text.is_empty() { String::new() } else { format!(": {text}") };
-        let reason = format!("{} (approved by {}{said})", draft.reason, person.name);
-        apply_now(&portal, Draft { reviewer: person.name.to_string(), comment: text, ..draft }, &reason).await
-    };
-    approved.await.or_else(Refused::answer)
-}
-
-/// `POST /drafts/{id}/apply`: at once, where nobody has to approve it.
-pub async fn apply(
-    State(portal): State<Portal>,
-    Path(id): Path<u64>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Redirect, Fault> {
-    let applied = async {
-        let Asked { draft, text } = asked(&portal, id, &fields, "reason", true).await?;
-        if portal.approval {
-            let advice = "Send it to review: a second person lets it take effect.";
-            return Err(Refused::Fault(Fault::new(StatusCode::FORBIDDEN, "This has to be approved", advice)));
-        }
-        let reason = text.clone();
-        apply_now(&portal, Draft { reason: text, ..draft }, &reason).await
-    };
-    applied.await.or_else(Refused::answer)
-}
-
-fn in_review(draft: &Draft) -> Result<(), Refused> {
-    match draft.state {
-        drafts::State::Review => Ok(()),
-        _ => Err(Refused::Back(Redirect::to(&format!("/drafts/{}?note=draft-changed", draft.id)))),
-    }
-}
-
-async fn keep(portal: &Portal, draft: Draft, code: &str) -> Result<Redirect, Refused> {
-    let id = draft.id;
-    let code = match portal.drafts.replace(draft).await {
-        Err(drafts::Error::RevisionMismatch { .. }) => "draft-changed",
-        kept => kept.map(|_| code)?,
-    };
-    Ok(Redirect::to(&format!("/drafts/{id}?note={code}")))
-}
-
-/// Makes the counter what the draft proposes, and notes in the draft what became of it. In this order: a process that
-/// dies between the two leaves a draft that is applied again, and finds the counter as it wants it.
-async fn apply_now(portal: &Portal, draft: Draft, reason: &str) -> Result<Redirect, Refused> {
-    let configuration = json!(draft.counter);
-    let applied = match draft.is_new() {
-        true => portal.counters.create(&configuration, &draft.author, reason).await,
-        false => {
-            let (id, base) = (draft.counter.id, draft.base_version);
-            let replaced = portal.counters.replace(id, &configuration, Some(base), &draft.author, reason).await;
-            match replaced {
-                Err(counters::Error::Catalog(catalog::Error::VersionMismatch { .. })) => {
-                    let current = portal.counters.catalog().get(id).await?;
-                    if current.counter != draft.counter {
-                        let place = format!("/drafts/{}?note=draft-conflict", draft.id);
-                        return Err(Refused::Back(Redirect::to(&place)));
-                    }
-                    Ok(current)
-                }
-                replaced => replaced,
-            }
-        }
-    };
-    let Versioned { counter, version, .. } = applied.map_err(Fault::from)?;
-    let id = counter.id;
-    let (counter, changed_at) = (counter, portal.clock.now_s());
-    let ended = Draft { state: drafts::State::Applied, counter, applied_version: version, changed_at, ..draft };
-    portal.drafts.replace(ended).await?;
-    Ok(Redirect::to(&format!("/counters/{id}?note=saved")))
 }

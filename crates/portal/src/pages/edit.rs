@@ -3,16 +3,18 @@
 use crate::Portal;
 use crate::difference;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::form::{Form, Node};
 use crate::html::counter_form::{Sheet, example_keys};
 use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
+use crate::pages::deeds;
 use crate::person::Person;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, Problem};
+use raingauge_ports::catalog;
 use raingauge_ports::drafts::{self, Draft};
 use raingauge_writer::observed::Observed;
 
@@ -20,15 +22,14 @@ use raingauge_writer::observed::Observed;
 pub async fn new(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let mut form = Form { owner: person.name.to_string(), ..Form::default() };
-    if let Some(id) = query.given("copy").and_then(|id| id.parse().ok()) {
+    if let Some(id) = fields.given("copy").and_then(|id| id.parse().ok()) {
         let copied = portal.counters.catalog().get(id).await?.counter;
-        form = Form { id: 0, state: "active".to_owned(), ..Form::of_counter(&copied, 0) };
+        form = Form { chosen_id: String::new(), state: "active".to_owned(), ..Form::of_counter(&copied, 0) };
     }
-    if let Some(kind) = query.given("type") {
+    if let Some(kind) = fields.given("type") {
         form.event_type = kind.to_owned();
     }
     page(&portal, &person, &form, &[], &html! {}, &html! {}).await
@@ -43,7 +44,7 @@ pub async fn edit(
     let current = portal.counters.catalog().get(id).await?;
     let form = Form::of_counter(&current.counter, current.version);
     let open = portal.drafts.list(true, OPEN_MAX).await?;
-    let others: Vec<&Draft> = open.iter().filter(|draft| draft.counter.id == id).collect();
+    let others: Vec<&Draft> = open.iter().filter(|draft| draft.counter.id == id && !draft.is_new()).collect();
     page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
 }
 
@@ -52,7 +53,7 @@ pub async fn edit_draft(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<u64>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let draft = portal.drafts.get(id).await?;
     if !draft.state.is_open() {
@@ -61,7 +62,7 @@ pub async fn edit_draft(
     }
     let mut form = Form::of_counter(&draft.counter, draft.base_version);
     let mut notice = html! {};
-    if Fields::parse(query.unwrap_or_default().as_bytes()).given("on_top").is_some() && !draft.is_new() {
+    if fields.given("on_top").is_some() && !draft.is_new() {
         let current = portal.counters.catalog().get(draft.counter.id).await?;
         let base = version_of(&portal, draft.counter.id, draft.base_version).await?;
         form = Form::of_counter(&difference::on_top(&base, &current.counter, &draft.counter), current.version);
@@ -135,7 +136,7 @@ async fn tried(portal: &Portal, form: &Form) -> Result<Markup, Fault> {
         "" => Form { name: "-".to_owned(), ..form.clone() },
         _ => form.clone(),
     };
-    let draft = match named.counter(&kinds(&observed, &form.event_type)) {
+    let draft = match meant(portal, &named, &observed).await? {
         Ok(draft) => draft,
         Err(problems) => return Ok(incomplete(form, &problems)),
     };
@@ -145,6 +146,24 @@ async fn tried(portal: &Portal, form: &Form) -> Result<Markup, Fault> {
     };
     let trial = portal.try_out(draft.clone(), base).await?;
     Ok(trial::trial(&trial, &draft))
+}
+
+/// The configuration that a form means, or what is wrong with it; that the chosen id is taken, too.
+async fn meant(portal: &Portal, form: &Form, observed: &Observed) -> Result<Result<Counter, Vec<Problem>>, Fault> {
+    let meant = form.counter(&kinds(observed, &form.event_type));
+    let Ok(Counter { id: id @ 1.., .. }) = &meant else { return Ok(meant) };
+    if form.base_version > 0 {
+        return Ok(meant);
+    }
+    Ok(match portal.counters.catalog().get(*id).await {
+        Ok(taken) => {
+            let name = &taken.counter.name;
+            let detail = format!("is that of the counter {name}: choose another, or leave it empty to be given one");
+            Err(vec![Problem::new("id", detail)])
+        }
+        Err(catalog::Error::NotFound(_)) => meant,
+        Err(error) => return Err(error.into()),
+    })
 }
 
 fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
@@ -165,7 +184,7 @@ pub async fn save(
 ) -> Result<Response, Fault> {
     let mut form = Form::of_fields(&fields);
     let observed = portal.observed().await?;
-    let counter = match form.counter(&kinds(&observed, &form.event_type)) {
+    let counter = match meant(&portal, &form, &observed).await? {
         Ok(counter) => counter,
         Err(problems) => {
             let body = page(&portal, &person, &form, &problems, &html! {}, &html! {}).await?;
@@ -185,7 +204,12 @@ pub async fn save(
             Ok(kept) => kept,
         },
     };
-    Ok(Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id)).into_response())
+    let base = match kept.is_new() {
+        true => None,
+        false => Some(version_of(&portal, kept.counter.id, kept.base_version).await?),
+    };
+    let deed = deeds::of_draft("draft.save", &kept, base.as_ref());
+    Ok((Extension(deed), Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id))).into_response())
 }
 
 /// Most drafts that are open at once.
@@ -223,8 +247,8 @@ async fn keep_again(portal: &Portal, person: &Person, counter: Counter, form: &F
         let advice = "Somebody applied or withdrew it meanwhile. Edit the counter instead: that makes a new draft.";
         return Err(Kept::Fault(Fault::new(StatusCode::CONFLICT, "This draft has ended", advice)));
     }
-    // A draft stays one of the same counter.
-    let counter = Counter { id: draft.counter.id, ..counter };
+    // A draft stays one of the same counter; a new one may still get another id.
+    let counter = if draft.is_new() { counter } else { Counter { id: draft.counter.id, ..counter } };
     let base_version = if draft.is_new() { 0 } else { form.base_version };
     let changed = Draft {
         revision: form.revision,

@@ -6,11 +6,12 @@ pub use detail::page as detail_page;
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
+use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{layout, parts, words};
 use crate::measures::values::{DUPLICATES, LAG_EVENTS, LAG_SECONDS, REJECTED};
 use crate::person::{Person, Role};
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, State};
 use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -22,14 +23,23 @@ const FRESH_S: i64 = 900;
 /// History is being loaded when the newest event is older than this when it comes in.
 const HISTORY_S: i64 = 7 * 86_400;
 
+const COLUMNS: [Column<'_>; 7] = [
+    Text("Type"),
+    Number("Lately"),
+    Text("Newest event"),
+    Text("Came in"),
+    Number("Half arrive within"),
+    Number("In time for their quarter hour"),
+    Text("Counters"),
+];
+
 /// `GET /events`
 pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
-    let zone = crate::times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let zone = fields.zone();
     let observed = portal.observed().await?;
     let counters = portal.counters.catalog().list().await?;
     let now_s = portal.clock.now_s();
@@ -58,9 +68,7 @@ pub fn listeners<'a>(counters: &'a [Versioned], event_type: &'a str) -> impl Ite
 
 /// The address of a type, whatever its name has in it.
 pub fn address(event_type: &str) -> String {
-    let encoded: String = form_urlencoded::byte_serialize(event_type.as_bytes()).collect();
-    // A form writes a blank as `+`, a path does not.
-    format!("/events/{}", encoded.replace('+', "%20"))
+    format!("/events/{}", words::step_of_address(event_type))
 }
 
 fn create_address(event_type: &str) -> String {
@@ -72,29 +80,19 @@ fn types(observed: &Observed, counters: &[Versioned], person: &Person, now_s: i6
     html! {
         section.card aria-labelledby="types-title" {
             h2 #types-title { "Event types" }
-            div.scroll tabindex="0" role="region" aria-labelledby="types-title" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Type" } th.number scope="col" { "Lately" } th scope="col" { "Newest event" } th scope="col" { "Came in" }
-                            th.number scope="col" { "Half arrive within" } th.number scope="col" { "In time for their quarter hour" } th scope="col" { "Counters" }
-                        }
-                    }
-                    tbody {
-                        @for found in &observed.types {
-                            tr {
-                                th.wrap scope="row" { a href=(address(&found.name)) { code { (words::cut(&found.name, 80)) } } }
-                                td.number { (words::number(found.events.into())) }
-                                td { (freshness(found, now_s)) " " (parts::moment(found.newest_s, zone)) }
-                                td { (parts::ago(now_s - found.appended_s)) }
-                                td.number { (words::duration(found.lateness.median_s as f64)) }
-                                td.number { (completeness(found)) }
-                                td { (counted_by(counters, &found.name, person)) }
-                            }
-                        }
+            (parts::table("types-title", &COLUMNS, &html! {
+                @for found in &observed.types {
+                    tr {
+                        th.wrap scope="row" { a href=(address(&found.name)) { code { (words::cut(&found.name, 80)) } } }
+                        td.number { (words::number(found.events.into())) }
+                        td { (freshness(found, now_s)) " " (parts::moment(found.newest_s, zone)) }
+                        td { (parts::ago(now_s - found.appended_s)) }
+                        td.number { (words::duration(found.lateness.median_s as f64)) }
+                        td.number { (completeness(found)) }
+                        td { (counted_by(counters, &found.name, person)) }
                     }
                 }
-            }
+            }))
             @if observed.events_left_out > 0 {
                 p.quiet { (words::number(observed.events_left_out.into())) " events of further types are not shown: there are too many types. A type is a kind of event, not a thing that it is about." }
             }
@@ -115,14 +113,7 @@ pub fn freshness(found: &EventType, now_s: i64) -> Markup {
 
 /// The share of events that came in at most a quarter hour after they happened.
 pub fn completeness(found: &EventType) -> String {
-    share(found.events - found.lateness.over_quarter, found.events)
-}
-
-/// A share in percent, never rounded up to all of it.
-pub fn share(part: u64, whole: u64) -> String {
-    let hundredths = part * 10_000 / whole.max(1);
-    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    words::share(found.events - found.lateness.over_quarter, found.events)
 }
 
 fn counted_by(counters: &[Versioned], event_type: &str, person: &Person) -> Markup {
@@ -206,13 +197,5 @@ mod tests {
     fn addresses_carry_any_name() {
         assert_eq!(address("rain drop/ü?#"), "/events/rain%20drop%2F%C3%BC%3F%23");
         assert_eq!(create_address("a&b=c"), "/counters/new?type=a%26b%3Dc");
-    }
-
-    #[test]
-    fn a_share_is_all_only_when_it_is() {
-        assert_eq!(
-            [share(10, 10), share(99_999, 100_000), share(0, 7), share(0, 0)],
-            ["100 %", "99.99 %", "0 %", "0 %"]
-        );
     }
 }

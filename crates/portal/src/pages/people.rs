@@ -2,40 +2,32 @@
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
+use crate::html::layout;
 use crate::html::parts::{self, Field, Mood};
-use crate::html::{layout, notes};
+use crate::pages::shown::Shown;
 use crate::people::Refusal;
 use crate::people::audit::Deed;
 use crate::people::invitations::Guest;
 use crate::person::{Person, Role};
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_ports::people::{Hash, Invitation, User, UserChange};
 use serde_json::json;
 
-/// What the page shows beside the people.
-#[derive(Default)]
-struct Shown<'a> {
-    note: Markup,
-    /// A link that was just made, for whom.
-    link: Option<(&'a str, String)>,
-    /// What was typed into the form of invitations, and what is wrong with it.
-    typed: Option<&'a Fields>,
-    problem: Option<(&'static str, &'a str)>,
-}
+/// A link that was just made: for whom, and itself.
+type Link<'a> = (&'a str, String);
 
 /// `GET /people`
 pub async fn list(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    uri: Uri,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let note = notes::shown(&Fields::parse(uri.query().unwrap_or_default().as_bytes()));
-    page(&portal, &person, &Shown { note, ..Shown::default() }).await
+    page(&portal, &person, &Shown::asked(&fields)).await
 }
 
 /// `POST /people/invite`: the link is shown by the answer, and by nothing else ever.
@@ -47,16 +39,15 @@ pub async fn invite(
 ) -> Result<Response, Fault> {
     let (name, role) = (fields.text("name"), role_of(&fields)?);
     let guest = Guest { name: name.to_owned(), email: fields.text("email").to_owned(), role };
+    let deed = guest.invited();
     match portal.accounts.invite(guest, &person.name).await {
         Ok(path) => {
             let link = format!("{}{path}", base(&portal, &headers));
-            let shown = page(&portal, &person, &Shown { link: Some((name, link)), ..Shown::default() }).await?;
-            let deed = Deed::new("person.invite", format!("person {name}"), json!({ "role": role.name() }));
+            let shown = page(&portal, &person, &Shown::made((name, link))).await?;
             Ok((Extension(deed), shown).into_response())
         }
         Err(Refusal::Field(field, words)) => {
-            let problem = Some((field, words.as_str()));
-            let shown = Shown { typed: Some(&fields), problem, ..Shown::default() };
+            let shown = Shown::refused(&fields, field, &words);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?).into_response())
         }
         Err(Refusal::Store(error)) => Err(error.into()),
@@ -123,7 +114,7 @@ pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
     portal.accounts.options.public_url.clone().unwrap_or_else(|| format!("http://{host}"))
 }
 
-async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Html<String>, Fault> {
+async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) -> Result<Html<String>, Fault> {
     let people = &portal.accounts.people;
     let (users, invitations) = (people.users().await?, people.invitations().await?);
     let now_s = portal.clock.now_s();
@@ -131,7 +122,7 @@ async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Htm
     let body = html! {
         div.page-head { h1 { "People" } }
         (shown.note)
-        @if let Some((name, link)) = &shown.link { (link_notice(name, link)) }
+        @if let Some((name, link)) = &shown.made { (link_notice(name, link)) }
         @if !portal.accounts.options.sign_in {
             (parts::notice(Mood::Wait, &html! {
                 "Nobody needs to sign in here: " code { "portal.sign_in" } " is off, and whoever reaches this page is an \
@@ -145,7 +136,7 @@ async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Htm
         }
         div.columns {
             (invite_card(portal, person, shown))
-            (invitations_card(person, &open))
+            (invitations_card(person, &open, &shown.zone))
         }
     };
     Ok(layout::page(Some(person), layout::Place::People, "People", &body))
@@ -227,10 +218,8 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
     }
 }
 
-fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Markup {
-    let of = |field: &str| shown.problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
-    let typed = |field: &str| shown.typed.map_or("", |fields| fields.text(field));
-    let role = Role::from_name(typed("role")).unwrap_or(Role::Viewer);
+fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) -> Markup {
+    let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
     let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
     let email_hint = match &portal.openid {
         Some(openid) => format!("With it they may also come in by “{}”, without the link.", openid.rules.label),
@@ -241,10 +230,10 @@ fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Markup {
             h2 { "Invite somebody" }
             form.form method="post" action="/people/invite" {
                 (parts::csrf(person))
-                (Field { name: "name", label: "Name", hint: "By which they sign in, and which stands beside their changes.", problem: of("name") }
-                    .text(typed("name")))
-                (Field { name: "email", label: "E-mail (may be empty)", hint: &email_hint, problem: of("email") }
-                    .text(typed("email")))
+                (Field { name: "name", label: "Name", hint: "By which they sign in, and which stands beside their changes.", problem: shown.problem("name") }
+                    .text(shown.text("name")))
+                (Field { name: "email", label: "E-mail (may be empty)", hint: &email_hint, problem: shown.problem("email") }
+                    .text(shown.text("email")))
                 (Field { name: "role", label: "Role", hint, problem: None }.around(&role_select("role", role, None)))
                 div.actions { button.button.primary { "Make a link" } }
             }
@@ -252,7 +241,7 @@ fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Markup {
     }
 }
 
-fn invitations_card(person: &Person, open: &[&Invitation]) -> Markup {
+fn invitations_card(person: &Person, open: &[&Invitation], zone: &TimeZone) -> Markup {
     html! {
         section.card {
             h2 { "Invitations that wait" }
@@ -263,7 +252,7 @@ fn invitations_card(person: &Person, open: &[&Invitation]) -> Markup {
                     li.session {
                         div {
                             p { (name) " " span.state { (invitation.role) } }
-                            p.quiet { "by " (invitation.invited_by) ", until " (parts::moment(invitation.expires_at, &TimeZone::UTC)) " UTC" }
+                            p.quiet { "by " (invitation.invited_by) ", until " (parts::zoned(invitation.expires_at, zone)) }
                         }
                         form method="post" action="/people/withdraw" {
                             (parts::csrf(person))

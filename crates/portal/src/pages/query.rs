@@ -6,12 +6,12 @@ mod question;
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::{layout, parts, words};
 use crate::largest;
 use crate::person::Person;
-use crate::times::{ZONES, field_of};
-use axum::extract::{Extension, RawQuery, State};
+use crate::times::field_of;
+use axum::extract::{Extension, State};
 use axum::response::Html;
 use maud::{Markup, html};
 use question::{Question, SPANS};
@@ -27,9 +27,8 @@ const OFFERS_MAX: usize = 20;
 pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let question = Question::of(&fields, portal.clock.now_s());
     let body = html! {
         div.page-head { h1 { "Query" } }
@@ -68,11 +67,7 @@ fn form(question: &Question) -> Markup {
                         }
                     }
                 }
-                div.field.zone-field {
-                    label for="zone" { "Time zone" }
-                    input type="text" id="zone" name="zone" value=(zone) list="zones" autocomplete="off" spellcheck="false";
-                    datalist id="zones" { @for zone in ZONES { option value=(zone) {} } }
-                }
+                (parts::zone_field(&question.zone))
             }
             div.row.custom {
                 @for (name, text, at_s) in [("from", "From", from_s), ("to", "To", to_s)] {
@@ -180,8 +175,7 @@ fn links(question: &Question, explained: &Explained, answer: &Answer) -> Markup 
 }
 
 /// `GET /query/keys?key=rain`: keys that begin so, for the field in which one types.
-pub async fn keys(State(portal): State<Portal>, RawQuery(query): RawQuery) -> Html<String> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+pub async fn keys(State(portal): State<Portal>, Query(fields): Query) -> Html<String> {
     let begun = fields.given("prefix").unwrap_or(fields.text("key"));
     Html(offers(&offered(&portal, begun).await).into_string())
 }

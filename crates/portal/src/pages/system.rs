@@ -13,10 +13,11 @@ pub use compaction::{start as start_compaction, stop as stop_compaction};
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::{layout, notes};
 use crate::person::Person;
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, State};
+use axum::http::Uri;
 use axum::response::Html;
 use maud::{Markup, html};
 use overview::Overview;
@@ -25,12 +26,11 @@ use overview::Overview;
 pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
+    uri: Uri,
 ) -> Result<Html<String>, Fault> {
-    let query = query.unwrap_or_default();
-    let fields = Fields::parse(query.as_bytes());
     let overview = Overview::look(&portal, &fields).await;
-    let again = if query.is_empty() { "/system".to_owned() } else { format!("/system?{query}") };
+    let again = uri.path_and_query().map_or("/system", |again| again.as_str());
     let body = html! {
         div.page-head {
             h1 { "System" }

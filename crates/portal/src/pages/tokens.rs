@@ -3,14 +3,15 @@
 use super::people::base;
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
+use crate::html::layout;
 use crate::html::parts::{self, Field, Mood};
-use crate::html::{layout, notes};
+use crate::pages::shown::Shown;
 use crate::people::audit::Deed;
-use crate::people::secrets::{TOKEN_PREFIX, hash_of, new_secret};
+use crate::people::secrets::{hash_of, new_token};
 use crate::person::Person;
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -23,24 +24,16 @@ use serde_json::json;
 const EXPIRIES: [(&str, &str); 4] = [("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never")];
 const DAY_S: i64 = 86_400;
 
-/// What the page shows beside the tokens.
-#[derive(Default)]
-struct Shown<'a> {
-    note: Markup,
-    /// A token that was just made: its name, itself, how this portal is reached.
-    secret: Option<(&'a str, &'a str, String)>,
-    typed: Option<&'a Fields>,
-    problem: Option<(&'static str, &'a str)>,
-}
+/// A token that was just made: its name, itself, how this portal is reached.
+type Secret<'a> = (&'a str, &'a str, String);
 
 /// `GET /tokens`
 pub async fn list(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    uri: Uri,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let note = notes::shown(&Fields::parse(uri.query().unwrap_or_default().as_bytes()));
-    page(&portal, &person, &Shown { note, ..Shown::default() }).await
+    page(&portal, &person, &Shown::asked(&fields)).await
 }
 
 /// `POST /tokens`: the token is shown by the answer, and by nothing else ever.
@@ -50,7 +43,7 @@ pub async fn create(
     Extension(fields): Extension<Fields>,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let secret = format!("{TOKEN_PREFIX}{}", new_secret());
+    let secret = new_token();
     let made = match read(&fields, &person, &secret, portal.clock.now_s()) {
         Ok(token) => portal.accounts.people.add_token(token).await.map_err(|error| match error {
             Error::NameTaken(_) => ("name", "A token that is in use has this name. Choose another one.".to_owned()),
@@ -60,14 +53,14 @@ pub async fn create(
     };
     match made {
         Ok(token) => {
-            let secret = Some((&*token.name, &*secret, base(&portal, &headers)));
-            let shown = page(&portal, &person, &Shown { secret, ..Shown::default() }).await?;
+            let made = (&*token.name, &*secret, base(&portal, &headers));
+            let shown = page(&portal, &person, &Shown::made(made)).await?;
             let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
             let details = json!({ "scopes": scopes, "expiresAt": token.expires_at });
             Ok((Extension(Deed::new("token.create", format!("token {}", token.name), details)), shown).into_response())
         }
         Err((field, words)) => {
-            let shown = Shown { typed: Some(&fields), problem: Some((field, &words)), ..Shown::default() };
+            let shown = Shown::refused(&fields, field, &words);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?).into_response())
         }
     }
@@ -110,13 +103,13 @@ fn read(fields: &Fields, person: &Person, secret: &str, now_s: i64) -> Result<Ap
     })
 }
 
-async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Html<String>, Fault> {
+async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Secret<'_>>) -> Result<Html<String>, Fault> {
     let (tokens, now_s) = (portal.accounts.people.tokens().await?, portal.clock.now_s());
     let (in_use, ended): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| token.is_in_use(now_s));
     let body = html! {
         div.page-head { h1 { "API tokens" } }
         (shown.note)
-        @if let Some((name, secret, base)) = &shown.secret { (secret_card(name, secret, base)) }
+        @if let Some((name, secret, base)) = &shown.made { (secret_card(name, secret, base)) }
         @if !portal.accounts.options.asks_for_tokens {
             (parts::notice(Mood::Wait, &html! {
                 "This server asks nobody for a token: it listens on this machine alone and its configuration has none. A \
@@ -129,11 +122,11 @@ async fn page(portal: &Portal, person: &Person, shown: &Shown<'_>) -> Result<Htm
                  are not listed here."
             }))
         } @else {
-            (table(person, &in_use, now_s, "Tokens in use"))
+            (table(person, &in_use, now_s, &shown.zone, "Tokens in use"))
         }
         (create_card(person, shown))
         @if !ended.is_empty() {
-            details { summary { "Revoked and expired (" (ended.len()) ")" } (table(person, &ended, now_s, "Tokens that opened something once")) }
+            details { summary { "Revoked and expired (" (ended.len()) ")" } (table(person, &ended, now_s, &shown.zone, "Tokens that opened something once")) }
         }
     };
     Ok(layout::page(Some(person), layout::Place::Tokens, "API tokens", &body))
@@ -152,29 +145,29 @@ fn secret_card(name: &str, secret: &str, base: &str) -> Markup {
     }
 }
 
-fn table(person: &Person, tokens: &[&ApiToken], now_s: i64, caption: &str) -> Markup {
+fn table(person: &Person, tokens: &[&ApiToken], now_s: i64, zone: &TimeZone, caption: &str) -> Markup {
     html! {
         div.card.scroll {
             table.list {
                 caption.visually-hidden { (caption) }
                 thead { tr { th scope="col" { "Name" } th scope="col" { "Scopes" } th scope="col" { "Made" } th scope="col" { "Last used" } th scope="col" { "Expires" } th scope="col" { "Actions" } } }
-                tbody { @for token in tokens { (row(person, token, now_s)) } }
+                tbody { @for token in tokens { (row(person, token, now_s, zone)) } }
             }
         }
     }
 }
 
-fn row(person: &Person, token: &ApiToken, now_s: i64) -> Markup {
+fn row(person: &Person, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Markup {
     html! {
         tr {
             th.person scope="row" { (token.name) }
             td { @for scope in token.scopes.iter() { code.scope { (scope) } " " } }
-            td { (parts::moment(token.created_at, &TimeZone::UTC)) br; span.quiet { "by " (token.created_by) } }
+            td { (parts::zoned(token.created_at, zone)) br; span.quiet { "by " (token.created_by) } }
             td { @match token.used_at { Some(at_s) => (parts::ago(now_s - at_s)), None => span.quiet { "never" } } }
             td {
                 @match (token.revoked_at, token.expires_at) {
-                    (Some(at_s), _) => { "revoked " (parts::moment(at_s, &TimeZone::UTC)) },
-                    (None, Some(at_s)) => (parts::moment(at_s, &TimeZone::UTC)),
+                    (Some(at_s), _) => { "revoked " (parts::zoned(at_s, zone)) },
+                    (None, Some(at_s)) => (parts::zoned(at_s, zone)),
                     (None, None) => span.quiet { "never" },
                 }
             }
@@ -190,9 +183,7 @@ fn row(person: &Person, token: &ApiToken, now_s: i64) -> Markup {
     }
 }
 
-fn create_card(person: &Person, shown: &Shown<'_>) -> Markup {
-    let of = |field: &str| shown.problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
-    let typed = |field: &str| shown.typed.map_or("", |fields| fields.text(field));
+fn create_card(person: &Person, shown: &Shown<'_, Secret<'_>>) -> Markup {
     let is_chosen =
         |scope: Scope| shown.typed.is_some_and(|fields| fields.values("scope").any(|name| name == scope.name()));
     html! {
@@ -200,8 +191,8 @@ fn create_card(person: &Person, shown: &Shown<'_>) -> Markup {
             h2 { "Make a token" }
             form.form method="post" action="/tokens" {
                 (parts::csrf(person))
-                (Field { name: "name", label: "Name", hint: "By which logs, versions and the audit log call its holder.", problem: of("name") }
-                    .text(typed("name")))
+                (Field { name: "name", label: "Name", hint: "By which logs, versions and the audit log call its holder.", problem: shown.problem("name") }
+                    .text(shown.text("name")))
                 fieldset.field {
                     legend { "What it is good for" }
                     @for scope in Scope::ALL {
@@ -210,11 +201,11 @@ fn create_card(person: &Person, shown: &Shown<'_>) -> Markup {
                             span { code { (scope) } " " span.quiet { (meaning(scope)) } }
                         }
                     }
-                    @if let Some(problem) = of("scope") { p.problem { (problem) } }
+                    @if let Some(problem) = shown.problem("scope") { p.problem { (problem) } }
                 }
-                (Field { name: "expires", label: "Expires", hint: "", problem: of("expires") }.around(&html! {
+                (Field { name: "expires", label: "Expires", hint: "", problem: shown.problem("expires") }.around(&html! {
                     select id="expires" name="expires" {
-                        @for (days, words) in EXPIRIES { option value=(days) selected[shown.typed.map_or(days == "90", |_| typed("expires") == days)] { (words) } }
+                        @for (days, words) in EXPIRIES { option value=(days) selected[shown.typed.map_or(days == "90", |_| shown.text("expires") == days)] { (words) } }
                     }
                 }))
                 div.actions { button.button.primary { "Make the token" } }

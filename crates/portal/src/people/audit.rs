@@ -4,8 +4,9 @@
 //! counters, of the cache policy) are made even while that store is away, since counting goes on without it too; what
 //! could not be written down is then in the log of the process, loudly.
 
+use axum::http::StatusCode;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::people::{Entry, People};
+use raingauge_ports::people::{Entry, Error, People};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// Bytes of one text of an entry; more is cut off.
 const TEXT_LEN_MAX: usize = 512;
 /// Bytes of the details of an entry; larger ones are left out.
-const DETAILS_LEN_MAX: usize = 4_096;
+pub const DETAILS_LEN_MAX: usize = 4_096;
 
 /// What was done, as the one who did it says; put into the extensions of a response. Without it, the audit log goes by
 /// the address of the request.
@@ -33,6 +34,11 @@ impl Deed {
         Self { verb: Cow::Borrowed(verb), object, details }
     }
 }
+
+/// A form that leads back to its page, and did nothing: what it would have answered otherwise. Put into the extensions of
+/// a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undone(pub StatusCode);
 
 /// Writes the audit log.
 #[derive(Clone)]
@@ -55,8 +61,17 @@ impl Audit {
 
     /// Writes down what somebody did, and how it went: `done`, or the code of the refusal.
     pub async fn deed(&self, actor: Actor<'_>, deed: Deed, outcome: &str) {
+        self.note(self.entry(actor, deed, outcome)).await;
+    }
+
+    /// Writes down what somebody did; an error where that cannot be done.
+    pub async fn record(&self, actor: Actor<'_>, deed: Deed) -> Result<(), Error> {
+        self.people.record(self.entry(actor, deed, "done")).await
+    }
+
+    fn entry(&self, actor: Actor<'_>, deed: Deed, outcome: &str) -> Entry {
         let details = deed.details.to_string();
-        let entry = Entry {
+        Entry {
             id: 0,
             at_s: self.clock.now_s(),
             who: actor.name.to_owned(),
@@ -65,8 +80,7 @@ impl Audit {
             object: deed.object,
             details: if details.len() <= DETAILS_LEN_MAX { details } else { "{}".to_owned() },
             outcome: outcome.to_owned(),
-        };
-        self.note(entry).await;
+        }
     }
 
     /// Writes an entry; when that fails, into the log of the process.

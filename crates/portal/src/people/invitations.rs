@@ -1,12 +1,14 @@
 //! One-time links: for somebody new, for somebody who lost a password, for the first administrator.
 
 use super::accounts::Accounts;
+use super::audit::Deed;
 use super::passwords;
 use super::secrets::{hash_of, hash_of_sent, new_secret};
 use super::{Caller, Refusal};
 use raingauge_core::access::Role;
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::people::{Error, Invitation, NewUser};
+use serde_json::json;
 
 /// How long a link is good.
 pub const INVITATION_S: i64 = 24 * 3_600;
@@ -17,6 +19,13 @@ pub struct Guest {
     pub name: String,
     pub email: String,
     pub role: Role,
+}
+
+impl Guest {
+    /// What the audit log says of their invitation.
+    pub fn invited(&self) -> Deed {
+        Deed::new("person.invite", format!("person {}", self.name), json!({ "role": self.role.name() }))
+    }
 }
 
 impl Accounts {

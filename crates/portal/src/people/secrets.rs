@@ -3,6 +3,7 @@
 
 use raingauge_ports::people::Hash;
 use sha2::{Digest as _, Sha256};
+use std::hint::black_box;
 
 /// What every API token starts with, so that people and secret scanners recognise one.
 pub const TOKEN_PREFIX: &str = "rg_";
@@ -15,6 +16,11 @@ pub fn new_secret() -> String {
     hex::encode(secret)
 }
 
+/// A new API token, for its holder alone.
+pub fn new_token() -> String {
+    format!("{TOKEN_PREFIX}{}", new_secret())
+}
+
 /// What is stored of a secret.
 pub fn hash_of(secret: &str) -> Hash {
     Sha256::digest(secret).into()
@@ -24,6 +30,12 @@ pub fn hash_of(secret: &str) -> Hash {
 pub fn hash_of_sent(secret: &str) -> Option<Hash> {
     let is_one = secret.len() == SECRET_LEN && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_one.then(|| hash_of(secret))
+}
+
+/// Compares in a time that does not depend on where they differ; `black_box` keeps the compiler from leaving early.
+pub fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |found, (one, other)| black_box(found | (one ^ other)));
+    one.len() == other.len() && differences == 0
 }
 
 /// What the forms of a session carry. It follows from the secret of the session, and that does not follow from it.

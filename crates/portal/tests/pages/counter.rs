@@ -50,6 +50,23 @@ async fn the_range_the_bars_and_the_zone_are_chosen() {
     world.get(&format!("{day}&granularity=day")).await.shows("most in one day: 12");
 }
 
+/// The links carry what is on the screen, in the clock of its zone.
+#[tokio::test]
+async fn what_is_shown_is_recounted_and_explained_in_two_clicks() {
+    let world = rainy().await;
+    let page = world
+        .get("/counters/1?key=rain:city:7&range=custom&from=2024-10-01T09:00&to=2024-10-02T12:00&zone=Asia/Tokyo")
+        .await;
+    let same = format!(
+        "key=rain%3Acity%3A7&amp;from={}&amp;to={}&amp;zone=Asia%2FTokyo",
+        at("2024-10-01T00:00:00Z"),
+        at("2024-10-02T03:00:00Z")
+    );
+    page.shows(&format!("href=\"/query?{same}\"")).shows(&format!("href=\"/checks?{same}#recount\""));
+    let form = world.get(&format!("/checks?{}", same.replace("&amp;", "&"))).await;
+    form.shows("value=\"rain:city:7\"").shows("value=\"2024-10-01T09:00\"").shows("value=\"2024-10-02T12:00\"");
+}
+
 #[tokio::test]
 async fn a_day_has_23_hours_when_the_clocks_go_forward() {
     let world = World::new();

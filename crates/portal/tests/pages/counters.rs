@@ -3,6 +3,7 @@
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
 use proptest::prelude::*;
+use raingauge_ports::instances::{Instance, Instances as _};
 use serde_json::json;
 
 #[tokio::test]
@@ -39,6 +40,19 @@ async fn every_word_of_a_search_is_looked_for_everywhere() {
 }
 
 #[tokio::test]
+async fn everything_is_exported_as_one_file() {
+    let world = three().await;
+    world.get("/").await.shows("href=\"/settings.yaml\"");
+    let file = world.get("/settings.yaml").await;
+    assert_eq!(file.headers["content-disposition"], "attachment; filename=\"raingauge.yaml\"");
+    file.shows("name: rides").shows("name: Drops").lacks("name: tips").shows("cachePolicy:\n  strategy: none");
+    world.get("/settings.yaml?all=1").await.shows("name: tips");
+    world.get("/counters/1").await.shows("href=\"/counters/1/counter.yaml\"");
+    world.get("/counters/1/counter.yaml").await.shows("by test\nid: 1\nname: rides").lacks("Drops");
+    assert_eq!(world.get("/counters/9/counter.yaml").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn filters_narrow_and_stay_chosen() {
     let world = three().await;
     world.get("/?state=paused").await.shows("Drops").lacks("/counters/1\"").shows("value=\"paused\" selected");
@@ -66,7 +80,24 @@ async fn recent_activity_is_a_line_and_a_number() {
     world.events("ride", (0..3).map(|zone| (NOW_S - 3_600, json!({ "zone": zone })))).await;
     assert_eq!(world.portal.published.activity().of(1).expect("it counted").counted.iter().sum::<u64>(), 3);
     let page = world.get("/?sort=-activity").await;
-    page.shows("class=\"spark\"").shows(">3<").shows("since this process began");
+    page.shows("class=\"spark\"").shows(">3<").shows("as the writers saw it since they began");
+}
+
+/// A portal that counts nothing shows what the writers announced.
+#[tokio::test]
+async fn recent_activity_of_other_processes_is_shown() {
+    let world = three().await;
+    world.get("/").await.shows("No writer has told of it");
+    let recent = json!({ "newest": NOW_S / 900, "counted": [4, 0, 3], "skipped": { "filtered": 6 } });
+    let said = json!({ "activity": { "counters": { "1": recent } } });
+    for id in ["a", "b"] {
+        let measures = said.to_string();
+        let writer = Instance { id: id.to_owned(), seen_s: NOW_S, measures, ..Instance::default() };
+        world.instances.announce(writer).await.expect("announced");
+    }
+    world.portal.watch.listen().await;
+    world.get("/?sort=-activity").await.shows("class=\"spark\"").shows(">14<").lacks("No writer has told of it");
+    world.get("/counters/1").await.shows("did not pass the filter").shows(">12<");
 }
 
 #[tokio::test]

@@ -1,11 +1,15 @@
 //! Drafts, their reviews, and what is done to counters as they stand.
 
+use crate::browser::options;
 use crate::edit::{applied, rides, saved};
 use crate::forms::Sent;
 use crate::world::{NOW_S, World};
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use raingauge_core::counter::{Counter, State};
+use raingauge_portal::Role;
 use raingauge_ports::drafts::{self, Draft};
+use raingauge_writer::worker::{Backfill, BackfillStatus};
 use serde_json::json;
 
 /// A draft of a new counter, by somebody.
@@ -63,6 +67,47 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
     assert_eq!(version.changed_by, "ada");
     assert_eq!(version.reason, "we need it (approved by anonymous: looks good)");
     world.get(&format!("/drafts/{id}")).await.shows("anonymous approved it").shows("looks good");
+}
+
+/// Through the pages alone, by two people who signed in.
+#[tokio::test]
+async fn of_two_people_the_second_approves() {
+    let world = World::with_people_and_approval(options());
+    rides(&world).await;
+    let mut ada = world.signed_in("ada", Role::Editor).await;
+    let mut zoe = world.signed_in("zoe", Role::Editor).await;
+    let mut max = world.signed_in("max", Role::Viewer).await;
+    let form = Sent::of(&ada.get("/counters/new").await.text, "draft-form");
+    let form = form.set("name", "rides").set("template", "rides:{zone}").set("eventType", "ride");
+    ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/1?note=draft-saved");
+    // Whoever wrote it has no button for it, and cannot do without one.
+    let page = ada.get("/drafts/1").await;
+    page.shows("A second person has to approve it").lacks("Let it take effect").lacks("/drafts/1/approve");
+    let apply = [("revision", "1"), ("reason", "now")];
+    ada.post("/drafts/1/apply", &apply).await.is(StatusCode::FORBIDDEN).shows("This has to be approved");
+    let form = Sent::of(&page.text, "/drafts/1/send").set("reason", "we need it");
+    ada.post("/drafts/1/send", &form.pairs()).await.leads_to("/drafts/1?note=draft-sent");
+    ada.get("/drafts/1").await.shows("waits for a second person").lacks("/drafts/1/approve");
+    let approve = [("revision", "2"), ("comment", "mine is good")];
+    ada.post("/drafts/1/approve", &approve).await.is(StatusCode::FORBIDDEN).shows("ask another editor");
+    max.get("/drafts/1").await.is(StatusCode::OK).lacks("/drafts/1/approve");
+    max.post("/drafts/1/approve", &approve).await.is(StatusCode::FORBIDDEN);
+    assert_eq!(state_of(&world, 1).await, drafts::State::Review);
+    zoe.get("/").await.shows("1 draft waits for a review");
+    let form = Sent::of(&zoe.get("/drafts/1").await.text, "/drafts/1/approve").set("comment", "looks good");
+    zoe.post("/drafts/1/approve", &form.pairs()).await.leads_to("/counters/1?note=saved");
+    let version = world.portal.counters.catalog().get(1).await.expect("a counter");
+    assert_eq!((&*version.changed_by, &*version.reason), ("ada", "we need it (approved by zoe: looks good)"));
+    // Who edited a draft is one of its authors.
+    let form = Sent::of(&ada.get("/counters/1/edit").await.text, "draft-form").set("owner", "ada");
+    ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
+    let form = Sent::of(&zoe.get("/drafts/2/edit").await.text, "draft-form").set("owner", "taxis");
+    zoe.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
+    ada.post("/drafts/2/send", &[("revision", "2"), ("reason", "she knows")]).await;
+    for author in [&mut ada, &mut zoe] {
+        let page = author.post("/drafts/2/approve", &[("revision", "3"), ("comment", "fine")]).await;
+        page.is(StatusCode::FORBIDDEN);
+    }
 }
 
 #[tokio::test]
@@ -160,11 +205,14 @@ async fn a_backfill_is_begun_followed_and_told_of() {
     let address = format!("/counters/{id}/backfill");
     world.get(&address).await.shows("There has been no backfill").shows("Begin a backfill");
     world.clock.set_s(NOW_S + 10);
+    world.get(&format!("/counters/{id}")).await.shows("Nothing has been counted yet");
     assert_eq!(world.post(&address, &[]).await.location(), address);
     let ended = async || world.get(&address).await.text.contains("The newest backfill ended");
     while !ended().await {
         tokio::task::yield_now().await;
     }
+    // What was found before is not remembered of the counts of now.
+    world.get(&format!("/counters/{id}")).await.shows("rides:0").lacks("Nothing has been counted yet");
     world.clock.set_s(NOW_S + 70);
     world
         .get(&address)
@@ -172,9 +220,39 @@ async fn a_backfill_is_begun_followed_and_told_of() {
         .shows("ended 1 min ago")
         .shows("60 events were counted again")
         .lacks("hx-trigger=\"every");
+    let page = format!("/counters/{id}");
+    world.get(&page).await.shows("60 events were counted again").lacks("hx-get=\"/counters/1/backfill");
+    world.clock.set_s(NOW_S + 3_700);
+    world.get(&page).await.lacks("counted again");
     let form = Sent::of(&world.get(&format!("/counters/{id}/archive")).await.text, "/archive\"").set("reason", "done");
     world.post(&format!("/counters/{id}/archive"), &form.pairs()).await;
     assert_eq!(world.post(&address, &[]).await.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_backfill_that_runs_follows_itself_on_the_page_of_its_counter() {
+    let world = World::new();
+    rides(&world).await;
+    let id = world.counter(json!({ "eventType": "ride", "template": "rides:{zone}" })).await;
+    let page = format!("/counters/{id}");
+    world.get(&page).await.lacks("id=\"backfill\"");
+    *world.running.lock() = Some(Backfill {
+        status: BackfillStatus::Running,
+        generation: 2,
+        from: 0,
+        position: 30,
+        after_s: 0,
+        counted: 29,
+        stamp_base_us: 0,
+        ended_at: 0,
+    });
+    let follows = format!("hx-get=\"/counters/{id}/backfill\" hx-trigger=\"every 1s\"");
+    // A reload shows the same again.
+    for _ in 0..2 {
+        world.get(&page).await.shows(&follows).shows("29 events so far").lacks("Begin a backfill");
+    }
+    let part = Request::get(format!("{page}/backfill")).header("hx-request", "true").body(Body::empty());
+    world.send(part.expect("a request")).await.shows(&follows).lacks("<html");
 }
 
 #[tokio::test]

@@ -100,6 +100,42 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_was_typed_is_kept() {
 }
 
 #[tokio::test]
+async fn a_new_counter_may_have_an_id_of_ones_choice() {
+    let world = World::new();
+    rides(&world).await;
+    let form = filled(new_form(&world).await);
+    for wrong in ["0", "-1", "x", "1000000"] {
+        let page = world.post("/drafts", &form.clone().set("chosenId", wrong).pairs()).await;
+        assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
+        page.shows("must be a whole number from 1 to 999999");
+    }
+    let chosen = form.clone().set("chosenId", "34");
+    let (one, two) = (saved(&world, &chosen).await, saved(&world, &chosen.set("template", "other:{zone}")).await);
+    world.get(&one).await.shows("Its id is 34").lacks("href=\"/counters/34\"");
+    // It is the draft's until it takes effect, and may still become another one.
+    let again = Sent::of(&world.get(&format!("{one}/edit")).await.text, "draft-form");
+    assert_eq!((again.get("chosenId"), again.get("id")), ("34", "0"));
+    saved(&world, &again.set("chosenId", "35")).await;
+    assert_eq!(applied(&world, &one).await, "/counters/35?note=saved");
+    assert_eq!(applied(&world, &two).await, "/counters/34?note=saved");
+    // A copy, a preview and a draft that comes too late are told what to do.
+    let copy = Sent::of(&world.get("/counters/new?copy=34").await.text, "draft-form");
+    assert_eq!(copy.get("chosenId"), "");
+    let late = copy.set("template", "late:{zone}").set("chosenId", "36");
+    let draft = saved(&world, &late).await;
+    world.counter(json!({ "id": 36, "template": "first:{city_id}" })).await;
+    let form = Sent::of(&world.get(&draft).await.text, "/apply").set("reason", "it is wanted");
+    let page = world.post(&format!("{draft}/apply"), &form.pairs()).await;
+    assert_eq!(page.status, StatusCode::CONFLICT);
+    page.shows("There is a counter 36 already").shows("choose another id");
+    let page = world.post("/drafts", &late.pairs()).await;
+    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+    page.shows("is that of the counter count_rain_drops: choose another");
+    world.post("/drafts/preview", &late.pairs()).await.shows("is that of the counter count_rain_drops");
+    world.get("/counters/36/edit").await.lacks("chosenId");
+}
+
+#[tokio::test]
 async fn conditions_come_and_go_without_scripts() {
     let world = World::new();
     let press = async |form: Sent, button: &str| {

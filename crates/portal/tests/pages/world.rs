@@ -12,7 +12,7 @@ use raingauge_portal::people::openid::OpenId;
 use raingauge_portal::watch::{self, About, Watch};
 use raingauge_portal::{Measures, Parts, Portal, router};
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::log::EventLog;
+use raingauge_ports::log::{EventLog, Partition};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::{
     MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople,
@@ -20,6 +20,8 @@ use raingauge_ports::memory::{
 use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
+use raingauge_writer::states::{Part, States};
+use raingauge_writer::worker::Backfill;
 use raingauge_writer::{Counters, Ingest, Writer, worker};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -41,6 +43,8 @@ pub struct World {
     /// The bucket store, to be changed behind the log's back.
     pub buckets: Arc<MemoryBuckets>,
     pub people: Arc<MemoryPeople>,
+    /// A backfill that runs for every counter for as long as it stands here.
+    pub running: Arc<Mutex<Option<Backfill>>>,
     ingest: Ingest,
     router: Router,
 }
@@ -51,6 +55,23 @@ pub struct Page {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub text: String,
+}
+
+/// What the writer knows, and the backfill of a test.
+struct Known {
+    writer: Writer,
+    running: Arc<Mutex<Option<Backfill>>>,
+}
+
+impl States for Known {
+    fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
+        States::parts(&self.writer, counter)
+    }
+
+    fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
+        let own = self.running.lock().clone();
+        own.map_or_else(|| self.writer.backfills(counter), |backfill| vec![(0, backfill)])
+    }
 }
 
 impl World {
@@ -73,6 +94,11 @@ impl World {
         Self::build(false, people_options, Some(Box::new(openid)))
     }
 
+    /// A portal in which people sign in, and a second one has to approve drafts.
+    pub fn with_people_and_approval(people_options: Options) -> Self {
+        Self::build(true, people_options, None)
+    }
+
     fn build(approval: bool, people_options: Options, openid: Option<MakeOpenId<'_>>) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let openid = openid.map(|make| make(Arc::clone(&clock) as _));
@@ -83,7 +109,8 @@ impl World {
         let options = worker::Options::default();
         let store = Arc::clone(&buckets) as _;
         let writer = Writer::start(Arc::clone(&logs[0]), store, Arc::clone(&published), clock_port.clone(), options);
-        let states = Arc::new(writer.expect("a writer starts"));
+        let running = Arc::<Mutex<Option<Backfill>>>::default();
+        let states = Arc::new(Known { writer: writer.expect("a writer starts"), running: Arc::clone(&running) });
         let sink = Arc::clone(&log) as Arc<_>;
         let ingest = Ingest::new(sink, logs.clone(), Arc::clone(&published), clock_port.clone(), 300, u64::MAX);
         let counters = Arc::new(Counters::new(
@@ -153,7 +180,7 @@ impl World {
             people_options,
             openid,
         });
-        Self { router: router(portal.clone()), portal, clock, metrics, instances, buckets, people, ingest }
+        Self { router: router(portal.clone()), portal, clock, metrics, instances, buckets, people, running, ingest }
     }
 
     /// A counter of the drops of each city, with what differs from it.

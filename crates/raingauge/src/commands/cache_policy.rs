@@ -1,11 +1,12 @@
 //! `raingauge cache-policy`
 
+use super::counters::remove_version;
 use super::{note, print, print_json};
 use crate::cli::Place;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use raingauge_core::cache_policy::{Choice, Policy, Step, Strategy};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 use ureq::http::Method;
 
@@ -102,12 +103,7 @@ impl CachePolicy {
 
 /// The policy with another choice for everybody, or for one instance; without a choice, that one has none of its own.
 fn changed(found: &Value, choice: Option<Choice>, instance: Option<String>) -> anyhow::Result<Policy> {
-    let mut policy = found.clone();
-    if let Some(members) = policy.as_object_mut() {
-        members.retain(|name, _| ["strategy", "rollout", "overrides"].contains(&name.as_str()));
-    }
-    let mut policy: Policy =
-        serde_json::from_value(policy).context("the server answers a policy that is not known here")?;
+    let mut policy = policy_of(found)?;
     match (choice, instance) {
         (Some(choice), Some(instance)) => drop(policy.overrides.insert(instance, choice)),
         (Some(choice), None) => policy.choice = choice,
@@ -117,33 +113,31 @@ fn changed(found: &Value, choice: Option<Choice>, instance: Option<String>) -> a
     Ok(policy)
 }
 
-fn show(policy: &Value, json: bool) -> anyhow::Result<()> {
+fn show(found: &Value, json: bool) -> anyhow::Result<()> {
     if json {
-        return Ok(print_json(policy)?);
+        return Ok(print_json(found)?);
     }
-    let version = &policy["version"];
-    print(&format!("version {version}, set by {}", policy["changedBy"].as_str().unwrap_or_default()))?;
-    let none = json!({});
-    let overrides = policy["overrides"].as_object().or_else(|| none.as_object()).into_iter().flatten();
-    print(&format!("all instances: {}", told(policy)))?;
+    let Policy { choice, overrides } = policy_of(found)?;
+    let version = &found["version"];
+    print(&format!("version {version}, set by {}", found["changedBy"].as_str().unwrap_or_default()))?;
+    print(&format!("all instances: {choice}"))?;
     for (instance, choice) in overrides {
-        print(&format!("{instance}: {}", told(choice)))?;
+        print(&format!("{instance}: {choice}"))?;
     }
     Ok(())
 }
 
-/// A choice in words.
-fn told(choice: &Value) -> String {
-    let name = |value: &Value| value["strategy"].as_str().unwrap_or_default().to_owned();
-    let steps = choice["rollout"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let steps: Vec<String> =
-        steps.iter().map(|step| format!("{} where id % {} < {}", name(step), step["modulo"], step["below"])).collect();
-    if steps.is_empty() { name(choice) } else { format!("{}; otherwise {}", steps.join("; "), name(choice)) }
+/// The policy that the server answered, without what it says of its version.
+pub(super) fn policy_of(found: &Value) -> anyhow::Result<Policy> {
+    let mut policy = found.clone();
+    remove_version(&mut policy);
+    serde_json::from_value(policy).context("the server answers a policy that is not known here")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn steps_are_read_or_refused() {

@@ -3,17 +3,17 @@
 mod apply;
 mod draft;
 
-pub use apply::{Outcome, apply};
-pub use draft::Drafts;
+pub use apply::{Action, Outcome, apply};
+pub use draft::{Drafts, remove_version};
 
+use super::cache_policy::policy_of;
 use super::session::Session;
 use super::table::{Align, render};
 use super::{note, print, print_json};
 use crate::cli::Place;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use raingauge_core::counter::State;
-use raingauge_core::time::format_rfc3339;
+use raingauge_portal::export::{Settings, counter_to_yaml};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -160,24 +160,23 @@ fn get(session: &Session, id: u32, json: bool) -> anyhow::Result<()> {
     if json {
         return Ok(print_json(&found)?);
     }
-    let changed_at = format_rfc3339(found["changedAt"].as_i64().unwrap_or_default());
-    let (version, by) = (found["version"].clone(), found["changedBy"].as_str().unwrap_or_default().to_owned());
-    let yaml = serde_yaml_ng::to_string(&apply::read(&found)?)?;
-    Ok(print(&format!("# version {version}, changed {changed_at} by {by}\n{}", yaml.trim_end()))?)
+    let (version, changed_at) = (found["version"].as_u64(), found["changedAt"].as_i64());
+    let (version, changed_at) = (version.unwrap_or_default(), changed_at.unwrap_or_default());
+    let by = found["changedBy"].as_str().unwrap_or_default();
+    let yaml = counter_to_yaml(&apply::read(&found)?, version, changed_at, by)?;
+    Ok(print(yaml.trim_end())?)
 }
 
 fn export(session: &Session, all: bool, json: bool) -> anyhow::Result<()> {
     let answer = session.client.get("/v1/counters", &[])?;
     let found = answer["counters"].as_array().context("the server's list of counters cannot be read")?;
     let counters: Vec<_> = found.iter().map(apply::read).collect::<Result<_, _>>()?;
-    let mut policy = session.client.get("/v1/cache-policy", &[])?;
-    draft::remove_version(&mut policy);
-    let kept = counters.into_iter().filter(|counter| all || counter.state != State::Archived);
-    let settings = json!({ "counters": kept.collect::<Vec<_>>(), "cachePolicy": policy });
+    let policy = policy_of(&session.client.get("/v1/cache-policy", &[])?)?;
+    let settings = Settings::new(counters, policy, all);
     if json {
-        return Ok(print_json(&settings)?);
+        return Ok(print_json(&json!(settings))?);
     }
-    Ok(print(serde_yaml_ng::to_string(&settings)?.trim_end())?)
+    Ok(print(settings.to_yaml()?.trim_end())?)
 }
 
 fn report(outcomes: &[Outcome], dry_run: bool, json: bool) -> anyhow::Result<()> {
@@ -187,6 +186,9 @@ fn report(outcomes: &[Outcome], dry_run: bool, json: bool) -> anyhow::Result<()>
     } else {
         for outcome in outcomes {
             print(&outcome.line(dry_run))?;
+        }
+        if outcomes.iter().all(|outcome| outcome.action == Action::Unchanged) {
+            print("no changes")?;
         }
     }
     if failed > 0 {

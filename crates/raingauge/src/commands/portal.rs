@@ -5,12 +5,16 @@ use crate::{portal, serve, services};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use raingauge_core::access::Role;
+use raingauge_portal::people::audit::Actor;
 use raingauge_portal::people::invitations::{Guest, INVITATION_S};
 use raingauge_portal::people::{Refusal, accounts::Accounts};
 use raingauge_ports::clock::SystemClock;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Who invites, in the audit log.
+const COMMAND_LINE: &str = "the command line";
 
 /// The people of the portal
 #[derive(Debug, Args)]
@@ -67,8 +71,12 @@ impl Invite {
         let path = runtime.block_on(async {
             let people = services::open_people(&settings).await?;
             let accounts = Accounts::new(people, Arc::new(SystemClock), portal::options(&settings));
-            match accounts.invite(guest, "the command line").await {
-                Ok(path) => Ok(path),
+            match accounts.invite(guest.clone(), COMMAND_LINE).await {
+                Ok(path) => {
+                    let actor = Actor { name: COMMAND_LINE, address: "" };
+                    let written = accounts.audit.record(actor, guest.invited()).await;
+                    written.map(|()| path).context("nobody was invited, since it could not be written down")
+                }
                 Err(Refusal::Field(_, problem)) => bail!("{problem}"),
                 Err(Refusal::Store(error)) => Err(error).context("nobody was invited"),
                 Err(refusal) => bail!("nobody was invited: {refusal:?}"),

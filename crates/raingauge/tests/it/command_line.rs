@@ -133,6 +133,34 @@ fn what_is_exported_is_applied_again_and_what_differs_is_told_first() {
     assert_eq!(server.get("/v1/counters/150").json()["owner"], "coffee", "nothing was done");
 }
 
+/// The pages give away what the command writes, to the letter, and it is what the server has.
+#[test]
+fn what_the_pages_export_changes_nothing_when_it_is_applied() {
+    let home = Home::with(&[("portal.sign_in", "false")]);
+    let server = home.start();
+    let url = url(&server);
+    let run = |more: &[&str]| home.run(&[&["counters"], more, &["--server", &url]].concat());
+    for counters in ["coffee.counters.yaml", "taxi.counters.yaml"] {
+        assert!(run(&["apply", "-f", &demo(counters)]).status.success());
+    }
+    let mut odd = drops_counter();
+    odd["name"] = json!("no");
+    odd["description"] = json!("- first: \"1e3\"\n\n  # second\n☔ ");
+    odd["filter"] = json!({ "operator": "in", "lhs": "data.city", "rhs": ["yes", "0x1", "~", 1, -2.5, true] });
+    server.create(odd);
+    let policy = ["cache-policy", "set", "--strategy", "result", "--rollout", "live:2:1", "--server", &url];
+    assert!(home.run(&policy).status.success());
+    let exported = server.get("/settings.yaml").text();
+    assert_eq!(exported, run(&["export"]).output);
+    assert_eq!(server.get("/counters/34/counter.yaml").text(), run(&["get", "34"]).output);
+    let file = home.path().join("raingauge.yaml");
+    for text in [exported, server.get("/counters/34/counter.yaml").text()] {
+        std::fs::write(&file, text).unwrap();
+        let told = run(&["apply", "--dry-run", "-f", &file.display().to_string()]);
+        assert_eq!(told.output.lines().last(), Some("no changes"), "{told:?}");
+    }
+}
+
 #[test]
 fn a_token_that_is_made_opens_a_server_that_knows_it() {
     let mut home = Home::new();

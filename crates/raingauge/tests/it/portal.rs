@@ -158,6 +158,15 @@ fn the_command_line_is_the_way_back_in() {
     let plain = home.run(&["portal", "invite", "max", "--data-dir", &data]);
     assert!(plain.status.success() && plain.output.trim().contains("/welcome/") && plain.output.lines().count() == 1);
     assert!(plain.errors.contains("within 24 hours"), "{}", plain.errors);
+    let invited: Vec<String> = zoe
+        .audit()
+        .iter()
+        .filter(|entry| entry["verb"] == "person.invite")
+        .map(|entry| format!("{} {} {} {}", entry["who"], entry["object"], entry["outcome"], entry["details"]))
+        .collect();
+    let expected = [("zoe", "admin"), ("max", "viewer")]
+        .map(|(name, role)| format!(r#""the command line" "person {name}" "done" {{"role":"{role}"}}"#));
+    assert_eq!(invited, expected);
     for wrong in [&["a;b"][..], &["max", "--role", "king"], &["max", "--email", "nowhere"]] {
         let arguments: Vec<&str> =
             ["portal", "invite"].iter().chain(wrong).chain(&["--data-dir", &data]).copied().collect();

@@ -137,7 +137,7 @@ impl<'a> Drawing<'a> {
             g aria-hidden="true" {
                 line.chart-base x2="100%" y1=(base) y2=(base) stroke=(INK_SOFT) {}
                 @if let Some(now_s) = now_s {
-                    @let x = percent(self.share(now_s));
+                    @let x = words::extent(self.share(now_s));
                     line.chart-now x1=(x) x2=(x) y1="0" y2=(TOP + PLOT) stroke=(INK_SOFT) stroke-dasharray="2 3" {}
                     text.chart-label x=(x) dx="-4" y="9" text-anchor="end" fill=(INK_SOFT) { "now" }
                 }
@@ -156,13 +156,13 @@ impl<'a> Drawing<'a> {
             @for (place, mark) in marks.iter().enumerate() {
                 @let x = self.share(mark.at_s);
                 @let next = marks.get(place + 1).map_or(1.0, |next| self.share(next.at_s));
-                line.chart-event x1=(percent(x)) x2=(percent(x)) y1="0" y2=(TOP + PLOT) stroke=(INK) stroke-dasharray="4 3" {
+                line.chart-event x1=(words::extent(x)) x2=(words::extent(x)) y1="0" y2=(TOP + PLOT) stroke=(INK) stroke-dasharray="4 3" {
                     title { (mark.name) }
                 }
                 @if (next - x) * PHONE >= LABEL {
-                    text.chart-label x=(percent(x)) dx="4" y="9" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
+                    text.chart-label x=(words::extent(x)) dx="4" y="9" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
                 } @else if next >= 1.0 {
-                    text.chart-label x=(percent(x)) dx="-4" y="9" text-anchor="end" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
+                    text.chart-label x=(words::extent(x)) dx="-4" y="9" text-anchor="end" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
                 }
             }
         }
@@ -176,12 +176,12 @@ impl<'a> Drawing<'a> {
             @for tick in &ticks {
                 @let start = self.share(tick.at_s);
                 @if let Some(middle) = self.middle_of_wide(tick, width) {
-                    text.chart-label x=(percent(middle)) y=(foot + 18.0) text-anchor="middle" fill=(INK_SOFT) { (tick.text) }
+                    text.chart-label x=(words::extent(middle)) y=(foot + 18.0) text-anchor="middle" fill=(INK_SOFT) { (tick.text) }
                 } @else {
-                    line.chart-mark x1=(percent(start)) x2=(percent(start)) y1=(foot) y2=(foot + 6.0) stroke=(INK_SOFT) {}
+                    line.chart-mark x1=(words::extent(start)) x2=(words::extent(start)) y1=(foot) y2=(foot + 6.0) stroke=(INK_SOFT) {}
                     // A label that would stick out has no room; its mark stays.
                     @if start * width + LABEL * 0.7 <= width {
-                        text.chart-label x=(percent(start)) dx="4" y=(foot + 18.0) fill=(INK_SOFT) { (tick.text) }
+                        text.chart-label x=(words::extent(start)) dx="4" y=(foot + 18.0) fill=(INK_SOFT) { (tick.text) }
                     }
                 }
             }
@@ -291,9 +291,4 @@ fn colour(kind: Kind, place: usize) -> &'static str {
         Kind::Line => COLOURS[place % LINES_MAX],
         Kind::Pale => INK_SOFT,
     }
-}
-
-fn percent(share: f64) -> String {
-    let text = format!("{:.2}", share * 100.0);
-    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }

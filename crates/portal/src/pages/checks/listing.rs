@@ -1,6 +1,7 @@
 //! Checks in lists: those that differ with their buckets, and all by time.
 
 use super::PAGE_LEN;
+use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{parts, words};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -9,6 +10,9 @@ use raingauge_ports::checks::{Check, Difference, Outcome, Wanted};
 
 /// Buckets that are shown of each key that differs.
 const BUCKETS_SHOWN: usize = 20;
+
+const COLUMNS: [Column<'_>; 7] =
+    [Text("When"), Text("Outcome"), Text("Key"), Text("Range"), Number("Stored"), Number("From the log"), Text("By")];
 
 /// The keys that differ by the newest check of each.
 pub fn differing(checks: &[Check], now_s: i64, zone: &TimeZone) -> Markup {
@@ -61,7 +65,7 @@ pub fn buckets(buckets: &[Difference], zone: &TimeZone, title: &str) -> Markup {
                         @let difference = i128::from(bucket.stored.unwrap_or(0)) - i128::from(bucket.recounted.unwrap_or(0));
                         tr.differs[difference != 0] {
                             td { (granularity_words(bucket.granularity)) }
-                            th scope="row" { (words::moment(bucket.time, zone)) }
+                            th scope="row" { (words::weekday_moment(bucket.time, zone)) }
                             td.number { (count(bucket.stored)) }
                             td.number { (count(bucket.recounted)) }
                             td.number { @if difference == 0 { "–" } @else { (words::number(difference)) } }
@@ -99,12 +103,7 @@ pub fn list(checks: &[Check], wanted: Wanted, zone: &TimeZone) -> Markup {
             @if checks.is_empty() {
                 (nothing(wanted))
             } @else {
-                div.scroll tabindex="0" role="region" aria-labelledby="list-title" {
-                    table {
-                        thead { tr { th scope="col" { "When" } th scope="col" { "Outcome" } th scope="col" { "Key" } th scope="col" { "Range" } th.number scope="col" { "Stored" } th.number scope="col" { "From the log" } th scope="col" { "By" } } }
-                        tbody { @for check in checks { (row(check, zone)) } }
-                    }
-                }
+                (parts::table("list-title", &COLUMNS, &html! { @for check in checks { (row(check, zone)) } }))
                 @if let (Some(last), true) = (checks.last(), checks.len() == PAGE_LEN) {
                     p { a href={ "/checks?before=" (last.id) @if !chosen.is_empty() { "&outcome=" (chosen) } "#list" } { "Older ones" } }
                 }

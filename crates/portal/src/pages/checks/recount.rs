@@ -4,11 +4,11 @@ use super::listing::{buckets, granularity_words};
 use crate::Portal;
 use crate::checks::{Job, left_out};
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::html::{layout, parts, words};
 use crate::person::Person;
 use crate::times;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
@@ -126,7 +126,7 @@ pub async fn begin(
     Extension(person): Extension<Person>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
-    let zone = times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let zone = fields.zone();
     let mut typed = Typed::sent(&fields);
     let Some(asked) = typed.asked(&zone) else {
         let body = html! { div.page-head { h1 { "Checks" } } (form(&portal, &person, &typed, &zone)) };
@@ -143,10 +143,9 @@ pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
-    let zone = times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let zone = fields.zone();
     let Some(job) = portal.audit.job(&id) else {
         return Err(Fault::new(
             StatusCode::NOT_FOUND,

@@ -2,8 +2,8 @@
 
 use super::asked::{Asked, SPANS, Span, Window};
 use crate::html::chart::{LINES_MAX, Scale};
-use crate::html::words;
-use crate::times::{ZONES, field_of};
+use crate::html::{parts, words};
+use crate::times::field_of;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
 use raingauge_reader::Key;
@@ -37,7 +37,7 @@ pub fn form(
                         }
                     }
                 }
-                (zone(asked))
+                (parts::zone_field(&asked.zone))
             }
             (custom(asked, window))
             div.row.question-foot {
@@ -70,17 +70,6 @@ fn keys(template: &str, asked: &Asked, choices: &[Key]) -> Markup {
 fn segment(name: &str, value: &str, text: &str, is_chosen: bool) -> Markup {
     html! {
         label { input type="radio" id={ (name) "-" (value) } name=(name) value=(value) checked[is_chosen]; span { (text) } }
-    }
-}
-
-fn zone(asked: &Asked) -> Markup {
-    let chosen = words::zone(&asked.zone);
-    html! {
-        div.field.zone-field {
-            label for="zone" { "Time zone" }
-            input type="text" id="zone" name="zone" value=(chosen) list="zones" autocomplete="off" spellcheck="false";
-            datalist id="zones" { @for zone in ZONES { option value=(zone) {} } }
-        }
     }
 }
 

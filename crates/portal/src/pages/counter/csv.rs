@@ -3,10 +3,10 @@
 use super::asked::{Asked, Window};
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::words;
 use crate::times::{bucket_end, next_bucket};
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
@@ -22,9 +22,8 @@ pub const CSV_ROWS_MAX: usize = 40_000;
 pub async fn series(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Response, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let found = portal.counters.catalog().get(id).await?;
     let mut view = super::look(&portal, found, Asked::of(&fields), false).await;
     let Some(shown) = view.shown.take() else {

@@ -6,18 +6,22 @@ use crate::difference;
 use crate::html::{parts, words};
 use crate::largest::Largest;
 use form_urlencoded::Serializer;
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, State};
 use raingauge_ports::activity::Recent;
 use raingauge_reader::Key;
 
-/// The question for the query page: the first key over the same range.
-pub fn query_of(shown: &Shown) -> String {
+/// The same question elsewhere, on the query page or for a recount: the first key over the same range.
+pub fn query_of(shown: &Shown, zone: &TimeZone) -> String {
     let mut query = Serializer::new(String::new());
     if let Some(row) = shown.rows.first() {
         query.append_pair("key", &row.key);
     }
     query.append_pair("from", &shown.window.from_s.to_string()).append_pair("to", &shown.window.to_s.to_string());
+    if *zone != TimeZone::UTC {
+        query.append_pair("zone", words::zone(zone));
+    }
     query.finish()
 }
 
@@ -97,6 +101,7 @@ pub fn configuration(counter: &Counter) -> Markup {
                 dt { "Id" }
                 dd { (counter.id) }
             }
+            p { a href={ "/counters/" (counter.id) "/counter.yaml" } download { "Export as YAML" } }
         }
     }
 }
@@ -109,7 +114,7 @@ pub fn not_counted(recent: Option<&Recent>) -> Markup {
         section.card aria-labelledby="skipped-title" {
             h2 id="skipped-title" { "Not counted" }
             @if skipped.is_empty() && late.is_empty() {
-                p.quiet { "Every event of its type was counted, as far as this process knows." }
+                p.quiet { "Every event of its type was counted, as far as the writers have told." }
             } @else {
                 table.reasons {
                     thead { tr { th scope="col" { "Why" } th.number scope="col" { "Events" } } }
@@ -121,7 +126,7 @@ pub fn not_counted(recent: Option<&Recent>) -> Markup {
                     }
                 }
             }
-            p.quiet { "Since this process began. All writers together are in the metrics " code { "raingauge_events_skipped_total" } " and " code { "raingauge_late_refused_total" } "." }
+            p.quiet { "Added up over the writers, since each of them began. The same is in the metrics " code { "raingauge_events_skipped_total" } " and " code { "raingauge_late_refused_total" } "." }
         }
     }
 }

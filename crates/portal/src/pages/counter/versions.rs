@@ -3,11 +3,11 @@
 use crate::Portal;
 use crate::difference;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::{layout, parts, words};
 use crate::person::{Person, Role};
 use crate::times::zone_of;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use jiff::tz::TimeZone;
@@ -63,9 +63,8 @@ pub async fn compare(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(id): Path<u32>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let versions = portal.counters.catalog().versions(id).await?;
     let zone = zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
     let Some(newest) = versions.first() else { return Err(Fault::not_found("such counter")) };

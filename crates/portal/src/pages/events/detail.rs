@@ -1,12 +1,12 @@
 //! One event type: freshness, completeness, counters, sources, fields with examples, the newest events.
 
-use super::{arrival, completeness, create_address, freshness, listeners, share};
+use super::{arrival, completeness, create_address, freshness, listeners};
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::Query;
 use crate::html::{layout, parts, words};
 use crate::person::{Person, Role};
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use jiff::tz::TimeZone;
@@ -27,10 +27,9 @@ pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Path(name): Path<String>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
-    let zone = crate::times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let zone = fields.zone();
     let observed = portal.observed().await?;
     let counters = portal.counters.catalog().list().await?;
     let own: Vec<&Versioned> = listeners(&counters, &name).collect();
@@ -76,7 +75,7 @@ fn arrived(found: &EventType, now_s: i64, zone: &TimeZone) -> Markup {
                 dt { "Last arrival" } dd { (parts::ago(now_s - found.appended_s)) }
                 dt { "Delay" } dd { "half within " (words::duration(late.median_s as f64)) ", 99 of 100 within " (words::duration(late.p99_s as f64)) ", the longest " (words::duration(late.max_s as f64)) }
                 dt { "After 15 min" } dd { (completeness(found)) " had arrived" }
-                dt { "After an hour" } dd { (share(found.events - late.over_hour, found.events)) " had arrived" }
+                dt { "After an hour" } dd { (words::share(found.events - late.over_hour, found.events)) " had arrived" }
             }
             p.quiet { "So complete is a quarter hour when that time has gone by since its events happened. Later ones count too, in the quarter hour in which they happened, while it is kept." }
         }
@@ -128,7 +127,7 @@ fn fields_of(found: &EventType) -> Markup {
                                 tr {
                                     th.wrap scope="row" { code { (field.path) } }
                                     td { (field.kind.name()) }
-                                    td.number { (share(field.events, found.events)) }
+                                    td.number { (words::share(field.events, found.events)) }
                                     td.number { (words::number(field.values as i128)) @if field.has_more_values { "+" } }
                                     td.wrap {
                                         @for (place, example) in field.examples.iter().take(EXAMPLES_SHOWN).enumerate() {

@@ -130,15 +130,15 @@ fn slice(sliced: &Sliced, (from, to): (f64, f64)) -> Markup {
     let width = (to - from) / sliced.points.len().max(1) as f64;
     html! {
         @if sliced.points.is_empty() {
-            rect.plan-cell x=(percent(from)) width=(percent(to - from)) y=(y) height=(BOX) rx="3" {}
-            text.plan-value x=(percent((from + to) / 2.0)) y=(y + BOX / 2.0 + 4.0) text-anchor="middle" { (words::short_number(sliced.cells as f64)) " " (words_of(sliced)) }
+            rect.plan-cell x=(words::extent(from)) width=(words::extent(to - from)) y=(y) height=(BOX) rx="3" {}
+            text.plan-value x=(words::extent((from + to) / 2.0)) y=(y + BOX / 2.0 + 4.0) text-anchor="middle" { (words::short_number(sliced.cells as f64)) " " (words_of(sliced)) }
         }
         @for (place, point) in sliced.points.iter().enumerate() {
             @let x = from + width * place as f64;
             @let text = words::short_number(point.count as f64);
-            rect.plan-cell x=(percent(x)) width=(percent(width)) y=(y) height=(BOX) rx="2" {}
+            rect.plan-cell x=(words::extent(x)) width=(words::extent(width)) y=(y) height=(BOX) rx="2" {}
             @if text.chars().count() as f64 * DIGIT + 4.0 <= width * DESK {
-                text.plan-value x=(percent(x + width / 2.0)) y=(y + BOX / 2.0 + 4.0) text-anchor="middle" { (text) }
+                text.plan-value x=(words::extent(x + width / 2.0)) y=(y + BOX / 2.0 + 4.0) text-anchor="middle" { (text) }
             }
         }
     }
@@ -154,8 +154,8 @@ fn ends(slices: &[Sliced], places: &[(f64, f64)]) -> Markup {
     html! {
         g.ticks-wide {
             @for (sliced, place) in slices.iter().zip(places) {
-                line.chart-mark x1=(percent(place.0)) x2=(percent(place.0)) y1="18" y2=(HEIGHT - 34.0) {}
-                text.chart-label x=(percent(place.0)) y="12" text-anchor=(if place.0 == 0.0 { "start" } else { "middle" }) { (time_words(sliced.slice.from_s)) }
+                line.chart-mark x1=(words::extent(place.0)) x2=(words::extent(place.0)) y1="18" y2=(HEIGHT - 34.0) {}
+                text.chart-label x=(words::extent(place.0)) y="12" text-anchor=(if place.0 == 0.0 { "start" } else { "middle" }) { (time_words(sliced.slice.from_s)) }
             }
             line.chart-mark x1="100%" x2="100%" y1="18" y2=(HEIGHT - 34.0) {}
             text.chart-label x="100%" y="12" text-anchor="end" { (time_words(slices[last].slice.to_s)) }
@@ -172,14 +172,10 @@ fn time_words(at_s: i64) -> String {
 fn additions(sums: &[String], places: &[(f64, f64)]) -> Markup {
     html! {
         @for (place, (sum, (from, to))) in sums.iter().zip(places).enumerate() {
-            @if place > 0 { text.plan-plus x=(percent(*from)) y=(HEIGHT - 8.0) text-anchor="middle" { "+" } }
-            text.plan-sum x=(percent((from + to) / 2.0)) y=(HEIGHT - 8.0) text-anchor="middle" { (sum) }
+            @if place > 0 { text.plan-plus x=(words::extent(*from)) y=(HEIGHT - 8.0) text-anchor="middle" { "+" } }
+            text.plan-sum x=(words::extent((from + to) / 2.0)) y=(HEIGHT - 8.0) text-anchor="middle" { (sum) }
         }
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.2}%", share * 100.0)
 }
 
 /// The same as a table.

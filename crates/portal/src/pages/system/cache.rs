@@ -9,10 +9,12 @@ use super::charts;
 use super::overview::Overview;
 use crate::Portal;
 use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::fields::{Fields, Query};
 use crate::html::{layout, notes, parts};
+use crate::pages::deeds;
+use crate::people::audit::Deed;
 use crate::person::{Person, Role};
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use form::Form;
@@ -27,9 +29,8 @@ const REASON_CHARS_MAX: usize = 500;
 pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
-    RawQuery(query): RawQuery,
+    Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
     let current = portal.counters.catalog().cache_policy().await?;
     let form = Form::of(&current);
     Ok(whole(&portal, &person, &fields, &current, &form, None).await)
@@ -58,7 +59,7 @@ pub async fn set(
     let planned = form.policy();
     if let (Ok(policy), true) = (&planned, form.problems.is_empty()) {
         match put(&portal, &person, policy.clone(), form.version, form.reason.clone()).await {
-            Ok(_) => return Ok(Redirect::to("/system/cache?note=policy-set").into_response()),
+            Ok(deed) => return Ok((Extension(deed), Redirect::to("/system/cache?note=policy-set")).into_response()),
             Err(Error::PolicyMismatch { current }) => {
                 form.problems.push((
                     "version",
@@ -82,7 +83,7 @@ pub async fn back(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
     Extension(fields): Extension<Fields>,
-) -> Result<Redirect, Fault> {
+) -> Result<Response, Fault> {
     let number = |name: &str| fields.text(name).parse::<u32>().ok();
     let (Some(to), Some(expected)) = (number("to"), number("version")) else {
         return Err(Fault::bad_request(
@@ -98,22 +99,20 @@ pub async fn back(
         None if to == 0 => Policy::default(),
         None => return Err(Fault::not_found("such version of the cache policy")),
     };
-    put(&portal, &person, policy, expected, format!("Back to version {to}")).await?;
-    Ok(Redirect::to("/system/cache?note=policy-back"))
+    let deed = put(&portal, &person, policy, expected, format!("Back to version {to}")).await?;
+    Ok((Extension(deed), Redirect::to("/system/cache?note=policy-back")).into_response())
 }
 
-async fn put(
-    portal: &Portal,
-    person: &Person,
-    policy: Policy,
-    expected: u32,
-    reason: String,
-) -> Result<VersionedPolicy, Error> {
+/// Sets a policy, and tells what is otherwise now.
+async fn put(portal: &Portal, person: &Person, policy: Policy, expected: u32, reason: String) -> Result<Deed, Error> {
+    let before = portal.counters.catalog().cache_policy().await?.policy;
     let change = Change { by: person.name.to_string(), reason, at_s: portal.clock.now_s() };
     let set = portal.counters.catalog().set_cache_policy(policy, Some(expected), change).await?;
     // The others follow the catalog; this process need not wait for itself.
     portal.policies.set(&set.policy);
-    Ok(set)
+    let counters = portal.list.counters(portal).await.unwrap_or_default();
+    let share = preview::share(&counters, &portal.watch.seen(), &before, &set.policy);
+    Ok(deeds::of_policy("cache_policy.replace", &before, &set, &share))
 }
 
 /// A policy that was entered, or that there is something wrong with it.

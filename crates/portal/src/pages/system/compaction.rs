@@ -3,27 +3,51 @@
 use super::overview::Overview;
 use crate::Portal;
 use crate::fault::Fault;
+use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
+use crate::people::audit::Deed;
 use crate::person::{Person, Role};
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use axum::response::Redirect;
+use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use raingauge_core::time::format_rfc3339;
 use raingauge_maintenance::{Compaction, Error, Maintenance, NodeState, Run, Status, Trigger};
+use serde_json::{Value as Json, json};
 
 /// Runs that are shown of those that have ended.
 const RUNS_SHOWN: usize = 5;
 
 /// `POST /system/compaction`
-pub async fn start(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Redirect, Fault> {
-    of(&portal)?.compact(&person.name).map_err(refused)?;
-    Ok(Redirect::to("/system?note=compaction-begun#compaction"))
+pub async fn start(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Response, Fault> {
+    let maintenance = of(&portal)?;
+    maintenance.compact(&person.name).map_err(refused)?;
+    let last = maintenance.status().last.into_iter().next();
+    let details = last.map_or_else(|| json!({}), |run| json!({ "last": told(&run) }));
+    let deed = Deed::new("compaction.begin", "compaction".to_owned(), details);
+    Ok((Extension(deed), Redirect::to("/system?note=compaction-begun#compaction")).into_response())
 }
 
 /// `POST /system/compaction/stop`
-pub async fn stop(State(portal): State<Portal>) -> Result<Redirect, Fault> {
-    of(&portal)?.stop().map_err(refused)?;
-    Ok(Redirect::to("/system?note=compaction-stopping#compaction"))
+pub async fn stop(State(portal): State<Portal>) -> Result<Response, Fault> {
+    let maintenance = of(&portal)?;
+    let running = maintenance.status().running;
+    maintenance.stop().map_err(refused)?;
+    let details = running.map_or_else(|| json!({}), |run| json!({ "stopped": told(&run) }));
+    let deed = Deed::new("compaction.stop", "compaction".to_owned(), details);
+    Ok((Extension(deed), Redirect::to("/system?note=compaction-stopping#compaction")).into_response())
+}
+
+/// A run in short, for the audit log.
+fn told(run: &Run) -> Json {
+    let result = run.result.map_or("running", |result| result.name());
+    let done = done_nodes(run);
+    json!({ "began": format_rfc3339(run.started_at), "why": trigger(&run.trigger), "result": result,
+        "nodes": format!("{done} of {}", run.nodes.len()) })
+}
+
+fn done_nodes(run: &Run) -> usize {
+    run.nodes.iter().filter(|node| !matches!(node.state, NodeState::Waiting | NodeState::Running)).count()
 }
 
 fn of(portal: &Portal) -> Result<&Maintenance, Fault> {
@@ -66,9 +90,8 @@ fn button(person: &Person, is_running: bool) -> Markup {
 }
 
 fn running(overview: &Overview, run: &Run) -> Markup {
-    let done = run.nodes.iter().filter(|node| !matches!(node.state, NodeState::Waiting | NodeState::Running)).count();
     html! {
-        p { "Running since " (parts::moment(run.started_at, &overview.zone)) ", " (trigger(&run.trigger)) ": " (done) " of " (run.nodes.len()) " nodes are done." }
+        p { "Running since " (parts::moment(run.started_at, &overview.zone)) ", " (trigger(&run.trigger)) ": " (done_nodes(run)) " of " (run.nodes.len()) " nodes are done." }
         @for node in run.nodes.iter().filter(|node| node.state == NodeState::Running) { (node_progress(node)) }
     }
 }
@@ -108,26 +131,23 @@ fn planned(overview: &Overview, status: &Status) -> Markup {
 }
 
 fn ended(overview: &Overview, status: &Status) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-labelledby="compaction-title" {
-            table {
-                thead { tr { th scope="col" { "Began" } th scope="col" { "Why" } th scope="col" { "Result" } th.number scope="col" { "Nodes" } th.number scope="col" { "Took" } } }
-                tbody {
-                    @for run in status.last.iter().take(RUNS_SHOWN) {
-                        @let result = run.result.map_or("running", |result| result.name());
-                        tr {
-                            td { (parts::moment(run.started_at, &overview.zone)) }
-                            td { (trigger(&run.trigger)) }
-                            td.wrap {
-                                span.state data-state=(match result { "finished" => "good", "failed" => "bad", _ => "wait" }) { (result.replace('_', " ")) }
-                                @if let Some(detail) = &run.detail { " " (detail) }
-                            }
-                            td.number { (run.nodes.len()) }
-                            td.number { (run.ended_at.map_or_else(|| "–".to_owned(), |ended_at| words::duration((ended_at - run.started_at) as f64))) }
-                        }
+    parts::table(
+        "compaction-title",
+        &[Text("Began"), Text("Why"), Text("Result"), Number("Nodes"), Number("Took")],
+        &html! {
+            @for run in status.last.iter().take(RUNS_SHOWN) {
+                @let result = run.result.map_or("running", |result| result.name());
+                tr {
+                    td { (parts::moment(run.started_at, &overview.zone)) }
+                    td { (trigger(&run.trigger)) }
+                    td.wrap {
+                        span.state data-state=(match result { "finished" => "good", "failed" => "bad", _ => "wait" }) { (result.replace('_', " ")) }
+                        @if let Some(detail) = &run.detail { " " (detail) }
                     }
+                    td.number { (run.nodes.len()) }
+                    td.number { (run.ended_at.map_or_else(|| "–".to_owned(), |ended_at| words::duration((ended_at - run.started_at) as f64))) }
                 }
             }
-        }
-    }
+        },
+    )
 }

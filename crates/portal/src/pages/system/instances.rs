@@ -1,6 +1,7 @@
 //! The processes that run: roles, versions, what each of them does.
 
 use super::overview::Overview;
+use crate::html::parts::Column::{self, Text};
 use crate::html::{parts, words};
 use crate::measures::values::PARTITIONS_COUNTED;
 use crate::watch::Seen;
@@ -8,6 +9,17 @@ use maud::{Markup, html};
 
 /// Characters of an id that tell processes of one name apart.
 const ID_CHARS: usize = 6;
+
+const COLUMNS: [Column<'_>; 8] = [
+    Text("Instance"),
+    Text("State"),
+    Text("Roles"),
+    Text("Version"),
+    Text("Address"),
+    Text("Runs since"),
+    Text("Strategy"),
+    Text("Partitions"),
+];
 
 /// A process in a sentence: its name where it has one, and the beginning of its id.
 pub fn name(seen: &Seen) -> String {
@@ -25,17 +37,7 @@ pub fn section(overview: &Overview) -> Markup {
             @if overview.seen.is_empty() {
                 p.quiet { "Processes announce themselves every few seconds." }
             } @else {
-                div.scroll tabindex="0" role="region" aria-labelledby="instances-title" {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { "Instance" } th scope="col" { "State" } th scope="col" { "Roles" } th scope="col" { "Version" }
-                                th scope="col" { "Address" } th scope="col" { "Runs since" } th scope="col" { "Strategy" } th scope="col" { "Partitions" }
-                            }
-                        }
-                        tbody { @for seen in &overview.seen { (row(overview, seen)) } }
-                    }
-                }
+                (parts::table("instances-title", &COLUMNS, &html! { @for seen in &overview.seen { (row(overview, seen)) } }))
             }
         }
     }

@@ -3,7 +3,6 @@
 use crate::Portal;
 use crate::fields::Fields;
 use crate::measures::{Span, Values};
-use crate::times;
 use crate::watch::Seen;
 use jiff::tz::TimeZone;
 use raingauge_maintenance::Status;
@@ -45,7 +44,7 @@ impl Overview {
         let failure = policies.as_ref().err().or(differing.as_ref().err()).map(ToString::to_string);
         Self {
             now_s: portal.clock.now_s(),
-            zone: times::zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC),
+            zone: fields.zone(),
             present: portal.measures.present(),
             spans: portal.measures.spans(POINT_S),
             totals: portal.measures.totals(),

@@ -1,6 +1,7 @@
 //! Log lag by partition, circuit breakers, errors.
 
 use super::overview::Overview;
+use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
 use crate::measures::values::{
     BREAKER_STATE, BREAKER_TRANSITIONS, DEAD_LETTERS, ERRORS, LAG_EVENTS, LAG_SECONDS, REJECTED,
@@ -30,20 +31,15 @@ fn lag(overview: &Overview) -> Markup {
             @if partitions.is_empty() {
                 p.quiet { "No writer has told how far it is." }
             } @else {
-                div.scroll tabindex="0" role="region" aria-labelledby="lag-title" {
-                    table {
-                        thead { tr { th scope="col" { "Partition" } th.number scope="col" { "Events that wait" } th.number scope="col" { "The oldest since" } } }
-                        tbody {
-                            @for (partition, events) in partitions {
-                                tr {
-                                    th scope="row" { (partition) }
-                                    td.number { (words::number(events as i128)) }
-                                    td.number { (words::duration(overview.totals.of(LAG_SECONDS, partition))) }
-                                }
-                            }
+                (parts::table("lag-title", &[Text("Partition"), Number("Events that wait"), Number("The oldest since")], &html! {
+                    @for (partition, events) in partitions {
+                        tr {
+                            th scope="row" { (partition) }
+                            td.number { (words::number(events as i128)) }
+                            td.number { (words::duration(overview.totals.of(LAG_SECONDS, partition))) }
                         }
                     }
-                }
+                }))
             }
         }
     }
@@ -63,26 +59,21 @@ fn breakers(overview: &Overview) -> Markup {
             @if engines.is_empty() {
                 p.quiet { "No reader has one." }
             } @else {
-                div.scroll tabindex="0" role="region" aria-labelledby="breakers-title" {
-                    table {
-                        thead { tr { th scope="col" { "Before" } th scope="col" { "State" } th scope="col" { "Last change" } } }
-                        tbody {
-                            @for (engine, state) in engines {
-                                @let (word, mood) = state_words(state);
-                                tr {
-                                    th scope="row" { (engine_words(engine)) }
-                                    td { span.state data-state=(mood) { (word) } }
-                                    td {
-                                        @match last.get(engine) {
-                                            Some((at_s, to)) => { "to " (to.replace('_', " ")) ", " (parts::ago(overview.now_s - at_s)) },
-                                            None => { span.quiet { "none within the hour" } },
-                                        }
-                                    }
+                (parts::table("breakers-title", &[Text("Before"), Text("State"), Text("Last change")], &html! {
+                    @for (engine, state) in engines {
+                        @let (word, mood) = state_words(state);
+                        tr {
+                            th scope="row" { (engine_words(engine)) }
+                            td { span.state data-state=(mood) { (word) } }
+                            td {
+                                @match last.get(engine) {
+                                    Some((at_s, to)) => { "to " (to.replace('_', " ")) ", " (parts::ago(overview.now_s - at_s)) },
+                                    None => { span.quiet { "none within the hour" } },
                                 }
                             }
                         }
                     }
-                }
+                }))
             }
         }
     }
@@ -127,16 +118,11 @@ fn errors(overview: &Overview) -> Markup {
             @if codes.is_empty() {
                 p.quiet { "None." }
             } @else {
-                div.scroll tabindex="0" role="region" aria-labelledby="errors-title" {
-                    table {
-                        thead { tr { th scope="col" { "Code" } th scope="col" { "What" } th.number scope="col" { "How often" } } }
-                        tbody {
-                            @for ((what, code), count) in codes.iter().take(CODES_MAX) {
-                                tr { th scope="row" { code { (code) } } td { (what) } td.number { (words::number(*count as i128)) } }
-                            }
-                        }
+                (parts::table("errors-title", &[Text("Code"), Text("What"), Number("How often")], &html! {
+                    @for ((what, code), count) in codes.iter().take(CODES_MAX) {
+                        tr { th scope="row" { code { (code) } } td { (what) } td.number { (words::number(*count as i128)) } }
                     }
-                }
+                }))
             }
         }
     }

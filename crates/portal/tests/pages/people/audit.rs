@@ -1,9 +1,11 @@
 //! The page of the audit log, and what is written into it.
 
+use crate::forms::Sent;
 use crate::world::{NOW_S, World};
 use axum::http::{StatusCode, header};
 use raingauge_portal::Role;
 use raingauge_ports::people::{Entry, Filter, People};
+use serde_json::json;
 
 async fn entry(world: &World, at_s: i64, who: &str, verb: &str) {
     let [who, verb] = [who, verb].map(str::to_owned);
@@ -51,6 +53,82 @@ async fn every_change_of_people_is_written_down() {
     assert_eq!((&*newest.who, &*newest.outcome), ("max", "refused_403"));
 }
 
+/// The newest entries as lines, oldest first: verb, object, outcome and details.
+async fn written(world: &World) -> Vec<String> {
+    let entries = world.people.entries(Filter::default()).await.unwrap();
+    let line = |entry: &Entry| format!("{} {} {} {}", entry.verb, entry.object, entry.outcome, entry.details);
+    entries.iter().rev().map(line).collect()
+}
+
+#[tokio::test]
+async fn what_changed_is_told_of_drafts_and_counters() {
+    let world = World::closed();
+    let mut zoe = world.signed_in("zoe", Role::Editor).await;
+    let id = world.counter(json!({})).await;
+    let form = Sent::of(&zoe.get(&format!("/counters/{id}/edit")).await.text, "draft-form");
+    let form = form.set("owner", "ada").set("quarter", "30");
+    zoe.post("/drafts", &form.pairs()).await.leads_to("/drafts/1?note=draft-saved");
+    // What leads back to the page of the draft did nothing.
+    zoe.post("/drafts/1/send", &[("revision", "1"), ("reason", "")]).await;
+    zoe.post("/drafts/1/send", &[("revision", "1"), ("reason", "she moved")]).await;
+    zoe.post("/drafts/1/withdraw", &[("revision", "1")]).await;
+    zoe.post("/drafts/1/approve", &[("revision", "2"), ("comment", "fine")]).await;
+    zoe.post(&format!("/counters/{id}/pause"), &[("base", "2"), ("reason", "dry")]).await;
+    let changes = r#""changes":{"owner":"weather → ada","retentionDays.quarter":"90 days → 30 days"}"#;
+    let draft = r#""counter":1,"name":"count_rain_drops""#;
+    let expected = [
+        format!("draft.save draft 1 done {{{changes},{draft}}}"),
+        "draft.send draft 1 refused_422 {}".to_owned(),
+        format!("draft.send draft 1 done {{{draft},\"reason\":\"she moved\"}}"),
+        "draft.withdraw draft 1 refused_409 {}".to_owned(),
+        format!(
+            "draft.approve draft 1 done {{{changes},\"comment\":\"fine\",{draft},\"reason\":\"she moved\",\"version\":2}}"
+        ),
+        r#"counter.pause counter 1 done {"changes":{"state":"active → paused"},"reason":"dry","version":3}"#.to_owned(),
+    ];
+    assert_eq!(written(&world).await, expected);
+}
+
+#[tokio::test]
+async fn what_changed_is_told_of_the_cache_policy() {
+    let world = World::closed();
+    let mut root = world.signed_in("root", Role::Admin).await;
+    for place in 1..=3 {
+        world.counter(json!({ "template": format!("rain{place}:{{city_id}}") })).await;
+    }
+    let policy = [
+        ("version", "0"),
+        ("strategy", "none"),
+        ("step-modulo", "2"),
+        ("step-below", "1"),
+        ("step-strategy", "live"),
+        ("reason", "try it"),
+    ];
+    root.post("/system/cache", &policy).await.leads_to("/system/cache?note=policy-set");
+    root.post("/system/cache", &policy).await.is(StatusCode::UNPROCESSABLE_ENTITY);
+    root.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await;
+    root.post("/system/compaction", &[]).await.is(StatusCode::NOT_FOUND);
+    let expected = [
+        r#"cache_policy.replace cache policy done {"countersChanged":"1 of 3","policy":"none → live where id % 2 < 1; otherwise none","reason":"try it","version":1}"#,
+        "cache_policy.replace cache policy refused_422 {}",
+        r#"cache_policy.replace cache policy done {"countersChanged":"1 of 3","policy":"live where id % 2 < 1; otherwise none → none","reason":"Back to version 0","version":2}"#,
+        "compaction.begin compaction refused_404 {}",
+    ];
+    assert_eq!(written(&world).await, expected);
+}
+
+#[tokio::test]
+async fn who_only_asks_is_not_written_down_even_when_refused() {
+    let world = World::closed();
+    let mut max = world.signed_in("max", Role::Viewer).await;
+    for address in ["/drafts/preview", "/drafts/form", "/system/cache/preview"] {
+        max.post(address, &[]).await.is(StatusCode::FORBIDDEN);
+    }
+    assert_eq!(written(&world).await, [""; 0]);
+    max.post("/drafts", &[]).await.is(StatusCode::FORBIDDEN);
+    assert_eq!(written(&world).await, ["draft.save draft refused_403 {}"]);
+}
+
 #[tokio::test]
 async fn the_log_is_filtered_and_has_pages() {
     let world = World::closed();
@@ -76,6 +154,12 @@ async fn the_log_is_filtered_and_has_pages() {
         .shows("Newest");
     admin.get("/audit?what=change_7.").await.shows("counter.change_7.").lacks("counter.change_17.");
     admin.get("/audit?from=2024-10-04&to=2024-10-04").await.shows("counter.change_118.");
+    // Days and times are those of the zone that is asked for: noon in UTC is the evening of Tokyo.
+    let tokyo = admin.get("/audit?from=2024-10-04&to=2024-10-04&zone=Asia/Tokyo").await;
+    tokyo.shows("When (Asia/Tokyo)").shows("4 Oct 2024, 21:01").shows("datetime=\"2024-10-04T12:01:59Z\"");
+    tokyo.shows("/audit.csv?from=2024-10-04&amp;to=2024-10-04&amp;zone=Asia%2FTokyo");
+    admin.get("/audit?to=2024-10-04&zone=Pacific/Kiritimati").await.shows("Nothing is written down here");
+    admin.get("/audit?from=2024-10-05&zone=Pacific/Kiritimati").await.shows("counter.change_118.");
     admin.get("/audit?from=2024-10-05").await.shows("Nothing is written down here");
     admin.get("/audit?from=yesterday").await.is(StatusCode::BAD_REQUEST).shows("Write a day as");
     admin.get("/audit?before=x").await.is(StatusCode::BAD_REQUEST);

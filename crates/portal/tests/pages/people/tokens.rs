@@ -20,6 +20,7 @@ async fn a_token_is_shown_once_and_revoked() {
     assert_eq!((&*token.name, &*token.created_by, token.expires_at), ("shop", "root", Some(NOW_S + 30 * 86_400)));
     assert_eq!(token.scopes.to_string(), "events:write,counts:read");
     admin.get("/tokens").await.shows("shop").shows("events:write").lacks("rg_");
+    admin.get("/tokens?zone=Asia/Tokyo").await.shows("4 Oct 2024, 21:00</time> Asia/Tokyo");
     admin.post("/tokens", &fields).await.is(StatusCode::UNPROCESSABLE_ENTITY).shows("Choose another one");
     admin.post("/tokens/1/revoke", &[]).await.leads_to("/tokens?note=revoked");
     admin.get("/tokens?note=revoked").await.shows("Revoked and expired (1)").shows("The token is revoked");

@@ -2,6 +2,7 @@
 
 use super::{hidden, strategy_words};
 use crate::html::parts;
+use crate::html::parts::Column::{self, Silent, Text};
 use crate::pages::system::overview::Overview;
 use crate::person::{Person, Role};
 use maud::{Markup, html};
@@ -9,6 +10,10 @@ use raingauge_core::cache_policy::{Choice, Policy};
 
 /// Versions that one may go back to.
 pub const VERSIONS_MAX: usize = crate::pages::system::overview::POLICIES_MAX;
+
+/// The last one is for those who may go back.
+const COLUMNS: [Column<'_>; 6] =
+    [Text("Version"), Text("Policy"), Text("By"), Text("Why"), Text("When"), Silent("Back")];
 
 pub fn section(person: &Person, overview: &Overview) -> Markup {
     let current = overview.policy().version;
@@ -19,23 +24,18 @@ pub fn section(person: &Person, overview: &Overview) -> Markup {
             @if overview.policies.is_empty() {
                 p.quiet { "Nobody has set a policy: every count is read from the bucket store." }
             } @else {
-                div.scroll tabindex="0" role="region" aria-labelledby="history-title" {
-                    table {
-                        thead { tr { th scope="col" { "Version" } th scope="col" { "Policy" } th scope="col" { "By" } th scope="col" { "Why" } th scope="col" { "When" } @if may { th scope="col" { span.visually-hidden { "Back" } } } } }
-                        tbody {
-                            @for version in &overview.policies {
-                                tr {
-                                    th scope="row" { (version.version) @if version.version == current { " " span.state data-state="good" { "holds" } } }
-                                    td { (policy(&version.policy)) }
-                                    td { (version.changed_by) }
-                                    td.wrap { (version.reason) }
-                                    td { (parts::moment(version.changed_at, &overview.zone)) }
-                                    @if may { td { @if version.version != current { (back(person, current, version.version)) } } }
-                                }
-                            }
+                (parts::table("history-title", &COLUMNS[..COLUMNS.len() - usize::from(!may)], &html! {
+                    @for version in &overview.policies {
+                        tr {
+                            th scope="row" { (version.version) @if version.version == current { " " span.state data-state="good" { "holds" } } }
+                            td { (policy(&version.policy)) }
+                            td { (version.changed_by) }
+                            td.wrap { (version.reason) }
+                            td { (parts::moment(version.changed_at, &overview.zone)) }
+                            @if may { td { @if version.version != current { (back(person, current, version.version)) } } }
                         }
                     }
-                }
+                }))
                 @if may && overview.policies.len() == 1 { (back(person, current, 0)) }
             }
         }

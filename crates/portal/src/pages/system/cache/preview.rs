@@ -1,8 +1,11 @@
 //! What a policy would change: how many counters, and how many of the counts that are asked for.
 
 use super::strategy_words;
-use crate::html::words;
+use crate::html::parts::Column::{Number, Text};
+use crate::html::{parts, words};
+use crate::pages::deeds::Share;
 use crate::pages::system::overview::Overview;
+use crate::watch::Seen;
 use maud::{Markup, html};
 use raingauge_core::cache_policy::{Choice, Policy, Strategy};
 use raingauge_ports::catalog::Versioned;
@@ -49,13 +52,31 @@ fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) 
     difference
 }
 
-pub fn section(counters: &[Versioned], overview: &Overview, current: &Policy, planned: &Policy) -> Markup {
-    let answering: Vec<&Versioned> = counters.iter().filter(|found| found.counter.state.answers()).collect();
-    let ids: Vec<u32> = answering.iter().map(|found| found.counter.id).collect();
+/// How often each counter was asked of the instances that run.
+fn asked_of(seen: &[Seen]) -> Asked {
     let mut asked = Asked::new();
-    for seen in overview.present_instances() {
+    for seen in seen.iter().filter(|seen| !seen.is_gone) {
         seen.said.asked.iter().for_each(|(counter, often)| *asked.entry(*counter).or_default() += often);
     }
+    asked
+}
+
+fn answering(counters: &[Versioned]) -> Vec<&Versioned> {
+    counters.iter().filter(|found| found.counter.state.answers()).collect()
+}
+
+/// What a change treats otherwise, in short.
+pub fn share(counters: &[Versioned], seen: &[Seen], before: &Policy, after: &Policy) -> Share {
+    let ids: Vec<u32> = answering(counters).iter().map(|found| found.counter.id).collect();
+    let whole = difference(&ids, &asked_of(seen), &before.choice, &after.choice);
+    let asked = (whole.asked > 0).then(|| words::share(whole.asked_changed, whole.asked));
+    Share { changed: whole.changed.len(), counters: ids.len(), asked }
+}
+
+pub fn section(counters: &[Versioned], overview: &Overview, current: &Policy, planned: &Policy) -> Markup {
+    let answering = answering(counters);
+    let ids: Vec<u32> = answering.iter().map(|found| found.counter.id).collect();
+    let asked = asked_of(&overview.seen);
     let whole = difference(&ids, &asked, &current.choice, &planned.choice);
     html! {
         section.card #preview aria-labelledby="preview-title" aria-live="polite" {
@@ -87,40 +108,31 @@ fn summary(whole: &Difference, counters: usize, is_same: bool) -> String {
     }
     let share = match whole.asked {
         0 => String::new(),
-        asked => format!(", {} % of the counts that are asked for", percent(whole.asked_changed, asked)),
+        asked => format!(", {} of the counts that are asked for", words::share(whole.asked_changed, asked)),
     };
     format!("{} of {counters} counters are treated otherwise{share}.", whole.changed.len())
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    words::short_number((part as f64 * 1_000.0 / whole as f64).round() / 10.0)
 }
 
 fn table(whole: &Difference) -> Markup {
     let share = |side: Side| match whole.asked {
         0 => "–".to_owned(),
-        asked => format!("{} %", percent(side.asked, asked)),
+        asked => words::share(side.asked, asked),
     };
-    html! {
-        div.scroll tabindex="0" role="region" aria-labelledby="preview-title" {
-            table {
-                thead {
-                    tr { th scope="col" { "Strategy" } th.number scope="col" { "Counters now" } th.number scope="col" { "then" } th.number scope="col" { "Asked for now" } th.number scope="col" { "then" } }
-                }
-                tbody {
-                    @for strategy in Strategy::ALL {
-                        @if let Some([before, after]) = whole.sides.get(strategy.name()) {
-                            tr {
-                                th scope="row" { (strategy_words(strategy.name())) }
-                                td.number { (before.counters) } td.number { (after.counters) }
-                                td.number { (share(*before)) } td.number { (share(*after)) }
-                            }
-                        }
+    parts::table(
+        "preview-title",
+        &[Text("Strategy"), Number("Counters now"), Number("then"), Number("Asked for now"), Number("then")],
+        &html! {
+            @for strategy in Strategy::ALL {
+                @if let Some([before, after]) = whole.sides.get(strategy.name()) {
+                    tr {
+                        th scope="row" { (strategy_words(strategy.name())) }
+                        td.number { (before.counters) } td.number { (after.counters) }
+                        td.number { (share(*before)) } td.number { (share(*after)) }
                     }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 fn named(answering: &[&Versioned], changed: &[u32]) -> Markup {

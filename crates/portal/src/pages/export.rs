@@ -1,0 +1,34 @@
+//! Configurations as files, in the form that `raingauge counters apply` takes.
+
+use crate::Portal;
+use crate::export::{Error, Settings, counter_to_yaml};
+use crate::fault::Fault;
+use crate::fields::Query;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use raingauge_ports::catalog::Versioned;
+
+/// `GET /settings.yaml`: the counters that are not archived, and the cache policy; with `?all=1` every counter.
+pub async fn settings(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
+    let counters = portal.list.counters(&portal).await?;
+    let policy = portal.counters.catalog().cache_policy().await?.policy;
+    let counters = counters.iter().map(|found| found.counter.clone());
+    let settings = Settings::new(counters, policy, fields.given("all").is_some());
+    file("raingauge.yaml", settings.to_yaml())
+}
+
+/// `GET /counters/{id}/counter.yaml`
+pub async fn counter(State(portal): State<Portal>, Path(id): Path<u32>) -> Result<Response, Fault> {
+    let Versioned { counter, version, changed_by, changed_at, .. } = portal.counters.catalog().get(id).await?;
+    file(&format!("counter-{id}.yaml"), counter_to_yaml(&counter, version.into(), changed_at, &changed_by))
+}
+
+fn file(name: &str, yaml: Result<String, Error>) -> Result<Response, Fault> {
+    let yaml = yaml.map_err(|error| {
+        let advice = format!("{error}. The API has the same as JSON, at /v1/counters.");
+        Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "This cannot be written as YAML", advice)
+    })?;
+    let disposition = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""));
+    Ok(([(header::CONTENT_TYPE, "application/yaml".to_owned()), disposition], yaml).into_response())
+}
