@@ -1,13 +1,13 @@
 //! The same traffic under each cache strategy and plan, on the engines of a cluster and on the embedded ones: what the turn
 //! of a quarter hour does to the store, and what a count costs.
 
-use super::analysis::Analysis;
 use super::bench::{Bench, Options, Treatment, Window};
-use super::bins::{MINUTE_MS, QUARTER_MS, Tally, ratio};
-use super::fold::Spike;
-use super::numbers::{Numbers, PhaseNumbers};
 use super::prices::{Cost, Prices};
 use super::record::{Checked, Record};
+use super::report::analysis::Analysis;
+use super::report::bins::{MINUTE_MS, QUARTER_MS, Tally, ratio};
+use super::report::fold::Spike;
+use super::report::numbers::{Numbers, PhaseNumbers};
 use super::scenario::Scenario;
 use anyhow::{Context, Result};
 use serde::Serialize;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::experiment::sample_run;
+use crate::experiment::report::sample_run;
 
 fn text(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()

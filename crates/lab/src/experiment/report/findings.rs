@@ -345,7 +345,7 @@ impl Compared<'_> {
 mod tests {
     use super::*;
     use crate::experiment::record::Record;
-    use crate::experiment::sample_run;
+    use crate::experiment::report::sample_run;
 
     fn verdicts(record: &Record) -> Vec<(u8, Verdict)> {
         let analysis = Analysis::new(record);

@@ -9,15 +9,31 @@
 //!   index.html     the report
 //! ```
 
-use super::analysis::Analysis;
-use super::csv;
-use super::figure::{self, Layout, png, svg};
-use super::findings::{Finding, findings};
-use super::numbers::Numbers;
-use super::page;
-use super::record::Record;
-use super::rules::Verdict;
+pub mod analysis;
+pub mod bins;
+pub mod compaction_effect;
+mod csv;
+pub mod figure;
+pub mod findings;
+pub mod fold;
+pub mod numbers;
+mod page;
+pub mod phase;
+pub mod rules;
+#[cfg(test)]
+mod sample_run;
+pub mod usage;
+pub mod window;
+pub mod words;
+pub mod zone;
+
+use super::record::{self, Record};
+use analysis::Analysis;
 use anyhow::Context;
+use figure::{Layout, png, svg};
+use findings::{Finding, findings};
+use numbers::Numbers;
+use rules::Verdict;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};

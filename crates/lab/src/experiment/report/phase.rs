@@ -91,7 +91,7 @@ fn ordered(record: &Record) -> Vec<&Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::sample_run;
+    use crate::experiment::report::sample_run;
 
     fn step(at_ms: i64, kind: StepKind) -> Step {
         Step { at_ms, kind, label: String::new() }

@@ -1,10 +1,10 @@
 //! How the run was made, how to make it again, and what it cannot show.
 
-use crate::experiment::analysis::Analysis;
-use crate::experiment::figure::length_words;
-use crate::experiment::numbers::Numbers;
-use crate::experiment::usage::machine_s;
-use crate::experiment::words::number;
+use crate::experiment::report::analysis::Analysis;
+use crate::experiment::report::figure::length_words;
+use crate::experiment::report::numbers::Numbers;
+use crate::experiment::report::usage::machine_s;
+use crate::experiment::report::words::number;
 use maud::{Markup, html};
 
 /// The line of the traffic's description that says how the run was started.

@@ -5,11 +5,11 @@ use super::palette::Paint;
 use super::scale::Unit;
 use super::spikes::Spikes;
 use super::{Content, Figure};
-use crate::experiment::analysis::Analysis;
-use crate::experiment::bins::{Bin, DAY_MS, HOUR_MS, MINUTE_MS};
-use crate::experiment::fold::Measure;
-use crate::experiment::numbers::{Numbers, PhaseNumbers};
-use crate::experiment::usage::{breakers, cpu_of, memory_of, own_hits, own_misses};
+use crate::experiment::report::analysis::Analysis;
+use crate::experiment::report::bins::{Bin, DAY_MS, HOUR_MS, MINUTE_MS};
+use crate::experiment::report::fold::Measure;
+use crate::experiment::report::numbers::{Numbers, PhaseNumbers};
+use crate::experiment::report::usage::{breakers, cpu_of, memory_of, own_hits, own_misses};
 
 /// In the order of the reference.
 pub fn all(analysis: &Analysis, numbers: &Numbers) -> Vec<Figure> {

@@ -1,10 +1,10 @@
 //! The numbers of each phase as a table: one column for each, one row for each number.
 
-use crate::experiment::analysis::Analysis;
-use crate::experiment::figure::palette::{PHASE_STEPS, Paint, phase as paint_of};
-use crate::experiment::fold::Spike;
-use crate::experiment::numbers::{Numbers, PhaseNumbers};
-use crate::experiment::words::{aligned, fine_percent, memory, number, percent, times};
+use crate::experiment::report::analysis::Analysis;
+use crate::experiment::report::figure::palette::{PHASE_STEPS, Paint, phase as paint_of};
+use crate::experiment::report::fold::Spike;
+use crate::experiment::report::numbers::{Numbers, PhaseNumbers};
+use crate::experiment::report::words::{aligned, fine_percent, memory, number, percent, times};
 use maud::{Markup, html};
 
 type Value = fn(&PhaseNumbers) -> Option<String>;

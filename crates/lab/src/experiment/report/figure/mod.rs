@@ -118,8 +118,8 @@ fn framed(mut canvas: Canvas) -> Canvas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::numbers::Numbers;
-    use crate::experiment::sample_run;
+    use crate::experiment::report::numbers::Numbers;
+    use crate::experiment::report::sample_run;
 
     #[test]
     fn words_are_wrapped_where_there_is_no_room() {

@@ -7,12 +7,12 @@ use super::palette::{self, Paint};
 use super::plot::{LABEL, LEGEND_ROW, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, legend};
 use super::scale::{Scale, Unit};
 use super::wrapped;
-use crate::experiment::analysis::Analysis;
-use crate::experiment::bins::{Bin, Bins, MINUTE_MS, QUARTER_MS};
-use crate::experiment::fold::{Fold, Folded, Measure, SLOT_MS};
-use crate::experiment::phase::Phase;
-use crate::experiment::window::Windows;
-use crate::experiment::words::percent;
+use crate::experiment::report::analysis::Analysis;
+use crate::experiment::report::bins::{Bin, Bins, MINUTE_MS, QUARTER_MS};
+use crate::experiment::report::fold::{Fold, Folded, Measure, SLOT_MS};
+use crate::experiment::report::phase::Phase;
+use crate::experiment::report::window::Windows;
+use crate::experiment::report::words::percent;
 
 const PANEL: f64 = 170.0;
 const HEAD: f64 = 52.0;

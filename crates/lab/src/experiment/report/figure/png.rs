@@ -72,7 +72,7 @@ fn path(runs: &[Vec<Point>], is_closed: bool) -> Option<Path> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::figure::canvas::{Anchor, Font};
+    use crate::experiment::report::figure::canvas::{Anchor, Font};
 
     #[test]
     fn a_picture_is_painted_with_letters() {

@@ -170,7 +170,7 @@ pub fn end_labels(canvas: &mut Canvas, x: f64, (top, bottom): (f64, f64), mut en
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::figure::scale::Unit;
+    use crate::experiment::report::figure::scale::Unit;
 
     fn plot() -> Plot {
         let scale = Scale::new([10.0].into_iter(), Unit::Number);
@@ -198,7 +198,7 @@ mod tests {
             .shapes
             .iter()
             .map(|shape| match shape {
-                crate::experiment::figure::canvas::Shape::Text { at, .. } => at.1,
+                crate::experiment::report::figure::canvas::Shape::Text { at, .. } => at.1,
                 _ => unreachable!("only texts are written"),
             })
             .collect();

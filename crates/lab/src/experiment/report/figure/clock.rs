@@ -1,7 +1,7 @@
 //! Where labels stand on an axis of time: at whole quarter hours, hours or days of the zone's clocks.
 
-use crate::experiment::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
-use crate::experiment::zone::Zone;
+use crate::experiment::report::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
+use crate::experiment::report::zone::Zone;
 
 /// A label at a moment, or a mark without words.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use super::over_run::{bands, day_label, mark_items, step_marks, stretches};
 use super::palette::Paint;
 use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, legend};
 use super::scale::{Scale, Unit};
-use crate::experiment::analysis::Analysis;
-use crate::experiment::usage::cpu_of;
-use crate::experiment::words::aligned;
+use crate::experiment::report::analysis::Analysis;
+use crate::experiment::report::usage::cpu_of;
+use crate::experiment::report::words::aligned;
 
 const PANEL: f64 = 110.0;
 const HEAD: f64 = 34.0;

@@ -56,8 +56,8 @@ fn column(part: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::analysis::Analysis;
-    use crate::experiment::sample_run;
+    use crate::experiment::report::analysis::Analysis;
+    use crate::experiment::report::sample_run;
 
     #[test]
     fn every_line_has_all_columns_and_gaps_are_empty() {

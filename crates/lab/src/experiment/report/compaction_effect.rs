@@ -59,7 +59,7 @@ fn mean_ms(analysis: &Analysis, from_ms: i64, to_ms: i64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::sample_run;
+    use crate::experiment::report::sample_run;
 
     #[test]
     fn the_same_hours_of_one_phase_are_compared() {

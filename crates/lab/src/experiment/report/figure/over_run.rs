@@ -13,9 +13,9 @@ use super::clock;
 use super::palette::{self, Paint};
 use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, end_labels, legend};
 use super::scale::{Scale, Unit};
-use crate::experiment::analysis::Analysis;
 use crate::experiment::record::StepKind;
-use crate::experiment::words::{aligned, memory, percent, times};
+use crate::experiment::report::analysis::Analysis;
+use crate::experiment::report::words::{aligned, memory, percent, times};
 
 pub const STEP_DASH: [f64; 2] = [4.0, 3.0];
 pub const CANARY_DASH: [f64; 2] = [1.0, 3.0];

@@ -1,6 +1,6 @@
 //! From values to heights: round ticks from 0.
 
-use crate::experiment::words::{byte_size, bytes, number, percent};
+use crate::experiment::report::words::{byte_size, bytes, number, percent};
 
 /// Steps between two ticks, about.
 const STEPS: f64 = 4.0;
