@@ -1,5 +1,6 @@
 //! `raingauge lab`: what it takes, and what it prints.
 
+use crate::capacity::{self, Model};
 use crate::compare::{self, Options};
 use crate::events::Drops;
 use crate::experiment::prices::Prices;
@@ -12,9 +13,10 @@ use crate::report::{Report, grouped, milliseconds};
 use crate::server::Lab;
 use crate::traffic::recording;
 use crate::workload::{Settings, Workload};
-use crate::{cores, counts, experiment, faults, ingest, now_s, pages, replay, strategies};
+use crate::{cores, counts, experiment, faults, ingest, now_s, pages, replay, rollout, strategies};
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
+use serde_json::json;
 use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -125,6 +127,34 @@ pub enum Command {
         /// The folder with its record.json
         folder: PathBuf,
     },
+    /// How many machines a load needs, by a model that is fitted to the run of an experiment
+    #[command(
+        after_help = "Example: raingauge lab capacity --record report --check report-2 --events 20000 --counts 50000 --keys 5000000"
+    )]
+    Capacity {
+        /// The folder of a run, with its record.json
+        #[arg(long)]
+        record: PathBuf,
+        /// The folder of another run, with which the model is compared
+        #[arg(long)]
+        check: Option<PathBuf>,
+        #[command(flatten)]
+        wanted: Box<capacity::Wanted>,
+        /// Prices of cores and memory; default: usual ones
+        #[arg(long)]
+        prices: Option<PathBuf>,
+        /// File for the model, its error and its answer as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Rolls a cache strategy out on a live service, step by step, and back by itself when limits are broken
+    #[command(
+        after_help = "Example: raingauge lab rollout --server 127.0.0.1:8080 --to live --shares 5,25,100 --hold-s 600"
+    )]
+    Rollout {
+        #[command(flatten)]
+        options: Box<rollout::Options>,
+    },
     /// Asks recorded requests again at their moments, and says how long they took
     #[command(after_help = "Example: raingauge lab replay requests.ndjson --server 127.0.0.1:8080 --speed 2")]
     Replay {
@@ -210,6 +240,15 @@ pub fn run(command: Command) -> Result<()> {
         Command::CacheRemoval { options } => run_cache_removal(&options),
         Command::Turns { options, prices } => run_turns(&options, prices.as_deref()),
         Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
+        Command::Capacity { record, check, wanted, prices, json } => {
+            let model = Model::fitted(&report::read(&record)?)?;
+            let errors =
+                check.map(|folder| Ok::<_, anyhow::Error>(model.check(&report::read(&folder)?))).transpose()?;
+            let answer = model.answer(&wanted, &prices.as_deref().map_or_else(Prices::usual, Prices::read)?);
+            print!("{}", capacity::markdown(&model, errors.as_ref(), &answer));
+            write_json(&json!({ "model": model, "errors": errors, "wanted": wanted, "answer": answer }), json)
+        }
+        Command::Rollout { options } => run_rollout(&options),
         Command::Replay { file, server, speed } => run_replay(&file, &server, speed),
         Command::Traffic { scenario, seconds } => {
             let scenario = scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
@@ -309,6 +348,14 @@ fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result
     rows.extend(cases::embedded(&scenario, &options, &cases::EMBEDDED, &prices)?);
     write_json(&rows, Some(arguments.out.join("turns.json")))?;
     print!("{}", cases::markdown(&rows));
+    Ok(())
+}
+
+fn run_rollout(options: &rollout::Options) -> Result<()> {
+    let report = rollout::run(options)?;
+    write_json(&report, options.json.clone())?;
+    print!("{}", report.markdown());
+    ensure!(report.broken.is_empty(), "rolled back: {}", report.broken.join("; "));
     Ok(())
 }
 

@@ -13,6 +13,7 @@
 //! Two other instruments work on a cluster: [`faults`] breaks it under load, again and again, and compares every count;
 //! [`strategies`] measures a reader under each cache strategy.
 
+pub mod capacity;
 pub mod cli;
 pub mod cluster;
 pub mod compare;
@@ -31,6 +32,7 @@ pub mod peers;
 pub mod plan;
 pub mod replay;
 pub mod report;
+pub mod rollout;
 pub mod server;
 pub mod strategies;
 pub mod traffic;

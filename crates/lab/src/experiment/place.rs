@@ -124,9 +124,19 @@ impl Place {
                 format!(r#"{{"key":"{key}","granularity":"{granularity}","time":{time_s},"count":{count}}}"#)
             })
             .collect();
+        let deadline = Instant::now() + LOADED_MAX;
         for part in lines.chunks(BUCKETS_PER_REQUEST) {
-            let answer = client.json("POST", "/v1/buckets", format!("[{}]", part.join(",")).as_bytes())?;
-            ensure!(answer["accepted"] == part.len(), "of {} buckets: {answer}", part.len());
+            let body = format!("[{}]", part.join(","));
+            // The writer may come to know a counter later than a reader. Setting a bucket again changes nothing.
+            loop {
+                let answer = client.json("POST", "/v1/buckets", body.as_bytes())?;
+                if answer["accepted"] == part.len() {
+                    break;
+                }
+                let first = &answer["rejected"][0];
+                ensure!(Instant::now() < deadline, "of {} buckets some were refused: {first}", part.len());
+                std::thread::sleep(POLL);
+            }
         }
         for reader in self.answering() {
             wait_loaded(reader, keys, history)?;

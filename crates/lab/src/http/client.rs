@@ -48,7 +48,19 @@ impl Client {
 
     /// Calls with a body of another media type than JSON.
     pub fn call_with(&mut self, content_type: &str, method: &str, path: &str, body: &[u8]) -> Result<Answer> {
-        let request = self.target.request(method, path, content_type, body);
+        self.send(method, path, &[("content-type", content_type)], body)
+    }
+
+    /// Calls with JSON and more fields in the head, expects success, and reads the JSON in the answer.
+    pub fn json_with(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Result<Value> {
+        let fields = [&[("content-type", JSON)], fields].concat();
+        let answer = self.send(method, path, &fields, body)?;
+        json_of(method, path, &answer)
+    }
+
+    fn send(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
+        let mut request = self.target.head_with(method, path, fields, body.len());
+        request.extend_from_slice(body);
         self.stream.write_all(&request).with_context(|| format!("cannot send {method} {path}"))?;
         let head = self.read().with_context(|| format!("no answer to {method} {path}"))?;
         let body = self.buffer[head.body_start..head.end()].to_vec();
@@ -56,13 +68,9 @@ impl Client {
         Ok(Answer { status: head.status, body })
     }
 
-    /// Calls, expects 200 or 201, and reads the JSON in the answer.
+    /// Calls, expects success, and reads the JSON in the answer.
     pub fn json(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Value> {
-        let answer = self.call(method, path, body)?;
-        if !matches!(answer.status, 200..=202) {
-            bail!("{method} {path} answered {}: {}", answer.status, answer.text());
-        }
-        serde_json::from_slice(&answer.body).with_context(|| format!("{method} {path} answered no JSON"))
+        self.json_with(method, path, &[], body)
     }
 
     fn read(&mut self) -> Result<Head> {
@@ -79,4 +87,11 @@ impl Client {
             }
         }
     }
+}
+
+fn json_of(method: &str, path: &str, answer: &Answer) -> Result<Value> {
+    if !matches!(answer.status, 200..=202) {
+        bail!("{method} {path} answered {}: {}", answer.status, answer.text());
+    }
+    serde_json::from_slice(&answer.body).with_context(|| format!("{method} {path} answered no JSON"))
 }

@@ -15,5 +15,6 @@ mod maintenance;
 mod model;
 mod operations;
 mod portal;
+mod rollout;
 mod server;
 mod truth;

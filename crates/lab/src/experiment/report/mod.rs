@@ -21,7 +21,7 @@ mod page;
 pub mod phase;
 pub mod rules;
 #[cfg(test)]
-mod sample_run;
+pub(crate) mod sample_run;
 pub mod usage;
 pub mod window;
 pub mod words;
