@@ -52,15 +52,7 @@ pub fn empty() -> Record {
 
 /// Few answers: quick to make.
 pub fn small() -> Record {
-    run(15.0)
-}
-
-/// As many answers as a real run has.
-pub fn large() -> Record {
-    run(60.0)
-}
-
-fn run(batches_per_minute: f64) -> Record {
+    let batches_per_minute = 15.0;
     let mut random = StdRng::seed_from_u64(7);
     let mut record = Record {
         title: "A result cache is taken away".to_owned(),

@@ -61,11 +61,3 @@ fn what_a_record_says_is_not_taken_for_markup() {
     let page = text(folder.path(), PAGE);
     assert!(page.contains("&lt;b&gt;&amp;") && !page.contains("<b>&"));
 }
-
-/// For eyes: `RAINGAUGE_REPORT=/tmp/report cargo test -p raingauge-lab --lib report_to_look_at -- --ignored`.
-#[test]
-#[ignore = "writes a large report into the folder that RAINGAUGE_REPORT names"]
-fn report_to_look_at() {
-    let folder = std::env::var("RAINGAUGE_REPORT").expect("RAINGAUGE_REPORT names a folder");
-    write(&sample_run::large(), Path::new(&folder)).unwrap();
-}
