@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod pages;
 pub mod peers;
 pub mod plan;
+pub mod policy;
 pub mod replay;
 pub mod report;
 pub mod rollout;

@@ -8,7 +8,7 @@
 mod fit;
 
 use crate::experiment::prices::Prices;
-use crate::experiment::record::{Record, Sample};
+use crate::experiment::record::{LAB, Record, Sample};
 use anyhow::{Result, ensure};
 use fit::{dot, fit};
 use serde::Serialize;
@@ -25,7 +25,6 @@ const TILE_BYTES: f64 = 26.0;
 const CELL_BYTES: f64 = 2.0;
 const COLUMN_BYTES: f64 = 40.0;
 const SPAN_TILE_DAYS: f64 = 128.0;
-const LAB: &str = "lab";
 
 /// What is asked of the system.
 #[derive(Debug, Clone, Copy, Serialize, clap::Args)]

@@ -3,7 +3,7 @@
 use super::asking::{Asking, Kept};
 use super::place::{self, Place};
 use super::probe::{Probe, Store};
-use super::record::{Answered, Record, Sample, Step};
+use super::record::{Answered, LAB, Record, Sample, Step};
 use super::scenario::{Action, Scenario};
 use super::steps::Steps;
 use super::stream::{Sent, Stream};
@@ -14,6 +14,7 @@ use crate::fast::Fast;
 use crate::http::client::Client;
 use crate::http::{Target, load};
 use crate::plan::{DAY_S, HOUR_S, QUARTER_S, floor};
+use crate::policy;
 use crate::report::Machine;
 use crate::traffic::arrivals::Clients;
 use crate::traffic::questions::{self, Asked, Keys, Questions};
@@ -189,7 +190,7 @@ impl<'a> Bench<'a> {
         self.place.start()?;
         let running = |role: &Role| role.process().with_context(|| format!("{} does not run", role.name));
         self.processes.insert("writer".to_owned(), running(&self.place.writer)?);
-        self.processes.insert("lab".to_owned(), std::process::id());
+        self.processes.insert(LAB.to_owned(), std::process::id());
         Ok(())
     }
 
@@ -271,9 +272,8 @@ impl<'a> Bench<'a> {
         actions: &[(i64, Action)],
     ) -> Result<(Vec<Answered>, Vec<Kept>, Beside)> {
         let (reader, writer) = (self.place.reader(treatment.plan).target(), self.place.writer.target());
-        let mut steps = Steps::new([treatment.before, treatment.after], self.clock, &writer)?;
-        steps.set_share(0)?;
-        steps.wait_followed(&reader)?;
+        let steps = Steps::new([treatment.before, treatment.after], self.clock, &writer)?;
+        policy::wait_followed([&reader], steps.set_share(0)?)?;
         let stream = Stream::new(&self.scenario.traffic, &self.keys, self.clock, &writer)?;
         let probe = self.probe(treatment.plan)?;
         self.clock.wait_until(window.from_ms);

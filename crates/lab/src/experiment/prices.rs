@@ -1,14 +1,12 @@
 //! What a run would cost, part by part, at the prices of a file.
 
-use super::record::{Record, Sample};
+use super::record::{LAB, Record, Sample};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 const PRICES: &str = include_str!("../../scenarios/prices.toml");
-/// Who only measures.
-const LAB: &str = "lab";
 
 /// `scenarios/prices.toml` explains each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

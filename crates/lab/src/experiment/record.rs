@@ -76,6 +76,9 @@ impl Answered {
     }
 }
 
+/// The part that asks and measures; what it uses is no cost of the service.
+pub const LAB: &str = "lab";
+
 /// What the parts of the system said at one moment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sample {

@@ -1,5 +1,6 @@
 //! The timeline of an experiment, as a file has it. `scenarios/cache-removal.toml` explains each key.
 
+use crate::policy::MODULO;
 use crate::traffic::Model;
 use anyhow::{Context, Result, bail, ensure};
 use jiff::civil::DateTime;
@@ -9,8 +10,6 @@ use std::path::Path;
 
 const SCENARIO: &str = include_str!("../../scenarios/cache-removal.toml");
 const TURNS: &str = include_str!("../../scenarios/turns.toml");
-/// The cache policy counts counters in hundredths.
-pub const MODULO: u32 = 100;
 const STRATEGIES: [&str; 4] = ["none", "result", "phased", "live"];
 const PLANS: [&str; 2] = ["tables", "tiles"];
 

@@ -1,20 +1,20 @@
 //! Does what a scenario wants at its moments: changes the cache policy, and compacts.
 
 use super::record::{Step, StepKind};
-use super::scenario::{Action, MODULO};
+use super::scenario::Action;
 use crate::fast::Fast;
 use crate::http::Target;
 use crate::http::client::Client;
-use anyhow::{Context, Result, ensure};
+use crate::policy::{self, MODULO};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(250);
-/// A reader that does not follow by then will not.
-const POLICY_MAX: Duration = Duration::from_secs(30);
 
 pub struct Steps {
+    portal: Target,
     client: Client,
     clock: Fast,
     strategies: [String; 2],
@@ -25,32 +25,18 @@ pub struct Steps {
 impl Steps {
     pub fn new(strategies: [&str; 2], clock: Fast, portal: &Target) -> Result<Self> {
         let strategies = strategies.map(str::to_owned);
-        Ok(Self { client: Client::connect(portal)?, clock, strategies, taken: Vec::new(), compacting: false })
+        let client = Client::connect(portal)?;
+        Ok(Self { portal: portal.clone(), client, clock, strategies, taken: Vec::new(), compacting: false })
     }
 
-    /// How counters are cached, of which so many hundredths are treated the new way.
-    pub fn set_share(&mut self, share: u32) -> Result<()> {
+    /// How counters are cached, of which so many hundredths are treated the new way. Answers the version of that policy.
+    pub fn set_share(&self, share: u32) -> Result<f64> {
         let [before, after] = &self.strategies;
         let policy = json!({
             "strategy": before,
             "rollout": [{ "strategy": after, "modulo": MODULO, "below": share }],
         });
-        let set = self.client.json("PUT", "/v1/cache-policy", policy.to_string().as_bytes())?;
-        set["version"].as_u64().map(drop).with_context(|| format!("a policy without a version: {set}"))
-    }
-
-    /// Waits until a reader follows the newest policy.
-    pub fn wait_followed(&mut self, reader: &Target) -> Result<()> {
-        let policy = self.client.json("GET", "/v1/cache-policy", b"")?;
-        let version = policy["version"].as_f64().unwrap_or_default();
-        let (mut reader, deadline) = (Client::connect(reader)?, Instant::now() + POLICY_MAX);
-        while crate::metrics::sum(&reader.call("GET", "/metrics", b"")?.text(), "raingauge_cache_policy_version", "")
-            < version
-        {
-            ensure!(Instant::now() < deadline, "the reader did not follow version {version} of the policy");
-            std::thread::sleep(POLL);
-        }
-        Ok(())
+        policy::set(&self.portal, &policy, "")
     }
 
     /// Does everything at its moment; what is left when it is told to stop is left out.

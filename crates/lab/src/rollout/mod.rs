@@ -14,19 +14,17 @@ mod window;
 
 use crate::http::Target;
 use crate::http::client::Client;
+use crate::policy::{self, MODULO};
 use anyhow::{Context, Result, ensure};
 pub use limits::Limits;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use window::{Reading, Window};
 
-/// The policy counts counters in hundredths.
-const MODULO: u32 = 100;
 const POLL: Duration = Duration::from_millis(100);
-const FOLLOWED_MAX: Duration = Duration::from_secs(30);
 /// A window is drawn out until enough was asked, but not beyond so many times its length.
 const PATIENCE: u32 = 10;
 
@@ -202,24 +200,7 @@ impl<'a> Rollout<'a> {
 
     /// Sets a policy, and waits until every reader follows it.
     fn set(&self, policy: &Value, reason: &str) -> Result<()> {
-        // A reason goes in a field of the head, which has one line.
-        let reason: String = reason.chars().map(|char| if char.is_ascii_graphic() { char } else { ' ' }).collect();
-        let (fields, body) = ([("x-reason", reason.as_str())], policy.to_string());
-        let set = Client::connect(&self.portal)?.json_with("PUT", "/v1/cache-policy", &fields, body.as_bytes())?;
-        let version = set["version"].as_f64().with_context(|| format!("a policy without a version: {set}"))?;
-        let deadline = Instant::now() + FOLLOWED_MAX;
-        for reader in &self.readers {
-            while self.version_of(reader)? < version {
-                ensure!(Instant::now() < deadline, "{} did not follow version {version}", reader.address);
-                std::thread::sleep(POLL);
-            }
-        }
-        Ok(())
-    }
-
-    fn version_of(&self, reader: &Target) -> Result<f64> {
-        let page = Client::connect(reader)?.call("GET", "/metrics", b"")?.text();
-        Ok(crate::metrics::sum(&page, "raingauge_cache_policy_version", ""))
+        policy::wait_followed(&self.readers, policy::set(&self.portal, policy, reason)?)
     }
 
     /// Watches for so long, and longer while too little was asked to say anything.

@@ -22,6 +22,7 @@ use crate::http::{NDJSON, load};
 use crate::measure::{Measured, Pace, Run};
 use crate::metrics;
 use crate::plan::{self, QUARTER_S};
+use crate::policy;
 use crate::report::Machine;
 use crate::server::Lab;
 use crate::workload::{Asked, Popularity, Settings, Workload};
@@ -42,7 +43,6 @@ const COMPARED: usize = 100;
 /// So many events that no partition stays without one, but for one time in 10^13.
 const PROBES_PER_PARTITION: usize = 32;
 const POLL: Duration = Duration::from_millis(20);
-const POLICY_MAX: Duration = Duration::from_secs(30);
 const EQUAL_MAX: Duration = Duration::from_secs(30);
 const LOADED_MAX: Duration = Duration::from_secs(1_200);
 /// Added to what a measurement takes, when it has to fit before the next quarter hour.
@@ -280,18 +280,8 @@ impl Bench<'_> {
 
     /// Sets the policy at the portal, and waits until the readers follow it.
     fn set_policy(&self, strategy: &str) -> Result<()> {
-        let mut portal = Client::connect(&self.processes.writer.target())?;
-        let policy = json!({ "strategy": strategy }).to_string();
-        let set = portal.json("PUT", "/v1/cache-policy", policy.as_bytes())?;
-        let version = set["version"].as_f64().with_context(|| format!("a policy without a version: {set}"))?;
-        let deadline = Instant::now() + POLICY_MAX;
-        for reader in [&self.processes.tiles, &self.processes.tables] {
-            while metrics::sum(&metrics_page(reader)?, "raingauge_cache_policy_version", "") < version {
-                ensure!(Instant::now() < deadline, "{} did not follow version {version} of the policy", reader.name);
-                std::thread::sleep(POLL);
-            }
-        }
-        Ok(())
+        let version = policy::set(&self.processes.writer.target(), &json!({ "strategy": strategy }), "")?;
+        policy::wait_followed(&[self.processes.tiles.target(), self.processes.tables.target()], version)
     }
 
     /// Compares counts up to now, the open quarter hour included: these every strategy answers alike.

@@ -4,13 +4,10 @@ use super::analysis::Analysis;
 use super::bins::{Bin, Bins, Tally, percentile_ms, ratio};
 use super::fold::{Fold, Measure, Spike};
 use super::phase::Phase;
-use super::record::StoreCounters;
+use super::record::{LAB, StoreCounters};
 use super::usage::{Counter, breakers, cpu_of, machine_s, memory_of, own_hits, own_misses};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// The part that asks and measures; what it uses is no cost of the service.
-pub const LAB: &str = "lab";
 
 /// Everything the report says in numbers.
 #[derive(Debug, Serialize)]
