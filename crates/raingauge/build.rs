@@ -2,12 +2,13 @@
 
 use prost::Message as _;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const PROTO: &str = "raingauge/v1/raingauge.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
+    // As it is now, and not when this was compiled: a build cache may be shared between clones.
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let files = protox::compile([PROTO], [&root])?;

@@ -15,13 +15,13 @@ use std::fmt;
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// Every count is read from the bucket store.
-    #[default]
     None,
     /// Sums are kept for some minutes under the key and the floored range.
     Result,
     /// As `result`, but each key moves on to the next quarter hour at a moment of its own.
     Phased,
     /// Tiles of active keys are kept in memory and follow the writer's stream of changes.
+    #[default]
     Live,
 }
 

@@ -33,4 +33,4 @@ pub use lease::CqlLease;
 pub use options::{Options, ReadPlan, Tls, consistency};
 pub use reader::CqlReader;
 pub use session::Cql;
-pub use writer::CqlWriter;
+pub use writer::{CqlWriter, Feed};

@@ -15,8 +15,9 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::id;
 use raingauge_ports::buckets::{Added, BucketWriter, Cell, Checkpoint, Error, Generation};
+use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Offset, Partition};
-use raingauge_ports::tiles::TileFeed;
+use raingauge_ports::tiles::{TileChanges, TileFeed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tiles::{Change, Lasting, Op, Tiles};
@@ -34,9 +35,23 @@ pub struct CqlWriter {
     partition: Partition,
     runtime: Handle,
     gives_up: AtomicBool,
-    /// Where readers learn of tiles that were written.
-    feed: Option<Arc<dyn TileFeed>>,
+    feed: Option<Feed>,
     inner: Mutex<Inner>,
+}
+
+/// Where readers learn of tiles that were written.
+#[derive(Clone)]
+pub struct Feed {
+    pub feed: Arc<dyn TileFeed>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Feed {
+    /// Everything before this position has been published.
+    fn beat(&self, partition: Partition, position: Offset) {
+        let at_ms = self.clock.machine_ms();
+        self.feed.publish(partition, TileChanges::Heartbeat { partition, position, at_ms });
+    }
 }
 
 struct Inner {
@@ -56,8 +71,8 @@ impl CqlWriter {
         Self { cql, log: log.into(), partition, runtime, gives_up: AtomicBool::new(false), feed: None, inner }
     }
 
-    /// Publishes every tile behind its write.
-    pub fn with_feed(self, feed: Arc<dyn TileFeed>) -> Self {
+    /// Publishes every tile behind its write, and then how far they go.
+    pub fn with_feed(self, feed: Feed) -> Self {
         Self { feed: Some(feed), ..self }
     }
 
@@ -67,7 +82,8 @@ impl CqlWriter {
     }
 
     fn flush(&self) -> flush::Flush<'_> {
-        flush::Flush { cql: &self.cql, partition: self.partition, gives_up: &self.gives_up, feed: self.feed.as_deref() }
+        let feed = self.feed.as_ref().map(|feed| &*feed.feed);
+        flush::Flush { cql: &self.cql, partition: self.partition, gives_up: &self.gives_up, feed }
     }
 }
 
@@ -79,6 +95,10 @@ impl BucketWriter for CqlWriter {
             let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
             rows.maybe_first_row::<(i64, i64, Option<Vec<u8>>)>().map_err(error::request)
         }))?;
+        // Whoever counted the partition before may have written tiles up to here without telling.
+        if let Some(Feed { feed, .. }) = &self.feed {
+            feed.publish(self.partition, TileChanges::Gap);
+        }
         let Some((position, stamp_us, state)) = row else { return Ok(Checkpoint::default()) };
         Ok(Checkpoint { position: position as Offset, state: state.unwrap_or_default(), stamp_us })
     }
@@ -138,6 +158,9 @@ impl BucketWriter for CqlWriter {
             Ok::<_, Error>(())
         })?;
         inner.tiles.shrink();
+        if let Some(feed) = &self.feed {
+            feed.beat(self.partition, checkpoint.position);
+        }
         Ok(())
     }
 

@@ -12,128 +12,72 @@
 //!            └──────┘
 //! ```
 
-use crate::context::Context;
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::producer::{Outgoing, Producer, Ticket};
+use crate::stream::{self, Listening, Told, take};
 use crate::topic::KafkaTopic;
+use parking_lot::Mutex;
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
 use raingauge_ports::log::Partition;
 use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::OwnedHeaders;
-use rdkafka::{Message, Offset, TopicPartitionList};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often the thread looks whether it is to end.
-const POLL: Duration = Duration::from_millis(100);
 const SPAN_FLAG: u32 = 1 << 31;
 
 /// Where the writers of this process publish.
 pub struct KafkaFeed {
     topic: String,
     producer: Arc<Producer>,
-    /// Something could not be sent: readers are to know before they hear more.
-    lost: Arc<AtomicBool>,
+    /// How often something could not be sent.
+    losses: Arc<AtomicU64>,
+    /// Of each partition, how often by then something was lost, or may get there late, as was told there.
+    told: Mutex<HashMap<Partition, u64>>,
 }
 
 impl KafkaFeed {
     pub fn new(topic: &KafkaTopic) -> Result<Self, Error> {
-        Ok(Self { topic: topic.options().changes_topic(), producer: topic.producer()?, lost: Arc::default() })
+        let (topic, producer) = (topic.options().changes_topic(), topic.producer()?);
+        Ok(Self { topic, producer, losses: Arc::default(), told: Mutex::default() })
     }
 
     fn send(&self, partition: Partition, change: &TileChanges) {
-        let lost = Arc::clone(&self.lost);
+        let losses = Arc::clone(&self.losses);
         let ticket = Ticket::new(move |outcome| {
             if outcome.is_err() {
-                lost.store(true, Ordering::Release);
+                losses.fetch_add(1, Ordering::AcqRel);
             }
         });
         let payload = encode(change);
         let (partition, headers) = (Some(partition), OwnedHeaders::new());
         let outgoing = Outgoing { topic: &self.topic, partition, key: None, payload: Some(&payload), headers };
         if self.producer.send(outgoing, &ticket).is_err() {
-            self.lost.store(true, Ordering::Release);
+            self.losses.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Whether readers of a partition are to drop their tiles before they hear more.
+    fn has_gap(&self, partition: Partition) -> bool {
+        let troubles = self.losses.load(Ordering::Acquire) + self.producer.renewals();
+        self.told.lock().insert(partition, troubles).unwrap_or(0) != troubles
     }
 }
 
 impl TileFeed for KafkaFeed {
     fn publish(&self, partition: Partition, change: TileChanges) {
-        if self.lost.swap(false, Ordering::AcqRel) {
+        if self.has_gap(partition) {
             self.send(partition, &TileChanges::Gap);
         }
         self.send(partition, &change);
     }
 }
 
-/// Listens to the stream until it is dropped.
-pub struct Listening {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Tells `apply` everything that is published from now on, and of gaps.
+/// Tells `apply` every tile that is published from now on, and of gaps.
 pub fn listen(topic: &KafkaTopic, apply: impl Fn(TileChanges) + Send + 'static) -> Result<Listening, Error> {
-    let (options, name) = (topic.options(), topic.options().changes_topic());
-    let context = Context { connection: topic.connection() };
-    let consumer: BaseConsumer<Context> =
-        options.cursor_config(POLL).create_with_context(context).map_err(error::settings)?;
-    let mut places = TopicPartitionList::new();
-    for partition in 0..topic.partitions() {
-        places.add_partition_offset(&name, partition.into(), Offset::End).map_err(error::settings)?;
-    }
-    consumer.assign(&places).map_err(error::settings)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    let thread = std::thread::Builder::new().name("kafka-changes".to_owned()).spawn(move || {
-        let mut next = HashMap::<i32, i64>::new();
-        while !stopped.load(Ordering::Acquire) {
-            match consumer.poll(POLL) {
-                // Whoever has heard everything has missed nothing.
-                None | Some(Err(KafkaError::PartitionEOF(_))) => {}
-                Some(Err(error)) => {
-                    tracing::debug!(%error, "the stream of tiles is interrupted");
-                    apply(TileChanges::Gap);
-                    if is_place_lost(&error) {
-                        next.clear();
-                        if let Err(error) = consumer.assign(&places) {
-                            tracing::warn!(%error, "the stream of tiles cannot be followed: counts are read from storage");
-                        }
-                    }
-                }
-                Some(Ok(message)) => {
-                    // The first one too: what stands before it was published while the end was looked for.
-                    if next.insert(message.partition(), message.offset() + 1) != Some(message.offset()) {
-                        apply(TileChanges::Gap);
-                    }
-                    apply(message.payload().and_then(decode).unwrap_or(TileChanges::Gap));
-                }
-            }
-        }
-    })?;
-    Ok(Listening { stop, thread: Some(thread) })
-}
-
-/// Whether the messages that come next are gone, since nobody listened for as long as they are kept. The client would not
-/// read on by itself.
-fn is_place_lost(error: &KafkaError) -> bool {
-    let code = error.rdkafka_error_code();
-    matches!(code, Some(RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::AutoOffsetReset))
+    stream::listen(topic, &topic.options().changes_topic(), topic.partitions(), apply)
 }
 
 fn encode(change: &TileChanges) -> Vec<u8> {
@@ -160,35 +104,32 @@ fn encode(change: &TileChanges) -> Vec<u8> {
     bytes
 }
 
-/// `None` for what this program does not know.
-fn decode(bytes: &[u8]) -> Option<TileChanges> {
-    let (kind, mut rest) = bytes.split_first()?;
-    match kind {
-        0 => {
-            let period = u32::from_le_bytes(take(&mut rest)?);
-            let writer = i64::from_le_bytes(take(&mut rest)?);
-            let included = u64::from_le_bytes(take(&mut rest)?);
-            let key_len = u16::from_le_bytes(take(&mut rest)?);
-            let (key, tile) = rest.split_at_checked(key_len.into())?;
-            let key = std::str::from_utf8(key).ok()?.to_owned();
-            let id = TileId::of_period(period & SPAN_FLAG != 0, period & !SPAN_FLAG);
-            let part = Part { id, writer, included, tile: Tile::from_bytes(tile).ok()? };
-            Some(TileChanges::Tile { key, part })
-        }
-        1 => {
-            let partition = Partition::from_le_bytes(take(&mut rest)?);
-            let position = u64::from_le_bytes(take(&mut rest)?);
-            Some(TileChanges::Heartbeat { partition, position, at_ms: i64::from_le_bytes(take(&mut rest)?) })
-        }
-        2 => Some(TileChanges::Gap),
-        _ => None,
-    }
-}
+impl Told for TileChanges {
+    const GAP: Self = Self::Gap;
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(*taken)
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (kind, mut rest) = bytes.split_first()?;
+        match kind {
+            0 => {
+                let period = u32::from_le_bytes(take(&mut rest)?);
+                let writer = i64::from_le_bytes(take(&mut rest)?);
+                let included = u64::from_le_bytes(take(&mut rest)?);
+                let key_len = u16::from_le_bytes(take(&mut rest)?);
+                let (key, tile) = rest.split_at_checked(key_len.into())?;
+                let key = std::str::from_utf8(key).ok()?.to_owned();
+                let id = TileId::of_period(period & SPAN_FLAG != 0, period & !SPAN_FLAG);
+                let part = Part { id, writer, included, tile: Tile::from_bytes(tile).ok()? };
+                Some(Self::Tile { key, part })
+            }
+            1 => {
+                let partition = Partition::from_le_bytes(take(&mut rest)?);
+                let position = u64::from_le_bytes(take(&mut rest)?);
+                Some(Self::Heartbeat { partition, position, at_ms: i64::from_le_bytes(take(&mut rest)?) })
+            }
+            2 => Some(Self::Gap),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -208,9 +149,9 @@ mod tests {
         ];
         for message in messages {
             let bytes = encode(&message);
-            assert_eq!(decode(&bytes), Some(message));
-            (0..bytes.len()).for_each(|len| drop(decode(&bytes[..len])));
+            assert_eq!(TileChanges::decode(&bytes), Some(message));
+            (0..bytes.len()).for_each(|len| drop(TileChanges::decode(&bytes[..len])));
         }
-        assert_eq!(decode(&[9]), None);
+        assert_eq!(TileChanges::decode(&[9]), None);
     }
 }

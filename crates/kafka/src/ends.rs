@@ -238,8 +238,18 @@ impl Ends {
     }
 }
 
+/// How many partitions the topic has, however many are wanted.
+pub async fn find(options: &Options, connection: Arc<Connection>) -> Result<Partition, Error> {
+    let options = Options { partitions: None, ..options.clone() };
+    let find = move || {
+        let client = options.admin_config().create_with_context(Context { connection }).map_err(error::settings)?;
+        partitions_of(&client, &options, options.request_timeout)
+    };
+    tokio::task::spawn_blocking(find).await.map_err(|_| Error::Settings("raingauge is stopping".to_owned()))?
+}
+
 /// How many partitions the topic has.
-pub fn partitions_of(client: &BaseConsumer<Context>, options: &Options, timeout: Duration) -> Result<Partition, Error> {
+fn partitions_of(client: &BaseConsumer<Context>, options: &Options, timeout: Duration) -> Result<Partition, Error> {
     let topic = options.topic.clone();
     let unreachable = |reason: String| Error::Unreachable { brokers: options.place(), reason };
     let metadata = client.fetch_metadata(Some(&topic), timeout).map_err(|error| match error.rdkafka_error_code() {

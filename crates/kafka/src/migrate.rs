@@ -1,6 +1,7 @@
 //! Making the topics, and looking whether topics that are there can be counted by.
 
 use crate::context::{Connection, Context};
+use crate::ends;
 use crate::error::{self, Error};
 use crate::options::{MESSAGE_LEN_MAX, Options};
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
@@ -59,14 +60,15 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
         let created = create(&admin, options, &letters).await?;
         done.push(Migrated { topic: options.dead_letter_topic.clone(), created, warnings: Vec::new() });
     }
-    // Readers only want to hear what is new; an hour is for those who look into it.
-    let name = options.changes_topic();
-    let changes = NewTopic::new(&name, plan.partitions.into(), TopicReplication::Fixed(plan.replication.into()))
-        .set("cleanup.policy", "delete")
-        .set("retention.ms", "3600000")
-        .set("max.message.bytes", &length);
-    let created = create(&admin, options, &changes).await?;
-    done.push(Migrated { topic: name.clone(), created, warnings: Vec::new() });
+    // Only what is new is listened to; an hour is for those who look into it.
+    for (name, partitions) in [(options.changes_topic(), plan.partitions), (options.leases_topic(), 1)] {
+        let stream = NewTopic::new(&name, partitions.into(), TopicReplication::Fixed(plan.replication.into()))
+            .set("cleanup.policy", "delete")
+            .set("retention.ms", "3600000")
+            .set("max.message.bytes", &length);
+        let created = create(&admin, options, &stream).await?;
+        done.push(Migrated { topic: name.clone(), created, warnings: Vec::new() });
+    }
     Ok(done)
 }
 
@@ -106,15 +108,7 @@ async fn create(admin: &Admin, options: &Options, topic: &NewTopic<'_>) -> Resul
 
 /// Looks at a topic that was there. Answers what is worth a look.
 async fn verify(admin: &Admin, options: &Options, plan: &Plan) -> Result<Vec<String>, Error> {
-    let metadata = {
-        let (options, connection) = (options.clone(), Connection::new(options.place()));
-        tokio::task::spawn_blocking(move || {
-            let wanted = Options { partitions: None, ..options.clone() };
-            let client = options.admin_config().create_with_context(Context { connection }).map_err(error::settings)?;
-            crate::ends::partitions_of(&client, &wanted, options.request_timeout)
-        })
-    };
-    let found = metadata.await.map_err(|_| Error::Settings("raingauge is stopping".to_owned()))??;
+    let found = ends::find(options, Connection::new(options.place())).await?;
     let topic = options.topic.clone();
     if found != plan.partitions {
         return Err(Error::PartitionsChanged { topic, found: found.into(), wanted: plan.partitions.into() });

@@ -118,6 +118,11 @@ impl Options {
         format!("{}-changes", self.topic)
     }
 
+    /// The topic of the leases of readers.
+    pub fn leases_topic(&self) -> String {
+        format!("{}-leases", self.topic)
+    }
+
     /// The port's offset of the topic's first message ever.
     pub fn base(&self) -> u64 {
         u64::from(self.epoch) * EPOCH_STEP

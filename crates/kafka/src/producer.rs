@@ -12,7 +12,7 @@ use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerConte
 use rdkafka::{ClientContext, Message};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// One message on its way.
@@ -137,12 +137,18 @@ pub struct Producer {
     options: Options,
     connection: Arc<Connection>,
     native: RwLock<Arc<Native>>,
+    renewals: AtomicU64,
 }
 
 impl Producer {
     pub fn new(options: &Options, connection: Arc<Connection>) -> Result<Self, Error> {
         let native = RwLock::new(Arc::new(start(options, &connection)?));
-        Ok(Self { options: options.clone(), connection, native })
+        Ok(Self { options: options.clone(), connection, native, renewals: AtomicU64::new(0) })
+    }
+
+    /// How often another producer was begun. What was sent before may get there later than what is sent since.
+    pub fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::Acquire)
     }
 
     /// Hands a message over; it is sent in the background.
@@ -170,6 +176,7 @@ impl Producer {
         if let Some(reason) = self.broken(&native) {
             tracing::warn!(reason, "the producer failed; beginning another one");
             let old = std::mem::replace(&mut *native, Arc::new(start(&self.options, &self.connection)?));
+            self.renewals.fetch_add(1, Ordering::AcqRel);
             let patience = self.options.delivery_timeout;
             // What it holds may still be confirmed, or times out.
             std::thread::Builder::new()

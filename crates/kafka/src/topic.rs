@@ -1,7 +1,7 @@
 //! The topic: what its logs, its sink and the group have in common.
 
 use crate::context::Connection;
-use crate::ends::{Ends, Watching};
+use crate::ends::{self, Ends, Watching};
 use crate::error::Error;
 use crate::log::KafkaLog;
 use crate::migrate;
@@ -90,6 +90,12 @@ impl KafkaTopic {
             .span(partition)
             .map_err(|error| Error::Unreachable { brokers: self.options().place(), reason: error.to_string() })?;
         Ok(KafkaLog::new(Arc::clone(&self.0), partition, span, dead_lettered))
+    }
+
+    /// Answers when there is a topic with this name.
+    pub(crate) async fn look_for(&self, name: &str) -> Result<(), Error> {
+        let options = Options { topic: name.to_owned(), ..self.options().clone() };
+        ends::find(&options, self.connection()).await.map(drop)
     }
 
     pub(crate) fn name(&self) -> Arc<str> {

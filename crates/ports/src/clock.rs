@@ -1,7 +1,8 @@
 //! The time.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970.
@@ -16,6 +17,11 @@ pub trait Clock: Send + Sync {
     fn machine_ms(&self) -> i64 {
         self.now_ms()
     }
+
+    /// Milliseconds of the machine since some moment, which never go back: for how long something lasts.
+    fn elapsed_ms(&self) -> i64 {
+        self.machine_ms()
+    }
 }
 
 /// The clock of the machine.
@@ -25,6 +31,11 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now_ms(&self) -> i64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+    }
+
+    fn elapsed_ms(&self) -> i64 {
+        static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        BEGAN.elapsed().as_millis() as i64
     }
 }
 
@@ -46,6 +57,10 @@ impl Clock for FastClock {
 
     fn machine_ms(&self) -> i64 {
         SystemClock.now_ms()
+    }
+
+    fn elapsed_ms(&self) -> i64 {
+        SystemClock.elapsed_ms()
     }
 }
 

@@ -19,6 +19,7 @@ pub mod contract;
 pub mod drafts;
 pub mod identity;
 pub mod instances;
+pub mod leases;
 pub mod log;
 pub mod maintenance;
 pub mod memory;

@@ -1,6 +1,7 @@
 //! What the writer publishes to everybody else in the process: which counters there are, which generation of counts
 //! answers for which time, and how far the log has been applied.
 
+use crate::BoxFuture;
 use crate::activity::Activity;
 use crate::buckets::Generation;
 use crate::log::{Offset, Partition};
@@ -10,8 +11,8 @@ use raingauge_core::plan::{self, Plan};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, watch};
 
 /// Which generation of a counter holds the buckets from which day on. The first part begins at 0.
@@ -102,7 +103,7 @@ impl View {
 /// How far counting has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Progress {
-    /// Of each partition, the offset before which entries are counted, and every read sees them.
+    /// Of each partition, the offset before which entries are counted, and every read of the store sees them.
     applied: Vec<Offset>,
     /// Why the writer stopped; nothing is counted or answered any more.
     failure: Option<Arc<str>>,
@@ -114,6 +115,12 @@ impl Progress {
     }
 }
 
+/// Readers that have to hear of what was counted before every read sees it.
+pub trait Audience: Send + Sync {
+    /// Answers when all have heard of everything before these ends.
+    fn heard(&self, ends: Vec<(Partition, Offset)>) -> BoxFuture<'_, ()>;
+}
+
 pub struct Published {
     view: ArcSwap<View>,
     progress: watch::Sender<Progress>,
@@ -123,6 +130,7 @@ pub struct Published {
     waiting: Notify,
     /// Told when counting has stopped.
     failed: Notify,
+    audience: OnceLock<Arc<dyn Audience>>,
 }
 
 impl Default for Published {
@@ -134,6 +142,7 @@ impl Default for Published {
             activity: Activity::default(),
             waiting: Notify::new(),
             failed: Notify::new(),
+            audience: OnceLock::new(),
         }
     }
 }
@@ -186,8 +195,22 @@ impl Published {
         }
     }
 
-    /// Waits until partitions are applied up to these offsets; answers the failure when counting stopped instead.
+    /// Whoever waits for partitions waits for these, too. To be said once.
+    pub fn set_audience(&self, audience: Arc<dyn Audience>) {
+        let _ = self.audience.set(audience);
+    }
+
+    /// Waits until partitions are applied up to these offsets, and every read sees it; answers the failure when counting
+    /// stopped instead.
     pub async fn wait_applied(&self, ends: &[(Partition, Offset)]) -> Result<(), Arc<str>> {
+        self.wait_stored(ends).await?;
+        if let Some(audience) = self.audience.get() {
+            audience.heard(ends.to_vec()).await;
+        }
+        Ok(())
+    }
+
+    async fn wait_stored(&self, ends: &[(Partition, Offset)]) -> Result<(), Arc<str>> {
         let reached = |progress: &Progress| ends.iter().all(|(partition, end)| progress.applied(*partition) >= *end);
         let mut receiver = self.progress.subscribe();
         self.waiting.notify_waiters();

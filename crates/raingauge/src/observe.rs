@@ -178,7 +178,12 @@ const METRICS: &[Metric] = &[
     Metric::counter(
         "raingauge_live_drops_total",
         &["reason"],
-        "Times that all tiles in memory were dropped because the live stream had a gap or was silent.",
+        "Times that all tiles in memory were dropped because the live stream had a gap or was silent, or the lease lapsed.",
+    ),
+    Metric::gauge(
+        "raingauge_live_leases",
+        Unit::Count,
+        "Readers that this process knows to hold a lease to answer from memory.",
     ),
     Metric::gauge("raingauge_live_bytes", Unit::Bytes, "Memory of the tiles that the live stream keeps current."),
     Metric::counter("raingauge_cql_range_counts_total", &[], "Range counts that were read over CQL."),

@@ -4,15 +4,21 @@
 //!   sum ──▶ all tiles of the range in memory, and the stream alive? ──▶ their sum
 //!                    └─no─▶ a placeholder, then one read of the source ──┐
 //!   stream ── a tile ──▶ in memory, or a placeholder? ── the newer one ──┴──▶ tile
-//!          ── a gap, or silence ──▶ nothing is in memory any more
+//!          ── a gap, silence, or no lease ──▶ nothing is in memory any more
 //! ```
 //!
 //! A reader first puts a placeholder down, then reads; a change that comes in between waits there, and of the two the one
 //! that includes more of the log stays. So no change is lost, whichever comes first, and nothing ever has to expire.
 //! A read that has lost its placeholder, since it was evicted or everything was dropped, fills in nothing.
+//!
+//! Memory answers under a lease alone ([`raingauge_ports::leases`]), which [`keep_lease`] renews by what was heard: whoever
+//! acknowledges events waits for those who hold one.
 
+mod lease;
 mod pulse;
 mod shard;
+
+pub use lease::keep_lease;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -22,10 +28,12 @@ use raingauge_core::tile::{Overflow, id};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query};
 use raingauge_ports::clock::Clock;
+use raingauge_ports::leases::{LEASE_MS, Lease};
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileSource};
 use shard::{Shard, TILES_PER_KEY_MAX};
 use std::sync::Arc;
+use tokio::sync::Notify;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The cache is split so that those who use it seldom meet.
@@ -60,6 +68,9 @@ pub struct LiveTiles {
     clock: Arc<dyn Clock>,
     shards: Box<[Mutex<Shard>]>,
     pulse: Pulse,
+    lease: Lease,
+    /// Told when the stream has told how far a partition goes.
+    heard: Notify,
     metrics: Metrics,
 }
 
@@ -69,6 +80,7 @@ struct Metrics {
     changes: metrics::Counter,
     gaps: metrics::Counter,
     silences: metrics::Counter,
+    lapses: metrics::Counter,
     bytes: metrics::Gauge,
 }
 
@@ -88,12 +100,15 @@ impl LiveTiles {
             clock,
             shards: (0..SHARDS).map(shard).collect(),
             pulse: Pulse::new(options.partitions),
+            lease: Lease::default(),
+            heard: Notify::new(),
             metrics: Metrics {
                 hits: metrics::counter!("raingauge_cache_hits_total", "strategy" => "live"),
                 misses: metrics::counter!("raingauge_cache_misses_total", "strategy" => "live"),
                 changes: metrics::counter!("raingauge_live_changes_total"),
                 gaps: drops("gap"),
                 silences: drops("silence"),
+                lapses: drops("lapse"),
                 bytes: metrics::gauge!("raingauge_live_bytes"),
             },
         }
@@ -113,6 +128,7 @@ impl LiveTiles {
                     self.drop_all(&self.metrics.silences);
                 }
                 self.pulse.beat(partition, position, at_ms);
+                self.heard.notify_one();
                 self.metrics.bytes.set(self.bytes() as f64);
             }
             TileChanges::Gap => self.drop_all(&self.metrics.gaps),
@@ -126,7 +142,20 @@ impl LiveTiles {
 
     /// Whether tiles in memory answer.
     pub fn is_live(&self) -> bool {
-        !self.pulse.has_stopped(self.clock.machine_ms())
+        self.lease.holds(self.clock.elapsed_ms()) && !self.pulse.has_stopped(self.clock.machine_ms())
+    }
+
+    /// The word of the lease that was sent then, by [`Clock::elapsed_ms`], is in the topic.
+    pub fn extend_lease(&self, sent_ms: i64) {
+        let now_ms = self.clock.elapsed_ms();
+        if now_ms >= sent_ms + LEASE_MS {
+            return;
+        }
+        // What was acknowledged meanwhile, nobody waited for this reader to hear of.
+        if !self.lease.holds(now_ms) {
+            self.drop_all(&self.metrics.lapses);
+        }
+        self.lease.extend(sent_ms);
     }
 
     /// Bytes of tiles in memory.

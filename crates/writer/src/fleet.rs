@@ -162,7 +162,8 @@ impl Fleet {
         self.troubles.lock().insert(partition, reason.to_owned());
     }
 
-    /// Tells readers of every partition that is counted here, that they have heard of all its tiles.
+    /// Tells readers of every partition that is counted here, that they have heard of all its tiles: they are told with each
+    /// commit, and also while there is nothing to commit, or the store is away.
     fn beat(&mut self) {
         let Some(feed) = &self.means.feed else { return };
         if self.beaten.is_some_and(|last| last.elapsed() < HEARTBEAT) {
@@ -192,10 +193,6 @@ impl Fleet {
         match self.start(partition).await {
             Ok(running) => {
                 tracing::info!(partition, "a partition is counted here from now on");
-                // Whoever counted it before may have written tiles without telling.
-                if let Some(feed) = &self.means.feed {
-                    feed.publish(partition, TileChanges::Gap);
-                }
                 self.running.insert(partition, running);
             }
             Err(reason) => {

@@ -71,10 +71,10 @@ impl Flush<'_> {
         put.map(drop).map_err(error::request)
     }
 
-    /// Writes the tiles that changed, and their rows in the count tables.
+    /// Writes the tiles that changed, and their rows in the count tables, and tells what readers may not know.
     pub async fn write(&self, tiles: &mut Tiles) -> Result<(), buckets::Error> {
         let began = Instant::now();
-        let writes = tiles.each_changed().map(|(generation, key, slots)| self.write_key(generation, key, slots));
+        let writes = tiles.each_untold().map(|(generation, key, slots)| self.write_key(generation, key, slots));
         self.all(writes).await?;
         metrics::histogram!("raingauge_cql_flush_seconds").record(began.elapsed().as_secs_f64());
         Ok(())
@@ -86,20 +86,22 @@ impl Flush<'_> {
         let mut batch = Batch::new(BatchType::Unlogged);
         batch.set_is_idempotent(true);
         let mut values = Vec::new();
-        for slot in &slots {
+        for slot in slots.iter().filter(|slot| slot.changed != 0) {
             push_tile(&self.cql.statements, writer, key, slot, &mut batch, &mut values);
             if self.cql.options.write_tables {
                 push_rows(&self.cql.statements, writer, key, slot, &mut batch, &mut values);
             }
         }
-        self.until_done("tiles are written", async || {
-            self.cql.session.batch(&batch, &values).await.map(drop).map_err(error::request)
-        })
-        .await?;
-        metrics::counter!("raingauge_cql_write_requests_total").increment(1);
-        metrics::counter!("raingauge_cql_write_rows_total").increment(values.len() as u64);
+        if !values.is_empty() {
+            self.until_done("tiles are written", async || {
+                self.cql.session.batch(&batch, &values).await.map(drop).map_err(error::request)
+            })
+            .await?;
+            metrics::counter!("raingauge_cql_write_requests_total").increment(1);
+            metrics::counter!("raingauge_cql_write_rows_total").increment(values.len() as u64);
+        }
         for slot in slots {
-            slot.changed = 0;
+            (slot.changed, slot.is_foreign) = (0, false);
             if let Some(feed) = self.feed {
                 let part = Part { id: slot.id, writer, included: slot.included, tile: slot.tile.clone() };
                 feed.publish(self.partition, TileChanges::Tile { key: key.to_owned(), part });

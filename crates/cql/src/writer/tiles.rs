@@ -63,6 +63,8 @@ pub struct Slot {
     pub stamp_us: i64,
     /// The cells that changed since the tile was written.
     pub changed: u128,
+    /// Entries were passed over that somebody else had counted, who may have died before readers were told.
+    pub is_foreign: bool,
     pub lasting: Lasting,
     /// What is to be changed when the tile has been read back.
     pending: Vec<Op>,
@@ -77,6 +79,7 @@ impl Slot {
             included: 0,
             stamp_us: 0,
             changed: 0,
+            is_foreign: false,
             lasting: Lasting::default(),
             pending: Vec::new(),
         }
@@ -85,6 +88,7 @@ impl Slot {
     fn apply(&mut self, op: Op) {
         let Op { offset, stamp_us, change } = op;
         if self.stored.is_some_and(|stored| offset < stored) {
+            self.is_foreign = true;
             return;
         }
         match change {
@@ -109,6 +113,10 @@ impl Slot {
         for op in std::mem::take(&mut self.pending) {
             self.apply(op);
         }
+    }
+
+    fn is_untold(&self) -> bool {
+        self.changed != 0 || self.is_foreign
     }
 
     fn bytes(&self) -> usize {
@@ -158,7 +166,7 @@ impl Record {
     }
 
     fn is_settled(&self) -> bool {
-        self.slots.iter().all(|slot| slot.changed == 0 && slot.pending.is_empty())
+        self.slots.iter().all(|slot| !slot.is_untold() && slot.pending.is_empty())
     }
 }
 
@@ -238,12 +246,12 @@ impl Tiles {
         })
     }
 
-    /// Keys with tiles that have to be written, and those tiles.
-    pub fn each_changed(&mut self) -> impl Iterator<Item = (Generation, &str, Vec<&mut Slot>)> {
+    /// Keys with tiles that have to be written or told, and those tiles.
+    pub fn each_untold(&mut self) -> impl Iterator<Item = (Generation, &str, Vec<&mut Slot>)> {
         self.changed = 0;
         self.records.iter_mut().filter_map(|(of, record)| {
-            let changed: Vec<&mut Slot> = record.slots.iter_mut().filter(|slot| slot.changed != 0).collect();
-            (!changed.is_empty()).then_some((of.generation, &*of.key, changed))
+            let untold: Vec<&mut Slot> = record.slots.iter_mut().filter(|slot| slot.is_untold()).collect();
+            (!untold.is_empty()).then_some((of.generation, &*of.key, untold))
         })
     }
 

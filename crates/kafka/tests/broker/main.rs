@@ -6,6 +6,7 @@ mod cursors;
 mod dead_letters;
 mod foreign;
 mod group;
+mod leases;
 mod logins;
 mod outage;
 mod support;

@@ -1,5 +1,5 @@
 use crate::support::{made, options, plan};
-use raingauge_kafka::{Error, KafkaTopic, Options, Plan, migrate};
+use raingauge_kafka::{Error, KafkaLeases, KafkaTopic, Options, Plan, migrate};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -25,6 +25,15 @@ async fn topics_are_made_once() {
     let again = made(&options, 3).await;
     assert!(again.iter().all(|done| !done.created && done.warnings.is_empty()), "{again:?}");
     assert_eq!(KafkaTopic::open(options).await.unwrap().partitions(), 3);
+}
+
+#[tokio::test]
+async fn without_a_topic_of_leases_it_is_said_how_to_make_it() {
+    let Some(options) = options("no-leases") else { return };
+    create(&options, 1, &[("message.timestamp.type", "LogAppendTime")]).await;
+    let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
+    let refused = KafkaLeases::open(&topic).await.err().expect("it is refused").to_string();
+    assert!(refused.contains(&options.leases_topic()) && refused.contains("raingauge migrate"), "{refused}");
 }
 
 #[tokio::test]

@@ -12,10 +12,10 @@ use anyhow::Context;
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
-    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlLease, CqlReader, CqlWriter,
+    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlLease, CqlReader, CqlWriter, Feed,
     NodeCompactor, ReadPlan,
 };
-use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Listening, Plan};
+use raingauge_kafka::{Group, KafkaFeed, KafkaLeases, KafkaSink, KafkaTopic, Listening, Plan};
 use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::{self, Catalog};
@@ -24,12 +24,14 @@ use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
 use raingauge_ports::drafts::Drafts;
 use raingauge_ports::instances::Instances;
+use raingauge_ports::leases::LeaseTopic;
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
 use raingauge_ports::people::People;
-use raingauge_ports::published::Published;
+use raingauge_ports::published::{self, Published};
 use raingauge_ports::tiles::{TileFeed, TileSource};
 use raingauge_reader::{LiveOptions, LiveTiles};
 use raingauge_sql::{MySqlCatalog, MySqlOptions, SqliteCatalog};
+use raingauge_writer::audience::Audience;
 use raingauge_writer::counters::{Covered, TakesEffect};
 use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
@@ -51,8 +53,8 @@ pub struct Running {
     stop: watch::Sender<bool>,
     fleet: Mutex<Option<JoinHandle<()>>>,
     troubles: Troubles,
-    /// The stream of tiles is followed for as long as this is kept.
-    listening: Mutex<Option<Listening>>,
+    /// Where readers answer from memory, what they hear and hold that by.
+    stream: Mutex<Option<Stream>>,
     runtime: Handle,
 }
 
@@ -70,7 +72,7 @@ impl Running {
     /// Ends the fleet. Blocks the thread.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
-        self.listening.lock().take();
+        self.stream.lock().take();
         if let Some(fleet) = self.fleet.lock().take() {
             // What an engine that does not answer keeps from ending is left behind: nothing of it is needed.
             if self.runtime.block_on(async { tokio::time::timeout(STOP_MAX, fleet).await }).is_err() {
@@ -97,8 +99,12 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     let logs = open_logs(&topic).await?;
     let stored = Arc::new(CqlReader::new(cql.clone()));
     let buckets: Arc<dyn BucketReader> = Arc::clone(&stored) as Arc<dyn BucketReader>;
-    let (live, listening) = match settings.cluster.has(Role::Reader) && settings.cluster.publishes_tiles {
-        true => follow_tiles(settings, &topic, stored, &clock)?,
+    let (live, stream) = match settings.cluster.publishes_tiles {
+        true => {
+            let leases = open_leases(&topic, startup).await?;
+            let (live, stream) = follow_tiles(settings, &topic, stored, &leases, &published, &clock)?;
+            (live, Some(stream))
+        }
         false => (None, None),
     };
     let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
@@ -154,7 +160,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
             stop,
             fleet: Mutex::new(fleet),
             troubles,
-            listening: Mutex::new(listening),
+            stream: Mutex::new(stream),
             runtime: Handle::current(),
         }),
     })
@@ -241,15 +247,46 @@ fn holder(settings: &Settings) -> String {
     format!("{}-{}-{:08x}", settings.cluster.instance, std::process::id(), rand::random::<u32>())
 }
 
-/// The tiles of active keys in memory, and what keeps them current.
-type LiveParts = (Option<Arc<dyn BucketReader>>, Option<Listening>);
+async fn open_leases(topic: &KafkaTopic, startup: &Startup) -> anyhow::Result<Arc<KafkaLeases>> {
+    use raingauge_kafka::Error::{NoTopic, Unreachable};
+    let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
+    let what = format!("the leases of readers, topic {}", topic.options().leases_topic());
+    Ok(Arc::new(until_there(startup, &what, is_final, async || KafkaLeases::open(topic).await).await?))
+}
 
+/// What a process hears of the tiles that are written, and of the readers that answer by them, for as long as it is kept.
+struct Stream {
+    _tiles: Option<Listening>,
+    _leases: Listening,
+    /// Opens the audience, and keeps the lease of a reader.
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// The tiles of active keys in memory, in a process that reads; and everybody who acknowledges knows of them.
 fn follow_tiles(
     settings: &Settings,
     topic: &KafkaTopic,
     stored: Arc<CqlReader>,
+    leases: &Arc<KafkaLeases>,
+    published: &Published,
     clock: &Arc<dyn Clock>,
-) -> anyhow::Result<LiveParts> {
+) -> anyhow::Result<(Option<Arc<dyn BucketReader>>, Stream)> {
+    let lease_topic = Arc::clone(leases) as Arc<dyn LeaseTopic>;
+    let audience = Arc::new(Audience::new(rand::random(), Arc::clone(&lease_topic), Arc::clone(clock)));
+    published.set_audience(Arc::clone(&audience) as Arc<dyn published::Audience>);
+    let told = Arc::clone(&audience);
+    let heard = leases.listen(move |message| told.note(message))?;
+    let opening = tokio::spawn(async move { audience.open().await });
+    let mut stream = Stream { _tiles: None, _leases: heard, tasks: vec![opening] };
+    if !settings.cluster.has(Role::Reader) {
+        return Ok((None, stream));
+    }
     let options = LiveOptions {
         cache_bytes: settings.storage.tile_cache_bytes as usize,
         partitions: topic.partitions(),
@@ -259,8 +296,9 @@ fn follow_tiles(
     let (inner, source) = (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
     let live = Arc::new(LiveTiles::new(inner, source, Arc::clone(clock), options));
     let told = Arc::clone(&live);
-    let listening = raingauge_kafka::listen(topic, move |change| told.apply(change))?;
-    Ok((Some(live), Some(listening)))
+    stream._tiles = Some(raingauge_kafka::listen(topic, move |change| told.apply(change))?);
+    stream.tasks.push(tokio::spawn(raingauge_reader::keep_lease(Arc::clone(&live), lease_topic, rand::random())));
+    Ok((Some(live), stream))
 }
 
 fn start_fleet(
@@ -284,7 +322,8 @@ fn start_fleet(
         true => Some(Arc::new(KafkaFeed::new(topic)?) as Arc<dyn TileFeed>),
         false => None,
     };
-    let (runtime, engines_feed) = (Handle::current(), feed.clone());
+    let runtime = Handle::current();
+    let engines_feed = feed.clone().map(|feed| Feed { feed, clock: Arc::clone(&clock) });
     let means = Means {
         membership: Arc::new(Member::join(topic)?),
         partitions: Arc::new(PartitionEngines { topic: topic.clone(), cql, feed: engines_feed, runtime }),
@@ -345,7 +384,7 @@ impl Membership for Member {
 struct PartitionEngines {
     topic: KafkaTopic,
     cql: Cql,
-    feed: Option<Arc<dyn TileFeed>>,
+    feed: Option<Feed>,
     runtime: Handle,
 }
 
@@ -359,7 +398,7 @@ impl Partitions for PartitionEngines {
         let topic = self.topic.options().topic.clone();
         let writer = CqlWriter::new(self.cql.clone(), topic, partition, self.runtime.clone());
         Arc::new(match &self.feed {
-            Some(feed) => writer.with_feed(Arc::clone(feed)),
+            Some(feed) => writer.with_feed(feed.clone()),
             None => writer,
         })
     }

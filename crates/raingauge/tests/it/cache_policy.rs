@@ -13,7 +13,7 @@ fn a_policy_is_read_set_and_kept() {
     let home = Home::new();
     let server = home.start();
     let first = server.get(PATH);
-    assert_eq!((first.header("etag"), first.json()["strategy"].clone()), ("\"0\"", json!("none")));
+    assert_eq!((first.header("etag"), first.json()["strategy"].clone()), ("\"0\"", json!("live")));
     let policy = json!({
         "strategy": "result",
         "rollout": [{"strategy": "none", "modulo": 100, "below": 25}],

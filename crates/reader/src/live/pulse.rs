@@ -37,6 +37,11 @@ impl Pulse {
         self.until_ms.store(until_ms, Ordering::Release);
     }
 
+    /// How far each partition was told, when all of them were.
+    pub fn positions(&self) -> Option<Vec<Offset>> {
+        self.beats.lock().iter().map(|beat| beat.map(|(position, _)| position)).collect()
+    }
+
     pub fn position(&self, partition: Partition) -> Option<Offset> {
         self.beats.lock().get(usize::from(partition)).copied().flatten().map(|(position, _)| position)
     }
@@ -57,7 +62,8 @@ mod tests {
         pulse.beat(0, 11, 9_000);
         assert!(!pulse.has_stopped(3_000 + SILENCE_MAX_MS) && pulse.has_stopped(3_001 + SILENCE_MAX_MS));
         assert_eq!((pulse.position(0), pulse.position(1), pulse.position(2)), (Some(11), Some(20), None));
+        assert_eq!(pulse.positions(), Some(vec![11, 20]));
         pulse.beat(3, 1, 9_000);
-        assert!(pulse.has_stopped(9_000), "the third one has not been heard of");
+        assert!(pulse.has_stopped(9_000) && pulse.positions().is_none(), "the third one has not been heard of");
     }
 }

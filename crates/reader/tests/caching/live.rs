@@ -7,6 +7,7 @@ use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query, generation_of};
 use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::leases::LEASE_MS;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileSource, WriterId, is_of, writer_of};
 use raingauge_reader::{CachePolicies, LiveOptions, LiveTiles, Reader, SILENCE_MAX_MS};
@@ -149,6 +150,9 @@ impl BucketReader for Store {
     }
 }
 
+/// As if the word of the lease had been sent in a far future.
+const FOR_EVER_MS: i64 = i64::MAX / 2;
+
 pub struct Setup {
     pub source: Arc<Source>,
     pub clock: Arc<ManualClock>,
@@ -156,6 +160,12 @@ pub struct Setup {
 }
 
 pub fn setup(options: LiveOptions) -> Setup {
+    let setup = setup_without_a_lease(options);
+    setup.live.extend_lease(FOR_EVER_MS);
+    setup
+}
+
+fn setup_without_a_lease(options: LiveOptions) -> Setup {
     let (source, clock) = (Arc::<Source>::default(), Arc::new(ManualClock::at_s(NOON_S)));
     let store = Arc::new(Store(Arc::clone(&source)));
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
@@ -232,6 +242,32 @@ async fn a_gap_or_silence_empties_the_memory() {
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None, "what was missed meanwhile is not known");
     assert_eq!(setup.sum("c1:x", wide()).await, 7);
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(7)));
+}
+
+#[tokio::test]
+async fn without_a_lease_nothing_is_answered_from_memory() {
+    let setup = setup_without_a_lease(options());
+    setup.beat();
+    setup.source.write("c1:x", 0, 1, NOON_S, 5);
+    assert_eq!((setup.sum("c1:x", wide()).await, setup.counters()), (5, (0, 1)));
+    let now_ms = || setup.clock.elapsed_ms();
+    let grant = || setup.live.extend_lease(now_ms());
+    grant();
+    assert_eq!((setup.sum("c1:x", wide()).await, setup.counters()), (5, (1, 1)));
+    let cached = || setup.live.sum_cached(GENERATION, "c1:x", &wide());
+    setup.clock.set_s(NOON_S + 1);
+    grant();
+    setup.clock.set_s(NOON_S + 2);
+    assert_eq!(cached(), Some(Ok(5)), "it was extended in time");
+    setup.clock.set_s(NOON_S + 3);
+    assert_eq!(cached(), None);
+    setup.live.extend_lease(now_ms() - LEASE_MS);
+    assert_eq!(cached(), None, "the word took longer than the lease lasts");
+    // Nobody waits for a reader without a lease to hear of this.
+    setup.source.write("c1:x", 0, 2, NOON_S, 1);
+    grant();
+    assert_eq!((cached(), setup.sum("c1:x", wide()).await), (None, 6));
+    assert_eq!(cached(), Some(Ok(6)));
 }
 
 #[tokio::test]

@@ -87,13 +87,6 @@ impl Load {
         }
     }
 
-    /// Asks a reader that may lag a little until many ranges of every key are as in the model.
-    pub fn wait_equal(&self, reader: &Client, random: &mut StdRng) {
-        for (ranges, expected) in self.ranges(random) {
-            until("the reader counts everything", || (reader.counts(&ranges) == expected).then_some(()));
-        }
-    }
-
     /// Ranges of each key, and what they count.
     fn ranges(&self, random: &mut StdRng) -> Vec<Expected<'_>> {
         let mut all = Vec::new();

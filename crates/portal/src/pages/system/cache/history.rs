@@ -22,7 +22,7 @@ pub fn section(person: &Person, overview: &Overview) -> Markup {
         section.card aria-labelledby="history-title" {
             h2 #history-title { "History" }
             @if overview.policies.is_empty() {
-                p.quiet { "Nobody has set a policy: every count is read from the bucket store." }
+                p.quiet { "Nobody has set a policy: counts are answered from tiles in memory, which follow the writers, where a process has them." }
             } @else {
                 (parts::table("history-title", &COLUMNS[..COLUMNS.len() - usize::from(!may)], &html! {
                     @for version in &overview.policies {

@@ -1,0 +1,101 @@
+//! Listening to everything that is published in a topic from now on.
+
+use crate::context::Context;
+use crate::error::{self, Error};
+use crate::topic::KafkaTopic;
+use raingauge_ports::log::Partition;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{Message, Offset, TopicPartitionList};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the thread looks whether it is to end.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What is told in a topic.
+pub trait Told: Sized {
+    /// Some messages are missing.
+    const GAP: Self;
+
+    /// `None` for what this program does not know.
+    fn decode(bytes: &[u8]) -> Option<Self>;
+}
+
+/// Listens until it is dropped.
+pub struct Listening {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Tells `apply` everything that is published in a topic from now on, and of gaps.
+pub fn listen<M: Told>(
+    topic: &KafkaTopic,
+    name: &str,
+    partitions: Partition,
+    apply: impl Fn(M) + Send + 'static,
+) -> Result<Listening, Error> {
+    let context = Context { connection: topic.connection() };
+    let consumer: BaseConsumer<Context> =
+        topic.options().cursor_config(POLL).create_with_context(context).map_err(error::settings)?;
+    let mut places = TopicPartitionList::new();
+    for partition in 0..partitions {
+        places.add_partition_offset(name, partition.into(), Offset::End).map_err(error::settings)?;
+    }
+    consumer.assign(&places).map_err(error::settings)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, topic) = (Arc::clone(&stop), name.to_owned());
+    let thread = std::thread::Builder::new().name("kafka-stream".to_owned()).spawn(move || {
+        let mut next = HashMap::<i32, i64>::new();
+        while !stopped.load(Ordering::Acquire) {
+            match consumer.poll(POLL) {
+                // Whoever has heard everything has missed nothing.
+                None | Some(Err(KafkaError::PartitionEOF(_))) => {}
+                Some(Err(error)) => {
+                    tracing::debug!(%error, topic, "a stream is interrupted");
+                    apply(M::GAP);
+                    if is_place_lost(&error) {
+                        next.clear();
+                        if let Err(error) = consumer.assign(&places) {
+                            tracing::warn!(%error, topic, "a stream cannot be followed: counts are read from storage");
+                        }
+                    }
+                }
+                Some(Ok(message)) => {
+                    // The first one too: what stands before it was published while the end was looked for.
+                    if next.insert(message.partition(), message.offset() + 1) != Some(message.offset()) {
+                        apply(M::GAP);
+                    }
+                    apply(message.payload().and_then(M::decode).unwrap_or(M::GAP));
+                }
+            }
+        }
+    })?;
+    Ok(Listening { stop, thread: Some(thread) })
+}
+
+/// Whether the messages that come next are gone, since nobody listened for as long as they are kept. The client would not
+/// read on by itself.
+fn is_place_lost(error: &KafkaError) -> bool {
+    let code = error.rdkafka_error_code();
+    matches!(code, Some(RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::AutoOffsetReset))
+}
+
+/// The next bytes of a message.
+pub fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*taken)
+}

@@ -1,0 +1,248 @@
+//! Readers and acknowledgements in any order, with words that are slow, lost, or read late: no answer from memory lacks what
+//! was acknowledged before it was asked for.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const READERS: usize = 2;
+const PROCESSES: usize = 2;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Something is stored, and the readers are to hear of it.
+    Store,
+    /// A reader hears the next message of the stream of tiles.
+    Hear(usize),
+    /// A reader reads the store, and keeps what it found.
+    Fill(usize),
+    /// A reader sends its word.
+    Renew(usize),
+    /// The next word of a reader gets into the topic, or is lost.
+    Append(usize, bool),
+    /// A reader is told that its next word is there.
+    Granted(usize),
+    End(usize),
+    /// A process is asked to acknowledge what is stored now.
+    Acknowledge(usize),
+    /// ... and sends a barrier, which gets into the topic at once or is lost.
+    Barrier(usize, bool),
+    /// A process reads the next message of the topic.
+    Read(usize),
+    /// A process has missed the next message of the topic, and is told.
+    Miss(usize),
+    Wait(i64),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let (reader, process) = (0..READERS, 0..PROCESSES);
+    prop_oneof![
+        4 => Just(Step::Store),
+        8 => reader.clone().prop_map(Step::Hear),
+        6 => reader.clone().prop_map(Step::Fill),
+        6 => reader.clone().prop_map(Step::Renew),
+        6 => (reader.clone(), prop::bool::weighted(0.9)).prop_map(|(reader, is_kept)| Step::Append(reader, is_kept)),
+        6 => reader.clone().prop_map(Step::Granted),
+        1 => reader.prop_map(Step::End),
+        4 => process.clone().prop_map(Step::Acknowledge),
+        6 => (process.clone(), prop::bool::weighted(0.9)).prop_map(|(process, is_kept)| Step::Barrier(process, is_kept)),
+        9 => process.clone().prop_map(Step::Read),
+        1 => process.prop_map(Step::Miss),
+        4 => prop_oneof![1..50_i64, 400..1_900_i64, 2_000..2_200_i64].prop_map(Step::Wait),
+    ]
+}
+
+/// One number is all that is counted: it is the offset, too.
+#[derive(Default)]
+struct Reader {
+    lease: Lease,
+    heard: Offset,
+    /// What it answers from memory.
+    memory: Option<Offset>,
+    /// Of the stream of tiles, what it has read.
+    read: usize,
+    /// Words on their way into the topic, and those whose grant it has not been told of.
+    sending: VecDeque<(LeaseMessage, i64)>,
+    granted: VecDeque<i64>,
+}
+
+struct Process {
+    holders: Holders,
+    read: usize,
+    /// What it is to acknowledge, and when that was found to be stored.
+    asked: Option<(Offset, i64)>,
+}
+
+struct World {
+    now_ms: i64,
+    stored: Offset,
+    stream: Vec<Offset>,
+    topic: Vec<LeaseMessage>,
+    readers: Vec<Reader>,
+    processes: Vec<Process>,
+    acknowledged: Offset,
+    acknowledgements: usize,
+    from_memory: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let process = |number| Process { holders: Holders::new(number as u64), read: 0, asked: None };
+        Self {
+            now_ms: 0,
+            stored: 1,
+            stream: Vec::new(),
+            topic: Vec::new(),
+            readers: (0..READERS).map(|_| Reader::default()).collect(),
+            processes: (0..PROCESSES).map(process).collect(),
+            acknowledged: 0,
+            acknowledgements: 0,
+            from_memory: 0,
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        let now_ms = self.now_ms;
+        match step {
+            Step::Store => {
+                self.stored += 1;
+                self.stream.push(self.stored);
+            }
+            Step::Hear(of) => {
+                let reader = &mut self.readers[of];
+                if let Some(told) = self.stream.get(reader.read) {
+                    reader.read += 1;
+                    reader.heard = *told;
+                    reader.memory = reader.memory.map(|memory| memory.max(*told));
+                }
+            }
+            Step::Fill(of) if self.readers[of].lease.holds(now_ms) => self.readers[of].memory = Some(self.stored),
+            Step::Renew(of) => {
+                let reader = &mut self.readers[of];
+                let word = LeaseMessage::Held { reader: of as u64, heard: vec![reader.heard] };
+                reader.sending.push_back((word, now_ms));
+            }
+            Step::Append(of, is_kept) => {
+                if let Some((word, sent_ms)) = self.readers[of].sending.pop_front().filter(|_| is_kept) {
+                    self.topic.push(word);
+                    self.readers[of].granted.push_back(sent_ms);
+                }
+            }
+            Step::Granted(of) => self.grant(of),
+            Step::End(of) => {
+                let reader = &mut self.readers[of];
+                reader.lease.end();
+                self.topic.push(LeaseMessage::Ended { reader: of as u64 });
+                // It comes back as another one, which may have the old one's words still under way.
+                *reader = Reader { read: reader.read, heard: reader.heard, ..Reader::default() };
+            }
+            Step::Acknowledge(of) => drop(self.processes[of].asked.get_or_insert((self.stored, now_ms))),
+            Step::Barrier(of, is_kept) => {
+                if is_kept {
+                    self.topic.push(LeaseMessage::Barrier { process: of as u64, sent_ms: now_ms });
+                }
+            }
+            Step::Read(of) => {
+                let process = &mut self.processes[of];
+                if let Some(message) = self.topic.get(process.read) {
+                    process.read += 1;
+                    process.holders.note(message.clone(), now_ms);
+                }
+            }
+            Step::Miss(of) => {
+                let process = &mut self.processes[of];
+                if process.read < self.topic.len() {
+                    process.read += 1;
+                    process.holders.note(LeaseMessage::Gap, now_ms);
+                }
+            }
+            Step::Wait(ms) => self.now_ms += ms,
+            Step::Fill(_) => {}
+        }
+        self.answer_acknowledgements();
+        self.ask_everybody();
+    }
+
+    /// As a reader does it that is told that its word is there.
+    fn grant(&mut self, of: usize) {
+        let reader = &mut self.readers[of];
+        if let Some(sent_ms) = reader.granted.pop_front() {
+            if !reader.lease.holds(self.now_ms) {
+                reader.memory = None;
+            }
+            reader.lease.extend(sent_ms);
+        }
+    }
+
+    fn answer_acknowledgements(&mut self) {
+        for process in &mut self.processes {
+            let Some((end, stored_ms)) = process.asked else { continue };
+            if process.holders.have_heard(&[(0, end)], stored_ms) {
+                process.asked = None;
+                self.acknowledged = self.acknowledged.max(end);
+                self.acknowledgements += 1;
+            }
+        }
+    }
+
+    fn ask_everybody(&mut self) {
+        for reader in &self.readers {
+            if let Some(memory) = reader.memory.filter(|_| reader.lease.holds(self.now_ms)) {
+                self.from_memory += 1;
+                assert!(memory >= self.acknowledged, "{memory} was answered, {} acknowledged", self.acknowledged);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 3_000, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_is_acknowledged_that_a_reader_with_a_lease_has_not_heard_of(
+        steps in prop::collection::vec(any_step(), 0..400),
+    ) {
+        let mut world = World::new();
+        steps.into_iter().for_each(|step| world.step(step));
+    }
+}
+
+/// A reader that renews its lease again and again, and whoever acknowledges meanwhile.
+#[test]
+fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
+    let mut world = World::new();
+    let settle = |world: &mut World| {
+        for of in 0..READERS - 1 {
+            let renewal = [Step::Hear(of), Step::Renew(of), Step::Append(of, true), Step::Granted(of), Step::Fill(of)];
+            renewal.into_iter().for_each(|step| world.step(step));
+        }
+        (0..PROCESSES).for_each(|of| world.step(Step::Barrier(of, true)));
+        (0..40 * PROCESSES).for_each(|turn| world.step(Step::Read(turn % PROCESSES)));
+        world.step(Step::Wait(100));
+    };
+    // The last reader has its lease once, and is never heard of again.
+    let once = [Step::Renew(READERS - 1), Step::Append(READERS - 1, true), Step::Granted(READERS - 1)];
+    once.into_iter().for_each(|step| world.step(step));
+    for _ in 0..60 {
+        world.step(Step::Store);
+        (0..PROCESSES).for_each(|of| world.step(Step::Acknowledge(of)));
+        settle(&mut world);
+    }
+    assert!(world.acknowledgements > 60 && world.from_memory > 60, "{} {}", world.acknowledgements, world.from_memory);
+    assert_eq!(world.processes[0].holders.len(), READERS - 1);
+}
+
+/// Whether a lease has run out is not known before everything has been read that was in the topic by then.
+#[test]
+fn a_word_that_was_not_read_yet_may_have_extended_a_lease() {
+    let mut holders = Holders::new(0);
+    let barrier = |sent_ms| LeaseMessage::Barrier { process: 0, sent_ms };
+    holders.note(barrier(0), 1);
+    holders.note(barrier(5_000), 5_001);
+    holders.note(LeaseMessage::Held { reader: 1, heard: vec![7] }, 5_002);
+    assert!(!holders.have_heard(&[(0, 8)], 4_000) && holders.have_heard(&[(0, 7)], 4_000));
+    holders.note(barrier(5_010), 5_002 + LEASE_MS + GRACE_MS + 1);
+    assert!(!holders.have_heard(&[(0, 8)], 4_000), "the barrier is older than the end of the lease");
+    holders.note(barrier(5_002 + LEASE_MS + GRACE_MS), 8_000);
+    assert!(holders.have_heard(&[(0, 8)], 4_000) && holders.is_empty());
+    assert!(!holders.have_heard(&[(0, 8)], 7_500), "somebody may have got a lease since");
+}

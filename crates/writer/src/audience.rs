@@ -1,0 +1,72 @@
+//! Waiting until readers that answer from tiles in memory have heard of what was counted.
+
+use parking_lot::Mutex;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::leases::{Holders, LeaseMessage, LeaseTopic};
+use raingauge_ports::log::{Offset, Partition};
+use raingauge_ports::published;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long an acknowledgement waits before it looks again whether a lease has run out.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The readers that may answer from memory.
+pub struct Audience {
+    process: u64,
+    holders: Mutex<Holders>,
+    /// Told with each message that was read.
+    changed: watch::Sender<()>,
+    topic: Arc<dyn LeaseTopic>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Audience {
+    /// An audience that nothing is known of yet: [`Audience::note`] is to be told everything that is in the topic.
+    pub fn new(process: u64, topic: Arc<dyn LeaseTopic>, clock: Arc<dyn Clock>) -> Self {
+        let (holders, changed) = (Mutex::new(Holders::new(process)), watch::Sender::new(()));
+        Self { process, holders, changed, topic, clock }
+    }
+
+    /// Takes one message of the topic, in its order.
+    pub fn note(&self, message: LeaseMessage) {
+        let mut holders = self.holders.lock();
+        holders.note(message, self.clock.elapsed_ms());
+        metrics::gauge!("raingauge_live_leases").set(holders.len() as f64);
+        drop(holders);
+        self.changed.send_replace(());
+    }
+
+    /// Reads a barrier back as soon as that may be, so that nobody has to wait for it later.
+    pub async fn open(&self) {
+        self.wait(&[]).await;
+    }
+
+    async fn wait(&self, ends: &[(Partition, Offset)]) {
+        let stored_ms = self.clock.elapsed_ms();
+        let mut changed = self.changed.subscribe();
+        loop {
+            let sent_ms = self.clock.elapsed_ms();
+            self.topic.send(&LeaseMessage::Barrier { process: self.process, sent_ms }, Box::new(drop));
+            let heard = async {
+                while !self.holders.lock().have_heard(ends, stored_ms) {
+                    if changed.changed().await.is_err() {
+                        return;
+                    }
+                }
+            };
+            if timeout(PATIENCE, heard).await.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+impl published::Audience for Audience {
+    fn heard(&self, ends: Vec<(Partition, Offset)>) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.wait(&ends).await })
+    }
+}
