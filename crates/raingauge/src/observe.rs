@@ -180,6 +180,11 @@ const METRICS: &[Metric] = &[
         &["reason"],
         "Times that all tiles in memory were dropped because the live stream had a gap or was silent, or the lease lapsed.",
     ),
+    Metric::counter(
+        "raingauge_live_tiles_ahead_total",
+        &[],
+        "Tiles that were read before they were needed, for the next day.",
+    ),
     Metric::gauge(
         "raingauge_live_leases",
         Unit::Count,

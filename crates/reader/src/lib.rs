@@ -27,6 +27,6 @@ pub use answer::{Answer, Key, Range, Reader, Served};
 pub use cache::{CachePolicies, PHASE_BOUND_S, RESULT_TTL, key as result_key};
 pub use explain::Explained;
 pub use failure::Failure;
-pub use live::{LiveOptions, LiveTiles, SILENCE_MAX_MS, keep_lease};
+pub use live::{LiveOptions, LiveTiles, SILENCE_MAX_MS, keep_lease, read_ahead};
 pub use series::{Point, Series};
 pub use storage::Options;

@@ -14,12 +14,15 @@
 //! Memory answers under a lease alone ([`raingauge_ports::leases`]), which [`keep_lease`] renews by what was heard: whoever
 //! acknowledges events waits for those who hold one.
 
+mod ahead;
 mod lease;
 mod pulse;
 mod shard;
 
+pub use ahead::read_ahead;
 pub use lease::keep_lease;
 
+use ahead::Ahead;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use pulse::Pulse;
@@ -71,6 +74,7 @@ pub struct LiveTiles {
     lease: Lease,
     /// Told when the stream has told how far a partition goes.
     heard: Notify,
+    ahead: Ahead,
     metrics: Metrics,
 }
 
@@ -102,6 +106,7 @@ impl LiveTiles {
             pulse: Pulse::new(options.partitions),
             lease: Lease::default(),
             heard: Notify::new(),
+            ahead: Ahead::default(),
             metrics: Metrics {
                 hits: metrics::counter!("raingauge_cache_hits_total", "strategy" => "live"),
                 misses: metrics::counter!("raingauge_cache_misses_total", "strategy" => "live"),
@@ -172,14 +177,23 @@ impl LiveTiles {
     }
 
     fn shard(&self, key: &str) -> &Mutex<Shard> {
-        &self.shards[(xxh3_64(key.as_bytes()) >> 32) as usize % SHARDS]
+        self.shard_of(xxh3_64(key.as_bytes()))
+    }
+
+    fn shard_of(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
     fn sum_in_memory(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
         if !self.is_live() {
             return None;
         }
-        self.shard(key).lock().sum(generation, key, plan, self.options.has_plain_rows)
+        let hash = xxh3_64(key.as_bytes());
+        let sum = self.shard_of(hash).lock().sum(generation, key, plan, self.options.has_plain_rows)?;
+        if ahead::moves_on(plan, hash) {
+            self.order_ahead(key, hash, plan);
+        }
+        Some(sum)
     }
 
     async fn sum(&self, query: Query) -> Result<i128, Error> {

@@ -19,6 +19,8 @@ const BATCH_EVENTS: usize = 20;
 /// Events are sent twice on purpose with this probability, besides whole batches.
 const DUPLICATE_PROBABILITY: f64 = 0.05;
 const BATCH_AGAIN_PROBABILITY: f64 = 0.02;
+/// Batches that are acknowledged when they are counted: from then on, every reader has to answer them.
+const WAITED_FOR_PROBABILITY: f64 = 0.1;
 /// Of the lines sent lately, from which those that are sent again are chosen.
 const RECENT_LINES: usize = 4_000;
 /// Batches without an acknowledgement, above which a producer makes no new events.
@@ -49,8 +51,10 @@ pub struct Traffic {
     /// Batches that wait to be acknowledged.
     pub backlog: AtomicUsize,
     pub sent: Sent,
-    /// The largest count seen of keys that only grow, over the whole span.
-    grown: Mutex<HashMap<String, i64>>,
+    /// The largest count that each reader answered of keys that only grow, over the whole span.
+    grown: Mutex<HashMap<(usize, String), i64>>,
+    /// What was acknowledged as counted: every reader has to answer it.
+    counted: Mutex<Model>,
     /// Counts that no order of events explains.
     pub impossible: Mutex<Vec<String>>,
     /// The last failure at each process, in words, for whoever waits in vain.
@@ -83,6 +87,9 @@ impl Sent {
 struct Batch {
     body: Vec<u8>,
     events: u64,
+    /// The new ones among them, and whether it is waited until they are counted.
+    rides: Vec<Ride>,
+    is_waited_for: bool,
 }
 
 /// Kept connections, one to each process.
@@ -128,6 +135,7 @@ impl Traffic {
             backlog: AtomicUsize::new(0),
             sent: Sent::default(),
             grown: Mutex::default(),
+            counted: Mutex::default(),
             impossible: Mutex::default(),
             failures: Mutex::default(),
             events_per_s,
@@ -157,6 +165,10 @@ impl Traffic {
         self.model.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    fn counted(&self) -> std::sync::MutexGuard<'_, Model> {
+        self.counted.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// Makes events and sends each batch until it is acknowledged, by whichever writer takes it.
     pub fn produce(&self, number: u64, producers: usize, seed: u64) {
         let mut random = StdRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -176,13 +188,13 @@ impl Traffic {
                 // A producer that was held up does not make up for lost time all at once.
                 next = (next + interval).max(Instant::now() - interval * 4);
             }
-            let Some(batch) = backlog.pop_front() else {
+            let Some(mut batch) = backlog.pop_front() else {
                 std::thread::sleep(
                     next.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), REST),
                 );
                 continue;
             };
-            if producer.send(self, &batch, &mut random) {
+            if producer.send(self, &mut batch, &mut random) {
                 if random.random_bool(BATCH_AGAIN_PROBABILITY) {
                     self.sent.repeated.fetch_add(batch.events, Ordering::Relaxed);
                     backlog.push_back(batch);
@@ -210,7 +222,7 @@ impl Traffic {
 
     fn ask_once(&self, connections: &mut Connections, random: &mut StdRng) {
         let key = random_key(&self.names, random);
-        let floor = self.grown.lock().map(|grown| grown.get(&key).copied()).unwrap_or_default();
+        let counted = self.counted().count(&key, self.span.from_s, self.span.to_s);
         let mut requests = vec![json!({ "key": key, "fromTime": self.span.from_s, "toTime": self.span.to_s })];
         for _ in 1..RANGES {
             let (from_s, to_s) = self.span.random_range(random);
@@ -220,12 +232,13 @@ impl Traffic {
         let began_ms = self.samples.now_ms();
         let mut failed = 0;
         for (process, target) in shuffled(&self.places.readers, random) {
+            let grown = self.grown.lock().ok().and_then(|grown| grown.get(&(*process, key.clone())).copied());
             let call = connections.call(*process, target, COUNTS_TIMEOUT, (JSON, "POST", "/v1/counts"), &body);
             match call.and_then(|body| counts_of(&body, RANGES)) {
                 Ok(counts) => {
                     self.samples.note_answer(*process, began_ms);
                     self.samples.add(Door::Counts, began_ms, failed, true);
-                    return self.check_bounds(&key, counts[0], floor);
+                    return self.check_bounds((*process, key), counts[0], grown.unwrap_or(0).max(counted));
                 }
                 Err(error) => {
                     self.note_failure(*process, &error);
@@ -237,13 +250,13 @@ impl Traffic {
         std::thread::sleep(REST);
     }
 
-    /// Under way already, a count is at most what was sent, and not less than somebody saw before it was asked.
-    fn check_bounds(&self, key: &str, count: i64, floor: Option<i64>) {
-        if !only_grows(&self.names, key) {
+    /// Under way already, a count is at most what was sent, and not less than the same reader answered, or a writer
+    /// acknowledged as counted, before it was asked.
+    fn check_bounds(&self, (reader, key): (usize, String), count: i64, least: i64) {
+        if !only_grows(&self.names, &key) {
             return;
         }
-        let most = self.model().count(key, self.span.from_s, self.span.to_s);
-        let least = floor.unwrap_or(0);
+        let most = self.model().count(&key, self.span.from_s, self.span.to_s);
         if !(least..=most).contains(&count) {
             let at_s = self.samples.now_ms() / 1_000;
             let line = format!("{at_s} s: {key} answered {count}, which is not in {least}..={most}");
@@ -251,7 +264,7 @@ impl Traffic {
             self.impossible.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
         }
         if let Ok(mut grown) = self.grown.lock() {
-            let seen = grown.entry(key.to_owned()).or_insert(count);
+            let seen = grown.entry((reader, key)).or_insert(count);
             *seen = (*seen).max(count);
         }
     }
@@ -301,7 +314,8 @@ impl Producer {
     /// New events, which the model knows from here on, and some that were sent before.
     fn make(&mut self, traffic: &Traffic, random: &mut StdRng) -> Batch {
         let now_s = crate::now_s();
-        let mut batch = Batch { body: Vec::new(), events: 0 };
+        let is_waited_for = random.random_bool(WAITED_FOR_PROBABILITY);
+        let mut batch = Batch { body: Vec::new(), events: 0, rides: Vec::new(), is_waited_for };
         for _ in 0..BATCH_EVENTS {
             if !self.recent.is_empty() && random.random_bool(DUPLICATE_PROBABILITY) {
                 let line = &self.recent[random.random_range(0..self.recent.len())];
@@ -317,6 +331,7 @@ impl Producer {
             let line = ride.line(&traffic.names);
             batch.body.extend_from_slice(line.as_bytes());
             batch.events += 1;
+            batch.rides.push(ride);
             self.recent.push_back(line);
         }
         let surplus = self.recent.len().saturating_sub(RECENT_LINES);
@@ -325,17 +340,23 @@ impl Producer {
     }
 
     /// Whether a writer acknowledged every event of the batch.
-    fn send(&mut self, traffic: &Traffic, batch: &Batch, random: &mut StdRng) -> bool {
+    fn send(&mut self, traffic: &Traffic, batch: &mut Batch, random: &mut StdRng) -> bool {
         let began_ms = traffic.samples.now_ms();
         let mut failed = 0;
         for (process, target) in shuffled(&traffic.places.writers, random) {
-            let asked = (NDJSON, "POST", "/v1/events");
+            let path = if batch.is_waited_for { "/v1/events?wait=applied" } else { "/v1/events" };
+            let asked = (NDJSON, "POST", path);
             let call = self.connections.call(*process, target, EVENTS_TIMEOUT, asked, &batch.body);
             match call.and_then(|body| check_receipt(&body, batch.events)) {
                 Ok(()) => {
                     traffic.samples.note_answer(*process, began_ms);
-                    traffic.samples.add(Door::Events, began_ms, failed, true);
+                    batch.note(traffic, began_ms, failed, true);
                     traffic.sent.acknowledged_batches.fetch_add(1, Ordering::Relaxed);
+                    if batch.is_waited_for {
+                        // Sent again, it counts nothing more.
+                        let mut counted = traffic.counted();
+                        std::mem::take(&mut batch.rides).iter().for_each(|ride| counted.add(&traffic.names, ride));
+                    }
                     return true;
                 }
                 Err(error) => {
@@ -344,8 +365,17 @@ impl Producer {
                 }
             }
         }
-        traffic.samples.add(Door::Events, began_ms, failed, false);
+        batch.note(traffic, began_ms, failed, false);
         false
+    }
+}
+
+impl Batch {
+    /// How it went at the door. To wait for the counting is asked of other processes too, and is no sample of it.
+    fn note(&self, traffic: &Traffic, began_ms: u64, failed: u32, is_done: bool) {
+        if !self.is_waited_for {
+            traffic.samples.add(Door::Events, began_ms, failed, is_done);
+        }
     }
 }
 

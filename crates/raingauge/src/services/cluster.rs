@@ -290,14 +290,14 @@ fn follow_tiles(
     let options = LiveOptions {
         cache_bytes: settings.storage.tile_cache_bytes as usize,
         partitions: topic.partitions(),
-        // Rows that another system wrote, or somebody by hand, are read from the store.
-        has_plain_rows: true,
+        has_plain_rows: settings.cluster.cql.has_foreign_rows,
     };
     let (inner, source) = (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
     let live = Arc::new(LiveTiles::new(inner, source, Arc::clone(clock), options));
     let told = Arc::clone(&live);
     stream._tiles = Some(raingauge_kafka::listen(topic, move |change| told.apply(change))?);
     stream.tasks.push(tokio::spawn(raingauge_reader::keep_lease(Arc::clone(&live), lease_topic, rand::random())));
+    stream.tasks.push(tokio::spawn(raingauge_reader::read_ahead(Arc::clone(&live))));
     Ok((Some(live), stream))
 }
 

@@ -58,6 +58,7 @@ pub struct Cql {
     pub speculative_after: Duration,
     pub in_flight_max: usize,
     pub reads_tables: bool,
+    pub has_foreign_rows: bool,
     pub writes_tables: bool,
     pub writer_cache_bytes: usize,
 }
@@ -182,6 +183,7 @@ impl Cql {
             speculative_after: millis(from.whole("cql", "speculative_after_ms")),
             in_flight_max: super::size(from.whole("cql", "in_flight_max")),
             reads_tables: from.word("cql", "read_plan") == "tables",
+            has_foreign_rows: from.word("cql", "foreign_rows") == "yes",
             writes_tables: from.word("cql", "write_tables") == "yes",
             writer_cache_bytes: super::size(from.whole("cql", "writer_cache_bytes")),
         }

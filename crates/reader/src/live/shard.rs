@@ -131,6 +131,16 @@ impl Shard {
         missing
     }
 
+    /// Puts placeholders down for tiles of a key in memory that are not there, if there is room for them.
+    pub fn ahead(&mut self, key: &str, ids: &[TileId]) -> Vec<(TileId, Token)> {
+        let Some(record) = self.records.peek(key) else { return Vec::new() };
+        let absent: Vec<TileId> = ids.iter().filter(|id| record.entry(**id).is_none()).copied().collect();
+        if absent.is_empty() || record.entries.len() + absent.len() > TILES_PER_KEY_MAX {
+            return Vec::new();
+        }
+        self.missing(key, &absent)
+    }
+
     /// Fills in what the source answered, where the placeholders are still those that were put down for it.
     pub fn fill(&mut self, key: &str, placeholders: &[(TileId, Token)], parts: &[Part]) {
         if self.records.peek(key).is_none() {

@@ -10,7 +10,7 @@ use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::leases::LEASE_MS;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileSource, WriterId, is_of, writer_of};
-use raingauge_reader::{CachePolicies, LiveOptions, LiveTiles, Reader, SILENCE_MAX_MS};
+use raingauge_reader::{CachePolicies, LiveOptions, LiveTiles, Reader, SILENCE_MAX_MS, read_ahead};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -268,6 +268,45 @@ async fn without_a_lease_nothing_is_answered_from_memory() {
     grant();
     assert_eq!((cached(), setup.sum("c1:x", wide()).await), (None, 6));
     assert_eq!(cached(), Some(Ok(6)));
+}
+
+/// 300 keys, each asked for every ten minutes in three windows that end now, over three days.
+#[tokio::test]
+async fn midnight_is_no_boundary_either() {
+    const KEYS: i64 = 300;
+    let setup = setup(options());
+    tokio::spawn(read_ahead(Arc::clone(&setup.live)));
+    let mut loads = Vec::new();
+    let begin_s = NOON_S - NOON_S % DAY_S;
+    for minute in 0..3 * 24 * 60_i64 {
+        let now_s = begin_s + minute * 60;
+        // The stream is never silent.
+        (0..=15).for_each(|step| {
+            setup.clock.set_s(now_s - 60 + step * 4);
+            setup.beat();
+        });
+        for number in (0..KEYS).filter(|number| number % 10 == minute % 10) {
+            for window_s in [HOUR_S, DAY_S, 7 * DAY_S] {
+                let plan = Plan::new(now_s - window_s, now_s).expect("a range");
+                let key = format!("c1:{number}");
+                if setup.live.sum_cached(GENERATION, &key, &plan).is_none() {
+                    setup.sum(&key, plan).await;
+                }
+            }
+        }
+        while setup.live.has_orders() {
+            tokio::task::yield_now().await;
+        }
+        if minute % 15 == 14 {
+            loads.push(setup.counters().0);
+        }
+    }
+    // The first day fills the memory; from then on, all that is read is what the turns of days need.
+    let each: Vec<usize> = loads[95..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (all, most) = (each.iter().sum::<usize>(), each.iter().max().copied().unwrap_or_default());
+    println!("{all} reads in {} quarter hours, {most} in the busiest one", each.len());
+    assert!(all >= 2 * KEYS as usize, "tiles of other days were needed");
+    assert!(most < KEYS as usize / 6, "{each:?}");
 }
 
 #[tokio::test]

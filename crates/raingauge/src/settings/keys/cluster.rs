@@ -92,6 +92,12 @@ pub const KEYS: &[Key] = &[
         &["tiles", "tables"],
         "Whether a count reads packed tiles, or slices of the three count tables.",
     ),
+    one_of(
+        "cql",
+        "foreign_rows",
+        &["yes", "no"],
+        "Whether other systems write rows into the count tables: then a key without tiles in a range is asked of the store every time, also under live.",
+    ),
     one_of("cql", "write_tables", &["yes", "no"], "Whether the three count tables are written, for other tools."),
     bytes(
         "cql",
