@@ -62,6 +62,12 @@ pub trait TileFeed: Send + Sync {
     fn publish(&self, partition: Partition, change: TileChanges);
 }
 
+/// Whoever keeps tiles in memory by the stream.
+pub trait Hearing: Send + Sync {
+    /// Whether nothing is answered from memory that lacks what is before this position.
+    fn has_heard(&self, partition: Partition, position: Offset) -> bool;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,7 +33,7 @@ use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::leases::{LEASE_MS, Lease};
 use raingauge_ports::log::{Offset, Partition};
-use raingauge_ports::tiles::{Part, TileChanges, TileSource};
+use raingauge_ports::tiles::{Hearing, Part, TileChanges, TileSource};
 use shard::{Shard, TILES_PER_KEY_MAX};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -227,6 +227,12 @@ impl LiveTiles {
 fn sum_of_parts(query: &Query, parts: &[Part]) -> Result<i128, Overflow> {
     let own = parts.iter().filter(|part| raingauge_ports::tiles::is_of(part.writer, query.generation));
     own.map(|part| id::sum_of(&query.plan, part.id, &part.tile)).sum()
+}
+
+impl Hearing for LiveTiles {
+    fn has_heard(&self, partition: Partition, position: Offset) -> bool {
+        self.position(partition) >= Some(position) || !self.is_live()
+    }
 }
 
 impl BucketReader for LiveTiles {

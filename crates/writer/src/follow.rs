@@ -19,10 +19,11 @@ use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{Generation, generation_of};
 use raingauge_ports::catalog::{self, Catalog, Versioned};
 use raingauge_ports::cluster::{self, Checkpoints};
-use raingauge_ports::log::Partition;
+use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::published::{Published, Timeline, View};
+use raingauge_ports::tiles::Hearing;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -31,6 +32,8 @@ const CATALOG_INTERVAL: Duration = Duration::from_millis(500);
 /// How often the checkpoints are read while somebody waits for them, and otherwise.
 const WAITED_INTERVAL: Duration = Duration::from_millis(50);
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
+/// How often it is looked whether tiles have been heard of.
+const HEARING_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a change of a counter waits for the writers.
 const EFFECT_MAX: Duration = Duration::from_secs(5);
 
@@ -44,6 +47,8 @@ pub struct Follower {
     /// The catalog's revision that `newest` shows. One refresh at a time.
     revision: tokio::sync::Mutex<Option<i64>>,
     states: Mutex<BTreeMap<Partition, Seen>>,
+    /// Tiles in memory of this process, which lag a little behind the store.
+    hearing: OnceLock<Arc<dyn Hearing>>,
 }
 
 /// The state of a partition's writer, and its version.
@@ -62,7 +67,8 @@ impl Follower {
     ) -> Result<Arc<Self>, catalog::Error> {
         let (newest, _) = watch::channel(Arc::default());
         let (revision, states) = (tokio::sync::Mutex::default(), Mutex::default());
-        let follower = Self { catalog, checkpoints, published, partitions, newest, revision, states };
+        let hearing = OnceLock::new();
+        let follower = Self { catalog, checkpoints, published, partitions, newest, revision, states, hearing };
         // Which event is the newest that is counted is known to its writer alone: it may lie anywhere in the open bucket.
         follower.published.saw_event(i64::MAX / 2);
         follower.refresh_counters().await?;
@@ -70,6 +76,11 @@ impl Follower {
             tracing::warn!(%error, "how far the log is counted is not known yet");
         }
         Ok(Arc::new(follower))
+    }
+
+    /// A generation answers only when its tiles have been heard of, too. To be said once.
+    pub fn follow_hearing(&self, hearing: Arc<dyn Hearing>) {
+        let _ = self.hearing.set(hearing);
     }
 
     /// The counters as they are in the catalog.
@@ -123,6 +134,7 @@ impl Follower {
             if known != Some(version) {
                 let json = self.checkpoints.state(partition).await?;
                 let state = Arc::new(State::from_json(&json).map_err(cluster::Error)?);
+                self.wait_heard(partition, included.position).await;
                 self.states.lock().insert(partition, Seen { version, state });
                 changed = true;
             }
@@ -132,6 +144,15 @@ impl Follower {
             self.publish();
         }
         Ok(())
+    }
+
+    /// Waits until memory does not lack what is before a position: not for long, since who hears nothing answers nothing
+    /// from memory.
+    async fn wait_heard(&self, partition: Partition, position: Offset) {
+        let Some(hearing) = self.hearing.get() else { return };
+        while !hearing.has_heard(partition, position) {
+            tokio::time::sleep(HEARING_INTERVAL).await;
+        }
     }
 
     /// Whether the writer of every partition counts by the newest versions, as far as its last checkpoint tells.

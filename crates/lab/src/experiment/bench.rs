@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const CONNECTIONS: usize = 32;
 /// How far back counts reach that are compared at the end.
 const COMPARED_S: [i64; 4] = [HOUR_S, DAY_S, 7 * DAY_S, 9 * DAY_S / 2];
-const COMPARED_AT_ONCE: usize = 500;
+const ASKED_AT_ONCE: usize = 500;
 const EQUAL_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -111,7 +111,8 @@ pub struct Treatment<'a> {
     pub after: &'a str,
 }
 
-/// A part of the service's time, in milliseconds since 1970. What is asked in its first part only fills caches.
+/// A part of the service's time, in milliseconds since 1970. What is asked in its first part only fills caches, every key
+/// once.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     pub from_ms: i64,
@@ -240,7 +241,7 @@ impl<'a> Bench<'a> {
         let from_s = |rank: u32| to_s - COMPARED_S[rank as usize % COMPARED_S.len()];
         let (mut client, deadline) = (Client::connect(&self.place.reader(plan).target())?, Instant::now() + EQUAL_MAX);
         let ranks: Vec<u32> = (0..self.scenario.traffic.keys).collect();
-        for part in ranks.chunks(COMPARED_AT_ONCE) {
+        for part in ranks.chunks(ASKED_AT_ONCE) {
             let asked: Vec<Asked> =
                 part.iter().map(|rank| Asked { rank: *rank, from_s: from_s(*rank), to_s }).collect();
             let right: Vec<Option<i64>> = asked
@@ -282,15 +283,34 @@ impl<'a> Bench<'a> {
             let sending = scope.spawn(|| stream.run(&stop));
             let looking = scope.spawn(|| probe.run(&stop));
             let stepping = scope.spawn(|| steps.run(actions, &stop));
+            let filling = (window.recorded_from_ms > window.from_ms).then(|| scope.spawn(|| self.fill(&reader)));
             let asked = self.ask(&reader, window);
             stop.store(true, Ordering::Release);
             let panicked = |what: &'static str| move |_| anyhow!("the thread of the {what} panicked");
             let sent = sending.join().map_err(panicked("events"))?.context("the events")?;
             let samples = looking.join().map_err(panicked("probe"))?.context("the probe")?;
             let steps = stepping.join().map_err(panicked("steps"))?.context("the steps")?;
+            if let Some(filling) = filling {
+                filling.join().map_err(panicked("filling"))?.context("the filling of caches")?;
+            }
             let (answers, kept) = asked.context("the traffic")?;
             Ok((answers, kept, Beside { sent, samples, steps }))
         })
+    }
+
+    /// Asks for each key once in every window, as clients of a service that has run for long have done.
+    fn fill(&self, reader: &Target) -> Result<()> {
+        let model = &self.scenario.traffic;
+        let (mut client, ranks) = (Client::connect(reader)?, (0..model.keys).collect::<Vec<u32>>());
+        for (window, part) in
+            model.windows.iter().flat_map(|window| ranks.chunks(ASKED_AT_ONCE).map(move |part| (window, part)))
+        {
+            let to_s = self.clock.now_ms().div_euclid(1_000);
+            let from_s = to_s - i64::from(window.hours) * HOUR_S;
+            let asked: Vec<Asked> = part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
+            place::counts(&mut client, &questions::body(&self.keys, &asked, false))?;
+        }
+        Ok(())
     }
 
     fn probe(&self, plan: &str) -> Result<Probe> {

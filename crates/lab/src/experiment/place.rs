@@ -33,6 +33,8 @@ impl Place {
         setup.set("cql.request_timeout_ms", "5000");
         setup.set("cql.speculative_after_ms", "0");
         setup.set("cluster.commit_interval_ms", "100");
+        // All history is loaded through raingauge.
+        setup.set("cql.foreign_rows", "no");
         setup.set("maintenance.compaction_command", &servers.nodetool_command(1)?);
         setup.set("maintenance.compaction_tables", "all");
         setup.set("maintenance.pause_s", "0");

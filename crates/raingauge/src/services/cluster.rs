@@ -28,7 +28,7 @@ use raingauge_ports::leases::LeaseTopic;
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
 use raingauge_ports::people::People;
 use raingauge_ports::published::{self, Published};
-use raingauge_ports::tiles::{TileFeed, TileSource};
+use raingauge_ports::tiles::{Hearing, TileFeed, TileSource};
 use raingauge_reader::{LiveOptions, LiveTiles};
 use raingauge_sql::{MySqlCatalog, MySqlOptions, SqliteCatalog};
 use raingauge_writer::audience::Audience;
@@ -103,7 +103,10 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         true => {
             let leases = open_leases(&topic, startup).await?;
             let (live, stream) = follow_tiles(settings, &topic, stored, &leases, &published, &clock)?;
-            (live, Some(stream))
+            if let Some(live) = &live {
+                follower.follow_hearing(Arc::clone(live) as Arc<dyn Hearing>);
+            }
+            (live.map(|live| live as Arc<dyn BucketReader>), Some(stream))
         }
         false => (None, None),
     };
@@ -276,7 +279,7 @@ fn follow_tiles(
     leases: &Arc<KafkaLeases>,
     published: &Published,
     clock: &Arc<dyn Clock>,
-) -> anyhow::Result<(Option<Arc<dyn BucketReader>>, Stream)> {
+) -> anyhow::Result<(Option<Arc<LiveTiles>>, Stream)> {
     let lease_topic = Arc::clone(leases) as Arc<dyn LeaseTopic>;
     let audience = Arc::new(Audience::new(rand::random(), Arc::clone(&lease_topic), Arc::clone(clock)));
     published.set_audience(Arc::clone(&audience) as Arc<dyn published::Audience>);
