@@ -35,7 +35,7 @@ mod proto {
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// All methods. Health and reflection are for whoever asks.
-pub async fn router(door: &Door) -> Result<Router, tonic_reflection::server::Error> {
+pub async fn router(door: &Arc<Door>) -> Result<Router, tonic_reflection::server::Error> {
     let counts = CountsServer::new(counts::Service { services: Arc::clone(&door.services) })
         .max_decoding_message_size(counts::MESSAGE_LEN_MAX.min(door.body_bytes_max));
     let events = EventsServer::new(events::Service { services: Arc::clone(&door.services) })

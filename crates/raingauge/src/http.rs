@@ -27,8 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Everything a handler may need.
-#[derive(Clone)]
+/// Everything a handler may need. Shared as one pointer: every request clones it several times.
 pub struct Door {
     pub services: Arc<Services>,
     pub tokens: Arc<Tokens>,
@@ -46,8 +45,8 @@ pub struct Door {
 }
 
 /// All routes. `None` is for whoever asks; a scope is what the caller's token must have.
-pub fn router(door: Door) -> Router {
-    let routes = Routes { door: door.clone(), router: Router::new() };
+pub fn router(door: Arc<Door>) -> Router {
+    let routes = Routes { door: Arc::clone(&door), router: Router::new() };
     let routes = routes
         .add("/v1/events", Some(Scope::EventsWrite), post, events::post)
         .add("/v1/buckets", Some(Scope::EventsWrite), post, counters::set_buckets)
@@ -95,16 +94,16 @@ pub fn before_ready(startup: Startup) -> Router {
 }
 
 struct Routes {
-    door: Door,
-    router: Router<Door>,
+    door: Arc<Door>,
+    router: Router<Arc<Door>>,
 }
 
 impl Routes {
-    fn add<T: 'static, H: Handler<T, Door>>(
+    fn add<T: 'static, H: Handler<T, Arc<Door>>>(
         self,
         path: &'static str,
         scope: Option<Scope>,
-        method: fn(H) -> MethodRouter<Door>,
+        method: fn(H) -> MethodRouter<Arc<Door>>,
         handler: H,
     ) -> Self {
         let guard = Arc::new(Guard::new(&self.door, path, scope));

@@ -56,7 +56,7 @@ impl Server {
         };
         let made = Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
         let (stop, stopping) = watch::channel(false);
-        let door = Door {
+        let door = Arc::new(Door {
             services: Arc::clone(&services),
             tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
             portal: portal.clone(),
@@ -67,8 +67,8 @@ impl Server {
             room: Room::new(settings.server.body_bytes_max),
             request_timeout: settings.server.request_timeout,
             draining: stopping.clone(),
-        };
-        let mut serving = vec![open_door(listener, &slots, http::router(door.clone()), &stopping)];
+        });
+        let mut serving = vec![open_door(listener, &slots, http::router(Arc::clone(&door)), &stopping)];
         if let Some(listener) = grpc_listener {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
             serving.push(open_door(listener, &slots, grpc::router(&door).await?, &stopping));

@@ -27,7 +27,8 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use pulse::Pulse;
 use raingauge_core::plan::{Plan, Slice};
-use raingauge_core::tile::{Overflow, id};
+use raingauge_core::tile::Overflow;
+use raingauge_core::tile::id::{self, TileId};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query};
 use raingauge_ports::clock::Clock;
@@ -36,6 +37,7 @@ use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Hearing, Part, TileChanges, TileSource};
 use shard::{Shard, TILES_PER_KEY_MAX};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -72,6 +74,8 @@ pub struct LiveTiles {
     shards: Box<[Mutex<Shard>]>,
     pulse: Pulse,
     lease: Lease,
+    /// Somebody found that memory did not answer, and asked the store, which may be ahead of what memory holds.
+    was_passed_over: AtomicBool,
     /// Told when the stream has told how far a partition goes.
     heard: Notify,
     ahead: Ahead,
@@ -105,6 +109,7 @@ impl LiveTiles {
             shards: (0..SHARDS).map(shard).collect(),
             pulse: Pulse::new(options.partitions),
             lease: Lease::default(),
+            was_passed_over: AtomicBool::new(false),
             heard: Notify::new(),
             ahead: Ahead::default(),
             metrics: Metrics {
@@ -133,6 +138,7 @@ impl LiveTiles {
                     self.drop_all(&self.metrics.silences);
                 }
                 self.pulse.beat(partition, position, at_ms);
+                self.catch_up_with_the_store();
                 self.heard.notify_one();
                 self.metrics.bytes.set(self.bytes() as f64);
             }
@@ -145,9 +151,23 @@ impl LiveTiles {
         self.pulse.position(partition)
     }
 
-    /// Whether tiles in memory answer.
+    /// Whether tiles in memory answer. Whoever finds that they do not may ask the store: before memory answers again,
+    /// it is emptied, so that no answer is older than one before it.
     pub fn is_live(&self) -> bool {
+        self.may_answer() || {
+            self.was_passed_over.store(true, Ordering::SeqCst);
+            self.may_answer()
+        }
+    }
+
+    fn may_answer(&self) -> bool {
         self.lease.holds(self.clock.elapsed_ms()) && !self.pulse.has_stopped(self.clock.machine_ms())
+    }
+
+    fn catch_up_with_the_store(&self) {
+        if self.may_answer() && self.was_passed_over.swap(false, Ordering::SeqCst) {
+            self.drop_all(&self.metrics.lapses);
+        }
     }
 
     /// The word of the lease that was sent then, by [`Clock::elapsed_ms`], is in the topic.
@@ -161,6 +181,7 @@ impl LiveTiles {
             self.drop_all(&self.metrics.lapses);
         }
         self.lease.extend(sent_ms);
+        self.catch_up_with_the_store();
     }
 
     /// Bytes of tiles in memory.
@@ -215,7 +236,23 @@ impl LiveTiles {
         if missing.len() == ids.len() && !(parts.is_empty() && self.options.has_plain_rows) {
             return Ok(sum_of_parts(&query, &parts)?);
         }
-        self.sum_of_inner(query).await
+        self.sum_beside_memory(query, ids).await
+    }
+
+    /// Asks the store, for rows without a tile too. What has tiles by then is in memory before it is answered, which would
+    /// otherwise hear of one after another and answer less.
+    async fn sum_beside_memory(&self, query: Query, ids: Vec<TileId>) -> Result<i128, Error> {
+        let Query { generation, ref key, plan } = query;
+        let (key, sum) = (key.clone(), self.sum_of_inner(query).await?);
+        let parts = self.source.tiles(key.clone(), ids).await?;
+        if parts.is_empty() {
+            return Ok(sum);
+        }
+        self.shard(&key).lock().merge(&key, parts);
+        match self.sum_in_memory(generation, &key, &plan) {
+            Some(newer) => Ok(newer?),
+            None => Ok(sum),
+        }
     }
 
     async fn sum_of_inner(&self, query: Query) -> Result<i128, Error> {

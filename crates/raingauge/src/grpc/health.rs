@@ -2,6 +2,7 @@
 
 use super::proto::raingauge::v1::{counts_server, events_server};
 use crate::http::Door;
+use std::sync::Arc;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::{HealthReporter, health_reporter};
@@ -10,20 +11,21 @@ use tonic_health::server::{HealthReporter, health_reporter};
 const SERVICES: [&str; 3] = ["", counts_server::SERVICE_NAME, events_server::SERVICE_NAME];
 
 /// The service, and a task that keeps it true until the server has said that it stops.
-pub async fn service(door: &Door) -> HealthServer<impl Health> {
+pub async fn service(door: &Arc<Door>) -> HealthServer<impl Health> {
     let (reporter, service) = health_reporter();
     say(&reporter, ServingStatus::Serving).await;
-    tokio::spawn(follow(door.clone(), reporter));
+    tokio::spawn(follow(Arc::clone(door), reporter));
     service
 }
 
-async fn follow(mut door: Door, mut reporter: HealthReporter) {
+async fn follow(door: Arc<Door>, mut reporter: HealthReporter) {
+    let mut draining = door.draining.clone();
     tokio::select! {
         () = door.services.published.failed() => {}
-        _ = door.draining.wait_for(|draining| *draining) => {}
+        _ = draining.wait_for(|draining| *draining) => {}
     }
     say(&reporter, ServingStatus::NotServing).await;
-    let _ = door.draining.wait_for(|draining| *draining).await;
+    let _ = draining.wait_for(|draining| *draining).await;
     // Those who watch have been told, and would hold the server up.
     for name in SERVICES {
         reporter.clear_service_status(name).await;

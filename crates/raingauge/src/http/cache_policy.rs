@@ -12,15 +12,16 @@ use bytes::Bytes;
 use raingauge_core::cache_policy::Policy;
 use raingauge_ports::catalog::{Change, VersionedPolicy};
 use serde_json::json;
+use std::sync::Arc;
 
 /// `GET /v1/cache-policy`
-pub async fn read(State(door): State<Door>) -> Result<Response, Problem> {
+pub async fn read(State(door): State<Arc<Door>>) -> Result<Response, Problem> {
     Ok(with_etag(door.services.counters.catalog().cache_policy().await?))
 }
 
 /// `PUT /v1/cache-policy`
 pub async fn replace(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
     headers: HeaderMap,
     body: Bytes,

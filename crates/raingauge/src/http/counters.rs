@@ -18,11 +18,12 @@ use raingauge_writer::preview;
 use raingauge_writer::states::{Progress, progress};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 type Parameters = Query<HashMap<String, String>>;
 
 /// `GET /v1/counters`
-pub async fn list(State(door): State<Door>, Query(parameters): Parameters) -> Result<Json<Value>, Problem> {
+pub async fn list(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Json<Value>, Problem> {
     let mut counters = door.services.counters.catalog().list().await?;
     for (name, wanted) in &parameters {
         match name.as_str() {
@@ -42,7 +43,7 @@ pub async fn list(State(door): State<Door>, Query(parameters): Parameters) -> Re
 
 /// `POST /v1/counters`
 pub async fn create(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
     headers: HeaderMap,
     body: Bytes,
@@ -53,13 +54,13 @@ pub async fn create(
 }
 
 /// `GET /v1/counters/{id}`
-pub async fn read(State(door): State<Door>, Path(id): Path<u32>) -> Result<Response, Problem> {
+pub async fn read(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Response, Problem> {
     Ok(with_etag(door.services.counters.catalog().get(id).await?))
 }
 
 /// `PUT /v1/counters/{id}`
 pub async fn replace(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
     Path(id): Path<u32>,
     headers: HeaderMap,
@@ -72,7 +73,7 @@ pub async fn replace(
 
 /// `DELETE /v1/counters/{id}`: archives it.
 pub async fn archive(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
     Path(id): Path<u32>,
     headers: HeaderMap,
@@ -82,17 +83,21 @@ pub async fn archive(
 }
 
 /// `GET /v1/counters/{id}/versions`
-pub async fn versions(State(door): State<Door>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
+pub async fn versions(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
     Ok(Json(json!({ "versions": door.services.counters.catalog().versions(id).await? })))
 }
 
 /// `POST /v1/counters/preview`: what the draft in the body would have counted.
-pub async fn preview(State(door): State<Door>, body: Bytes) -> Result<Json<Value>, Problem> {
+pub async fn preview(State(door): State<Arc<Door>>, body: Bytes) -> Result<Json<Value>, Problem> {
     preview_draft(&door, json_of(&body)?).await
 }
 
 /// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
-pub async fn preview_of(State(door): State<Door>, Path(id): Path<u32>, body: Bytes) -> Result<Json<Value>, Problem> {
+pub async fn preview_of(
+    State(door): State<Arc<Door>>,
+    Path(id): Path<u32>,
+    body: Bytes,
+) -> Result<Json<Value>, Problem> {
     let mut draft = if body.trim_ascii().is_empty() {
         json!(door.services.counters.catalog().get(id).await?.counter)
     } else {
@@ -119,13 +124,13 @@ async fn preview_draft(door: &Door, draft: Value) -> Result<Json<Value>, Problem
 }
 
 /// `POST /v1/counters/{id}/backfill`
-pub async fn start_backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<Response, Problem> {
+pub async fn start_backfill(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Response, Problem> {
     door.services.counters.backfill(id).await?;
     Ok((StatusCode::ACCEPTED, backfill(State(door), Path(id)).await?).into_response())
 }
 
 /// `GET /v1/counters/{id}/backfill`
-pub async fn backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
+pub async fn backfill(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
     let services = &door.services;
     let Some(Progress { backfill, end, share }) = progress(&*services.states, &services.published, id) else {
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
@@ -141,7 +146,7 @@ pub async fn backfill(State(door): State<Door>, Path(id): Path<u32>) -> Result<J
 }
 
 /// `POST /v1/buckets`
-pub async fn set_buckets(State(door): State<Door>, body: Bytes) -> Result<Response, Problem> {
+pub async fn set_buckets(State(door): State<Arc<Door>>, body: Bytes) -> Result<Response, Problem> {
     let Value::Array(members) = json_of(&body)? else {
         return Err(Problem::bad_request("json_malformed", "the body must be an array of buckets"));
     };

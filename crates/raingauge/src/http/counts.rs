@@ -17,6 +17,7 @@ use raingauge_writer::recount::Recount;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Largest keys that are listed.
 const KEYS_MAX: usize = 1_000;
@@ -56,7 +57,7 @@ impl Item<'_> {
 }
 
 /// `POST /v1/counts`
-pub async fn batch(State(door): State<Door>, body: Bytes) -> Result<Response, Problem> {
+pub async fn batch(State(door): State<Arc<Door>>, body: Bytes) -> Result<Response, Problem> {
     let text =
         std::str::from_utf8(&body).map_err(|_| Problem::bad_request("json_malformed", "the body is not UTF-8"))?;
     check_depth(text).map_err(|detail| Problem::bad_request("json_malformed", detail))?;
@@ -151,7 +152,7 @@ fn push_text(text: &str, json: &mut Vec<u8>) {
 type Parameters = Query<HashMap<String, String>>;
 
 /// `GET /v1/counts`
-pub async fn one(State(door): State<Door>, Query(parameters): Parameters) -> Result<Response, Problem> {
+pub async fn one(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Response, Problem> {
     let item = item_of(&parameters);
     let range = item.range(false)?;
     let answer = door.services.reader.counts(std::slice::from_ref(&range)).await.remove(0)?;
@@ -171,7 +172,7 @@ fn item_of(parameters: &HashMap<String, String>) -> Item<'_> {
 }
 
 /// `GET /v1/series`
-pub async fn series(State(door): State<Door>, Query(parameters): Parameters) -> Result<Json<Series>, Problem> {
+pub async fn series(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Json<Series>, Problem> {
     let item = item_of(&parameters);
     let range = item.range(false)?;
     let name = parameters.get("granularity").map_or("hour", String::as_str);
@@ -185,7 +186,7 @@ pub fn granularity_unknown() -> Problem {
 }
 
 /// `GET /v1/recount`
-pub async fn recount(State(door): State<Door>, Query(parameters): Parameters) -> Result<Json<Recount>, Problem> {
+pub async fn recount(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Json<Recount>, Problem> {
     let item = item_of(&parameters);
     let range = item.range(false)?;
     let plan = Plan::new(range.from_s, range.to_s).map_err(Failure::from)?;
@@ -203,7 +204,7 @@ pub struct Keys {
 
 /// `GET /v1/counters/{id}/keys`
 pub async fn keys(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     Path(id): Path<u32>,
     Query(parameters): Parameters,
 ) -> Result<Json<Keys>, Problem> {

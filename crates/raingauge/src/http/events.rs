@@ -15,9 +15,10 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
+use std::sync::Arc;
 
 pub async fn post(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     Query(parameters): Query<HashMap<String, String>>,
     headers: HeaderMap,
     body: Bytes,

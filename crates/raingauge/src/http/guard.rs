@@ -57,7 +57,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What one route asks of its callers.
 pub struct Guard {
-    door: Door,
+    door: Arc<Door>,
     tokens: Arc<Tokens>,
     scope: Option<Scope>,
     /// The role that the route needs, when this process does not have it.
@@ -70,9 +70,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    pub fn new(door: &Door, path: &'static str, scope: Option<Scope>) -> Self {
+    pub fn new(door: &Arc<Door>, path: &'static str, scope: Option<Scope>) -> Self {
         Self {
-            door: door.clone(),
+            door: Arc::clone(door),
             tokens: Arc::clone(&door.tokens),
             scope,
             lacks: role_of(path).filter(|role| !door.services.has(*role)),

@@ -7,15 +7,16 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use raingauge_maintenance::{Error, Maintenance, Status};
+use std::sync::Arc;
 
 /// `GET /v1/maintenance`
-pub async fn status(State(door): State<Door>) -> Result<Json<Status>, Problem> {
+pub async fn status(State(door): State<Arc<Door>>) -> Result<Json<Status>, Problem> {
     Ok(Json(of(&door)?.status()))
 }
 
 /// `POST /v1/maintenance/compaction`
 pub async fn compact(
-    State(door): State<Door>,
+    State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
 ) -> Result<(StatusCode, Json<Status>), Problem> {
     let maintenance = of(&door)?;
@@ -24,7 +25,7 @@ pub async fn compact(
 }
 
 /// `DELETE /v1/maintenance/compaction`
-pub async fn stop(State(door): State<Door>) -> Result<(StatusCode, Json<Status>), Problem> {
+pub async fn stop(State(door): State<Arc<Door>>) -> Result<(StatusCode, Json<Status>), Problem> {
     let maintenance = of(&door)?;
     maintenance.stop()?;
     Ok((StatusCode::ACCEPTED, Json(maintenance.status())))

@@ -5,6 +5,7 @@ use super::problem::Problem;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
 
 /// The contract of this door, OpenAPI 3.1.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -16,7 +17,7 @@ pub async fn live() -> &'static str {
 
 /// `GET /readyz`: events are taken and counts are answered. A partition that is not counted is told, and keeps neither the
 /// events of others nor its own from being taken.
-pub async fn ready(State(door): State<Door>) -> Result<String, Problem> {
+pub async fn ready(State(door): State<Arc<Door>>) -> Result<String, Problem> {
     if *door.draining.borrow() {
         return Err(not_ready("the server is stopping"));
     }
@@ -33,7 +34,7 @@ pub fn not_ready(detail: &str) -> Problem {
 }
 
 /// `GET /metrics`: Prometheus text.
-pub async fn metrics(State(door): State<Door>) -> Response {
+pub async fn metrics(State(door): State<Arc<Door>>) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], door.metrics.render()).into_response()
 }
 

@@ -15,6 +15,7 @@ mod maintenance;
 mod model;
 mod operations;
 mod portal;
+mod replay;
 mod rollout;
 mod server;
 mod truth;

@@ -169,6 +169,13 @@ impl Shard {
         true
     }
 
+    /// Takes over tiles that were read, where they are in memory or about to be.
+    pub fn merge(&mut self, key: &str, parts: Vec<Part>) {
+        for part in parts {
+            self.change(key, part);
+        }
+    }
+
     /// Forgets everything; answers how many keys that were.
     pub fn clear(&mut self) -> usize {
         let len = self.records.len();

@@ -344,6 +344,22 @@ async fn rows_without_a_tile_are_asked_for_every_time() {
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)), "a key with tiles has nothing else");
 }
 
+/// The store has all parts of a tile that is new, the stream tells them one after another: the count never goes back.
+#[tokio::test]
+async fn a_key_that_begins_never_counts_less_than_before() {
+    let setup = setup(LiveOptions { has_plain_rows: true, ..options() });
+    setup.beat();
+    assert_eq!(setup.sum("c1:x", wide()).await, 0);
+    let changes: Vec<_> =
+        (0..PARTITIONS).map(|partition| setup.source.write("c1:x", partition, 1, NOON_S, 5)).collect();
+    let all = 5 * i128::from(PARTITIONS);
+    assert_eq!(setup.sum("c1:x", wide()).await, all, "nothing is in memory, so that the store is asked");
+    for change in changes.into_iter().flatten() {
+        setup.live.apply(change);
+        assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(all)));
+    }
+}
+
 #[tokio::test]
 async fn only_counters_under_live_are_answered_from_it() {
     let setup = setup(options());

@@ -167,6 +167,8 @@ impl World {
         let least = sum(&self.delivered, key, &plan);
         self.questions.push(Question { key, plan, stage, future, least });
         self.poll(self.questions.len() - 1);
+        // What is read later, beside memory, is answered at once.
+        *self.setup.source.stage.lock().unwrap() = None;
     }
 
     /// Lets a question get as far as it may; its answer lies between what was told when it was asked and what is.
