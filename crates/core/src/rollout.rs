@@ -171,6 +171,12 @@ impl Rollout {
         self.baseline().map_or_else(Vec::new, |before| self.plan.limits.verdicts(before, window))
     }
 
+    /// Whether a limit that the open window breaks counts by now. A breaker always does.
+    pub fn is_settled(&self, window: &Window) -> bool {
+        let is_due = |stage: Stage| window.seconds >= stage.seconds * SETTLED_SHARE;
+        self.plan.limits.suffice(window) && self.stage().is_some_and(is_due)
+    }
+
     pub fn end(&self) -> Option<End> {
         match self.phase {
             Phase::Ended { end, .. } => Some(end),
@@ -183,7 +189,7 @@ impl Rollout {
         match &self.phase {
             Phase::Setting => {
                 let share = self.stage()?.share;
-                let reason = format!("rollout of {}: {share} %", self.plan.to.name());
+                let reason = format!("{} for {share} % of the counters", self.plan.to.name());
                 Some(Order { policy: self.plan.policy(&self.before, share), reason })
             }
             Phase::Returning { why, .. } => {
@@ -236,8 +242,7 @@ impl Rollout {
 
     fn judge(&mut self) {
         let (Some(stage), Some(window)) = (self.stage(), self.window()) else { return };
-        let is_enough = self.plan.limits.suffice(&window);
-        let is_settled = is_enough && window.seconds >= stage.seconds * SETTLED_SHARE;
+        let (is_enough, is_settled) = (self.plan.limits.suffice(&window), self.is_settled(&window));
         let told = |verdict: &Verdict| !verdict.holds() && (is_settled || verdict.limit == Limit::Breakers);
         let broken: Vec<String> =
             self.verdicts(&window).iter().filter(|one| told(one)).map(Verdict::sentence).collect();

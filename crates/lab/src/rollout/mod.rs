@@ -121,8 +121,9 @@ impl Conductor {
     /// Sets the policies that are ordered.
     fn obey(&mut self) -> Result<()> {
         while let Some(order) = self.rollout.order() {
-            eprintln!("rollout: {}", order.reason);
-            let version = policy::set(&self.portal, &json!(order.policy), &order.reason)?;
+            let reason = format!("rollout: {}", order.reason);
+            eprintln!("{reason}");
+            let version = policy::set(&self.portal, &json!(order.policy), &reason)?;
             self.rollout.ordered(version as u32, self.now_ms());
         }
         Ok(())
