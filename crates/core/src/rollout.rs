@@ -209,11 +209,17 @@ impl Rollout {
         };
     }
 
-    /// Whether a policy that is in force is none of ours: not the version that was set last, nor one that was set right
-    /// before whoever conducted it could note that.
+    /// Whether a policy that is in force is none of ours: not the version that was set last, nor what was ordered, and set
+    /// right before whoever conducted it could note that.
     pub fn is_overruled(&self, version: u32, policy: &Policy) -> bool {
-        let is_ours = || self.plan.stages().iter().any(|stage| self.plan.policy(&self.before, stage.share) == *policy);
-        version != self.version && !(version == self.version + 1 && is_ours())
+        let is_of = |share: u32| self.plan.policy(&self.before, share) == *policy;
+        let is_of_stage = || self.stage().is_some_and(|stage| is_of(stage.share));
+        let was_ordered = match self.phase {
+            Phase::Setting => is_of_stage(),
+            Phase::Returning { .. } => is_of(0) || is_of_stage(),
+            _ => false,
+        };
+        version != self.version && !(version == self.version + 1 && was_ordered)
     }
 
     /// Somebody else set a policy: that one stays.

@@ -167,13 +167,23 @@ fn somebody_goes_on_or_stops() {
 #[test]
 fn a_policy_of_somebody_else_is_told_from_ones_own() {
     let mut service = Service::new(&[50, 100]);
-    service.pass_stage(&batches(100.0, 4.0));
+    for _ in 0..4 {
+        service.rollout.beat(service.now_ms, &batches(100.0, 4.0), Vec::new());
+        service.now_ms += BEAT_MS;
+    }
+    service.rollout.beat(service.now_ms, &Tally::default(), Vec::new());
+    assert_eq!((&service.rollout.phase, service.share()), (&Phase::Setting, Some(1)));
     let rollout = &mut service.rollout;
-    let own = rollout.plan.policy(&rollout.before, 50);
-    let other = rollout.plan.policy(&rollout.before, 33);
-    assert!(!rollout.is_overruled(8, &other), "the version that was set last");
-    assert!(!rollout.is_overruled(9, &own), "set, and not noted before whoever set it died");
-    assert!(rollout.is_overruled(9, &other) && rollout.is_overruled(10, &own));
+    let [before, canary, step] = [0, 1, 50].map(|share| rollout.plan.policy(&rollout.before, share));
+    assert!(!rollout.is_overruled(7, &before), "the version that it began from");
+    assert!(!rollout.is_overruled(8, &canary), "set, and not noted before whoever set it died");
+    assert!(rollout.is_overruled(8, &step) && rollout.is_overruled(8, &before) && rollout.is_overruled(9, &canary));
+    let mut stopped = rollout.clone();
+    stopped.stop("max").unwrap();
+    assert!(!stopped.is_overruled(8, &canary) && !stopped.is_overruled(8, &before) && stopped.is_overruled(8, &step));
+    // Once it is noted, somebody else may well set what the rollout itself would set.
+    rollout.ordered(8, service.now_ms);
+    assert!(!rollout.is_overruled(8, &canary) && rollout.is_overruled(9, &canary) && rollout.is_overruled(9, &before));
     rollout.overrule(9, "max");
     assert_eq!(service.ended(), (End::Overruled, "max set version 9 of the policy"));
 }

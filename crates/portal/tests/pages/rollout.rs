@@ -228,8 +228,19 @@ async fn a_policy_that_somebody_sets_ends_it_and_stays() {
     page(&world).await.shows("of live has ended: anonymous set version 2 of the policy, which stays");
 }
 
-/// A rollout that another portal conducts, in its first step.
-async fn of_another(world: &World) -> Run {
+#[tokio::test]
+async fn who_goes_back_by_hand_ends_it_too() {
+    let world = World::new();
+    let mut service = Service::new(&world).await;
+    begin(&world).await;
+    service.pass(1, 0).await;
+    world.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await.leads_to("/system/cache?note=policy-back");
+    service.beat(0).await;
+    assert_eq!((service.run().await.rollout.end(), service.policy().await.0), (Some(End::Overruled), 2));
+}
+
+/// A rollout that another portal conducts, in its first step; that it was set is noted or not.
+async fn of_another(world: &World, is_noted: bool) -> Run {
     let (shares, limits) = (vec![50, 100], Limits::DEFAULT);
     let plan = Plan { to: Strategy::Live, shares, canary_s: 0.0, hold_s: 30.0, limits };
     let mut rollout = Rollout::new(plan, Policy::default(), 0, NOW_S * 1_000);
@@ -239,7 +250,9 @@ async fn of_another(world: &World) -> Run {
     let change = Change { by: "zoe".to_owned(), reason: order.reason, at_s: NOW_S };
     let set = world.portal.counters.catalog().set_cache_policy(order.policy, Some(0), change).await.unwrap();
     world.portal.policies.set(&set.policy);
-    rollout.ordered(set.version, NOW_S * 1_000 + 30_000);
+    if is_noted {
+        rollout.ordered(set.version, NOW_S * 1_000 + 30_000);
+    }
     let run = Run {
         id: 0,
         revision: 0,
@@ -257,7 +270,7 @@ async fn of_another(world: &World) -> Run {
 async fn a_rollout_whose_portal_died_is_told_and_taken_over() {
     let world = World::new();
     let mut service = Service::new(&world).await;
-    let begun = of_another(&world).await;
+    let begun = of_another(&world, true).await;
     for _ in 0..6 {
         service.beat(0).await;
         let run = service.run().await;
@@ -276,10 +289,23 @@ async fn a_rollout_whose_portal_died_is_told_and_taken_over() {
 }
 
 #[tokio::test]
+async fn a_portal_that_died_behind_its_order_set_it_once() {
+    let world = World::new();
+    let mut service = Service::new(&world).await;
+    of_another(&world, false).await;
+    while service.run().await.conductor == "another" {
+        service.beat(0).await;
+    }
+    assert_eq!(service.policy().await, (1, "live where id % 100 < 50; otherwise none".to_owned()));
+    service.pass(3, 0).await;
+    assert_eq!((service.run().await.rollout.end(), service.policy().await.0), (Some(End::Finished), 2));
+}
+
+#[tokio::test]
 async fn a_conductor_that_goes_on_is_left_alone_and_a_wish_holds_at_once() {
     let world = World::new();
     let mut service = Service::new(&world).await;
-    of_another(&world).await;
+    of_another(&world, true).await;
     for _ in 0..12 {
         service.beat(0).await;
         // The other one beats too.
