@@ -28,6 +28,8 @@ pub const VALUE_SCALE_MAX: i64 = 1_000_000_000;
 
 /// Most steps of the rollout of a cache policy.
 pub const POLICY_STEPS_MAX: usize = 32;
+/// Most steps of a guarded rollout.
+pub const ROLLOUT_SHARES_MAX: usize = 20;
 /// Most instances that a cache policy names.
 pub const POLICY_OVERRIDES_MAX: usize = 256;
 /// Longest name of an instance, in bytes.

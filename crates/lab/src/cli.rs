@@ -354,9 +354,11 @@ fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result
 fn run_rollout(options: &rollout::Options) -> Result<()> {
     let report = rollout::run(options)?;
     write_json(&report, options.json.clone())?;
-    print!("{}", report.markdown());
-    ensure!(report.broken.is_empty(), "rolled back: {}", report.broken.join("; "));
-    Ok(())
+    print!("{}", report.rollout.markdown());
+    match report.why_back() {
+        Some(why) => anyhow::bail!("rolled back: {why}"),
+        None => Ok(()),
+    }
 }
 
 fn run_replay(file: &Path, server: &ServerArguments, speed: f64) -> Result<()> {

@@ -4,11 +4,10 @@ use crate::http::Target;
 use crate::http::client::Client;
 use crate::metrics;
 use anyhow::{Context, Result, ensure};
+pub use raingauge_core::rollout::MODULO;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Shares of counters are counted in hundredths.
-pub const MODULO: u32 = 100;
 /// A reader that does not follow by then will not.
 const FOLLOWED_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);

@@ -25,6 +25,7 @@ mod observing;
 mod pages;
 pub mod people;
 mod person;
+pub mod rollouts;
 mod routes;
 mod times;
 mod trying;
@@ -36,6 +37,7 @@ pub use fields::Fields;
 pub use measures::Measures;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use person::{Person, Role, SignedIn};
+pub use rollouts::Conductor;
 pub use routes::{Listed, Needs, list, router};
 pub use watch::Watch;
 
@@ -83,6 +85,8 @@ pub struct Parts {
     pub watch: Arc<Watch>,
     /// Stored counts, compared with what the log comes to.
     pub audit: Arc<Audit>,
+    /// Guarded rollouts of a cache strategy.
+    pub rollouts: Arc<Conductor>,
     pub people: Arc<dyn People>,
     pub people_options: people::Options,
     /// Where people may also sign in.

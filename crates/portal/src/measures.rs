@@ -10,6 +10,7 @@ mod text;
 pub mod values;
 
 use parking_lot::Mutex;
+use raingauge_core::rollout::Tally;
 use raingauge_ports::clock::Clock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -162,6 +163,14 @@ impl Measures {
     /// The moments that are kept, oldest first.
     pub fn moments(&self) -> Vec<Moment> {
         self.kept.lock().moments.iter().cloned().collect()
+    }
+
+    /// When the newest moment ended, and what was seen of a rollout's readers in those that ended after one.
+    pub fn tally_after(&self, at_s: i64) -> (i64, Tally) {
+        let kept = self.kept.lock();
+        let mut tally = Tally::default();
+        kept.moments.iter().filter(|moment| moment.at_s > at_s).for_each(|moment| tally.add(&moment.values.tally()));
+        (kept.moments.back().map_or(at_s, |moment| moment.at_s), tally)
     }
 
     /// The last minute, or as much of it as there is.

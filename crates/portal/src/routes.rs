@@ -96,6 +96,7 @@ fn reading(routes: Routes) -> Routes {
 
 /// What arrives, whether the counts are right, and how the system does.
 fn watching(routes: Routes) -> Routes {
+    use pages::system::cache::rollout;
     routes
         .get("/events", VIEWER, pages::events::page)
         .get("/events/{type}", VIEWER, pages::events::detail_page)
@@ -108,6 +109,11 @@ fn watching(routes: Routes) -> Routes {
         .post("/system/cache", ADMIN, pages::system::cache::set)
         .ask("/system/cache/preview", ADMIN, pages::system::cache::preview)
         .post("/system/cache/back", ADMIN, pages::system::cache::back)
+        .post("/system/cache/rollouts", ADMIN, rollout::begin)
+        .get("/system/cache/rollouts/{id}", VIEWER, rollout::report)
+        .get("/system/cache/rollouts/{id}/report.json", VIEWER, rollout::report_json)
+        .post("/system/cache/rollouts/{id}/stop", ADMIN, rollout::stop)
+        .post("/system/cache/rollouts/{id}/go-on", ADMIN, rollout::go_on)
         .post("/system/compaction", ADMIN, pages::system::start_compaction)
         .post("/system/compaction/stop", ADMIN, pages::system::stop_compaction)
 }

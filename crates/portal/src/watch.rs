@@ -32,6 +32,9 @@ const FORGET_EVERY: u64 = 120;
 /// Numbers of one metric that an announcement has: those with the most to say.
 const LABELS_ANNOUNCED_MAX: usize = 200;
 
+/// Characters of an id that tell processes of one name apart.
+const ID_CHARS: usize = 6;
+
 /// What a process is, as long as it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
@@ -53,6 +56,17 @@ pub struct Seen {
     pub is_gone: bool,
     /// It is the one that answers.
     pub is_own: bool,
+}
+
+impl Seen {
+    /// The process in a sentence: its name where it has one, and the beginning of its id.
+    pub fn called(&self) -> String {
+        let id: String = self.instance.id.chars().take(ID_CHARS).collect();
+        match self.instance.name.as_str() {
+            "" => format!("The process {id}"),
+            name => format!("{name} ({id})"),
+        }
+    }
 }
 
 /// What a process says of itself with each announcement.
@@ -125,6 +139,11 @@ impl Watch {
     pub fn new(means: Means) -> Self {
         let id = hex::encode(rand::random::<[u8; 16]>());
         Self { means, id, seen: Mutex::default() }
+    }
+
+    /// The name of this process that no other one has.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Announces this process every few seconds, for as long as it is polled. `listens`: hears of the others, too.

@@ -8,3 +8,4 @@ pub mod drafts;
 pub mod instances;
 pub mod log;
 pub mod people;
+pub mod rollouts;

@@ -26,6 +26,7 @@ pub mod memory;
 pub mod people;
 pub mod published;
 pub mod record;
+pub mod rollouts;
 pub mod tiles;
 
 use std::future::Future;

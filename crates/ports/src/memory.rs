@@ -8,6 +8,7 @@ mod drafts;
 mod instances;
 mod log;
 mod people;
+mod rollouts;
 
 pub use buckets::MemoryBuckets;
 pub use cache::MemoryCache;
@@ -17,3 +18,4 @@ pub use drafts::MemoryDrafts;
 pub use instances::MemoryInstances;
 pub use log::MemoryLog;
 pub use people::MemoryPeople;
+pub use rollouts::MemoryRollouts;

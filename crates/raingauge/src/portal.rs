@@ -6,6 +6,7 @@ use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
 use raingauge_portal::checks::{self, Audit};
 use raingauge_portal::people::Options;
+use raingauge_portal::rollouts::{self, Conductor};
 use raingauge_portal::watch::{self, About, Watch};
 use raingauge_portal::{Measures, Parts, Portal};
 use std::net::SocketAddr;
@@ -13,12 +14,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is kept of the metrics, of the other processes, and of the checks.
+/// What is kept of the metrics, of the other processes, of the checks, and of rollouts.
 #[derive(Clone)]
 pub struct Watching {
     pub measures: Arc<Measures>,
     pub watch: Arc<Watch>,
     pub audit: Arc<Audit>,
+    pub rollouts: Arc<Conductor>,
 }
 
 impl Watching {
@@ -46,6 +48,16 @@ impl Watching {
             published: Arc::clone(&services.published),
             clock: clock(),
         });
+        let watch = Arc::new(watch);
+        let rollouts = Conductor::new(rollouts::Means {
+            rollouts: Arc::clone(&services.rollouts),
+            counters: Arc::clone(&services.counters),
+            policies: Arc::clone(&services.policies),
+            measures: Arc::clone(&measures),
+            watch: Arc::clone(&watch),
+            clock: clock(),
+            still_max: services.rollout_still_max,
+        });
         let audit = Audit::new(checks::Means {
             recounter: Arc::clone(&services.recounter),
             reader: Arc::clone(&services.reader),
@@ -56,7 +68,7 @@ impl Watching {
             clock: clock(),
             options: settings.portal.checks,
         });
-        Self { measures, watch: Arc::new(watch), audit: Arc::new(audit) }
+        Self { measures, watch, audit: Arc::new(audit), rollouts: Arc::new(rollouts) }
     }
 }
 
@@ -86,6 +98,7 @@ pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> an
         measures: Arc::clone(&watching.measures),
         watch: Arc::clone(&watching.watch),
         audit: Arc::clone(&watching.audit),
+        rollouts: Arc::clone(&watching.rollouts),
         people: Arc::clone(&services.people),
         people_options: options(settings),
         openid,

@@ -83,6 +83,8 @@ impl Server {
         tasks.push(tokio::spawn(async move { watch.run(is_portal).await }));
         if is_portal {
             tasks.push(tokio::spawn(watching.audit.run()));
+            let rollouts = watching.rollouts;
+            tasks.push(tokio::spawn(async move { rollouts.run().await }));
         }
         tasks.extend(portal.clone().map(|portal| tokio::spawn(portal::keep_tidy(portal))));
         let watch = watching.watch;

@@ -20,6 +20,7 @@ use raingauge_ports::log::EventLog;
 use raingauge_ports::maintenance::Lease;
 use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
+use raingauge_ports::rollouts::Rollouts;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
@@ -54,6 +55,9 @@ pub struct Services {
     /// What the self-audit found, and the right to audit.
     pub checks: Arc<dyn Checks>,
     pub check_lease: Arc<dyn Lease>,
+    /// Guarded rollouts, and how long one of them stands still before another process takes it over.
+    pub rollouts: Arc<dyn Rollouts>,
+    pub rollout_still_max: Duration,
     /// The disk of the data folder is watched where the events lie on it.
     pub disk: Option<PathBuf>,
     /// Those who use the portal, and the tokens that they made.

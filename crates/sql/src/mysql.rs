@@ -9,6 +9,7 @@ mod schema;
 use crate::decide::{self, Decision};
 use crate::drafts::SqlDrafts;
 use crate::people::SqlPeople;
+use crate::rollouts::SqlRollouts;
 use crate::rows::{self, PolicyRow, Row};
 use crate::watch::{SqlChecks, SqlInstances};
 use connections::{Connections, Lease};
@@ -80,6 +81,11 @@ impl MySqlCatalog {
     /// The people in the same database.
     pub fn people(&self) -> SqlPeople<Self> {
         SqlPeople(self.clone())
+    }
+
+    /// The rollouts in the same database.
+    pub fn rollouts(&self) -> SqlRollouts<Self> {
+        SqlRollouts(self.clone())
     }
 
     /// Hangs up. Later calls are refused.

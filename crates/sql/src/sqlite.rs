@@ -7,6 +7,7 @@ mod schema;
 use crate::decide::{self, Decision};
 use crate::drafts::SqlDrafts;
 use crate::people::SqlPeople;
+use crate::rollouts::SqlRollouts;
 use crate::rows::{self, PolicyRow, Row};
 use crate::watch::{SqlChecks, SqlInstances};
 use fault::Faults;
@@ -84,6 +85,11 @@ impl SqliteCatalog {
     /// The people in the same file.
     pub fn people(&self) -> SqlPeople<Self> {
         SqlPeople(self.clone())
+    }
+
+    /// The rollouts in the same file.
+    pub fn rollouts(&self) -> SqlRollouts<Self> {
+        SqlRollouts(self.clone())
     }
 
     /// Waits for what is under way and closes the file. Later calls are refused.

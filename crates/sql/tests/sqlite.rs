@@ -8,7 +8,7 @@ use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, State};
 use raingauge_ports::catalog::{Catalog, Error};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
-use raingauge_ports::contract::{checks, drafts, instances, people};
+use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
 use raingauge_ports::people::People;
 use raingauge_sql::SqliteCatalog;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,17 @@ async fn sqlite_keeps_the_contract_of_drafts() {
     drafts::suite(async || {
         let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
         open(&folder.path().join(name)).await.drafts()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract_of_rollouts() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    rollouts::suite(async || {
+        let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
+        open(&folder.path().join(name)).await.rollouts()
     })
     .await;
 }
@@ -213,7 +224,7 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 5);
+    assert_eq!(schema_version(&path).await, 6);
     assert_eq!(open(&path).await.cache_policy().await.unwrap(), policy);
 }
 
@@ -228,7 +239,7 @@ async fn a_file_from_before_there_were_people_opens() {
     assert_eq!(people.users().await.unwrap(), []);
     people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 5);
+    assert_eq!(schema_version(&path).await, 6);
     assert_eq!(open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role, Role::Admin);
 }
 

@@ -5,10 +5,13 @@ use serde_json::json;
 use std::borrow::Cow;
 
 /// Routes whose address says less than `/v1` says of the same.
-const NAMED: [(&str, &str, &str); 5] = [
+const NAMED: [(&str, &str, &str); 8] = [
     ("/drafts", "draft.save", "draft"),
     ("/system/cache", "cache_policy.replace", "cache policy"),
     ("/system/cache/back", "cache_policy.replace", "cache policy"),
+    ("/system/cache/rollouts", "rollout.begin", "rollout"),
+    ("/system/cache/rollouts/{id}/stop", "rollout.stop", "rollout"),
+    ("/system/cache/rollouts/{id}/go-on", "rollout.go_on", "rollout"),
     ("/system/compaction", "compaction.begin", "compaction"),
     ("/system/compaction/stop", "compaction.stop", "compaction"),
 ];

@@ -18,6 +18,9 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
         "saved" => (Mood::Good, "The change is saved, and counts."),
         "policy-set" => (Mood::Good, "The policy holds; every instance follows within seconds."),
         "policy-back" => (Mood::Good, "The earlier policy holds again, as a new version."),
+        "rollout-begun" => (Mood::Good, "The rollout has begun: first the service is watched as it is."),
+        "rollout-stopped" => (Mood::Good, "The rollout is stopped, and the policy of before is in force."),
+        "rollout-goes-on" => (Mood::Good, "The rollout goes on with its next step."),
         "compaction-begun" => (Mood::Good, "The compaction has begun."),
         "compaction-stopping" => {
             (Mood::Wait, "The compaction ends; a node that is being compacted is stopped where the engine can.")

@@ -1,6 +1,9 @@
 //! The metrics that are followed, at one moment or over a span of time.
 
 use super::text;
+use raingauge_core::histogram;
+pub use raingauge_core::rollout::LATENCY;
+use raingauge_core::rollout::{LATENCY_SUM, ROUTE, Tally};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -18,7 +21,6 @@ pub const TILE_MISSES: &str = "raingauge_tile_cache_misses_total";
 pub const RANGE_COUNTS: &str = "raingauge_range_counts_total";
 pub const ROWS: &str = "raingauge_rows_read_total";
 pub const ERRORS: &str = "raingauge_errors_total";
-pub const LATENCY: &str = "raingauge_http_request_seconds_bucket";
 pub const BREAKER_STATE: &str = "raingauge_breaker_state";
 pub const BREAKER_TRANSITIONS: &str = "raingauge_breaker_transitions_total";
 pub const SHED: &str = "raingauge_reads_shed_total";
@@ -73,6 +75,7 @@ const FOLLOWED: &[Followed] = &[
     followed(ROWS, Kind::Total, &[]),
     followed(ERRORS, Kind::Total, &["code"]),
     followed(LATENCY, Kind::Total, &["le"]),
+    followed(LATENCY_SUM, Kind::Total, &["route"]),
     followed(BREAKER_STATE, Kind::Worst, &["engine"]),
     followed(BREAKER_TRANSITIONS, Kind::Total, &["engine", "to"]),
     followed(SHED, Kind::Total, &[]),
@@ -90,9 +93,6 @@ const FOLLOWED: &[Followed] = &[
     followed(DEAD_LETTERS, Kind::Total, &["code"]),
 ];
 
-/// The route whose latency is followed.
-const LATENCY_ROUTE: &str = "/v1/counts";
-
 /// Numbers by metric and the labels that are kept of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(BTreeMap<&'static str, BTreeMap<String, f64>>);
@@ -103,7 +103,8 @@ impl Values {
         let mut values = Self::default();
         for line in text::lines(metrics) {
             let Some(followed) = find(line.name) else { continue };
-            let is_other_route = followed.metric == LATENCY && line.label("route") != Some(LATENCY_ROUTE);
+            let is_latency = [LATENCY, LATENCY_SUM].contains(&followed.metric);
+            let is_other_route = is_latency && line.label("route") != Some(ROUTE);
             if is_other_route || !line.value.is_finite() {
                 continue;
             }
@@ -183,10 +184,25 @@ impl Values {
     /// The latency of counts, in seconds, that this share of them stayed under: by interpolation between the bounds of
     /// the histogram. Nothing when there were no counts.
     pub fn latency(&self, quantile: f64) -> Option<f64> {
-        let bound = |le: &str| if le == "+Inf" { Some(f64::INFINITY) } else { le.parse().ok() };
-        let mut buckets: Vec<(f64, f64)> = self.by(LATENCY).filter_map(|(le, sum)| Some((bound(le)?, sum))).collect();
+        let mut buckets: Vec<(f64, f64)> = self.latencies().collect();
         buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
-        interpolate(&buckets, quantile)
+        histogram::quantile(&buckets, quantile)
+    }
+
+    /// How many counts were answered within each bound, in seconds.
+    fn latencies(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.by(LATENCY).filter_map(|(le, sum)| Some((le.parse().ok()?, sum)))
+    }
+
+    /// What a guarded rollout watches.
+    pub fn tally(&self) -> Tally {
+        let has = |labels: &str, value: &str| {
+            value.is_empty() || labels == value || labels.split('/').any(|label| label == value)
+        };
+        let sum = |metric: &str, value: &str| {
+            self.by(metric).filter(|(labels, _)| has(labels, value)).map(|(_, number)| number).sum()
+        };
+        Tally::read(sum, self.latencies())
     }
 
     /// Each metric with at most so many labels, those with the largest numbers: what is kept for long, or sent.
@@ -236,27 +252,6 @@ impl Values {
 
 fn find(metric: &str) -> Option<&'static Followed> {
     FOLLOWED.iter().find(|followed| followed.metric == metric)
-}
-
-/// The quantile of cumulative buckets, `(upper bound, how many are at most that)`, as Prometheus's `histogram_quantile`
-/// tells it: linear within a bucket; beyond the last finite bound, that bound.
-fn interpolate(buckets: &[(f64, f64)], quantile: f64) -> Option<f64> {
-    let total = buckets.last()?.1;
-    if total <= 0.0 {
-        return None;
-    }
-    let rank = quantile.clamp(0.0, 1.0) * total;
-    let place = buckets.iter().position(|(_, sum)| *sum >= rank).unwrap_or(buckets.len() - 1);
-    let (below, counted) = match place {
-        0 => (0.0, 0.0),
-        _ => buckets[place - 1],
-    };
-    let (bound, sum) = buckets[place];
-    if !bound.is_finite() {
-        return Some(below);
-    }
-    let within = if sum > counted { (rank - counted) / (sum - counted) } else { 1.0 };
-    Some(below + (bound - below) * within)
 }
 
 #[cfg(test)]

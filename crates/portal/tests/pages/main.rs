@@ -12,6 +12,7 @@ mod events;
 mod forms;
 mod people;
 mod query;
+mod rollout;
 mod safety;
 mod system;
 #[allow(dead_code, reason = "each area uses a part of it")]

@@ -9,13 +9,14 @@ use raingauge_core::bucket::DAY_S;
 use raingauge_portal::checks::{self, Audit};
 use raingauge_portal::people::Options;
 use raingauge_portal::people::openid::OpenId;
+use raingauge_portal::rollouts::{self, STILL_MAX};
 use raingauge_portal::watch::{self, About, Watch};
-use raingauge_portal::{Measures, Parts, Portal, router};
+use raingauge_portal::{Conductor, Measures, Parts, Portal, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Partition};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::{
-    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople,
+    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople, MemoryRollouts,
 };
 use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Reader};
@@ -43,6 +44,7 @@ pub struct World {
     /// The bucket store, to be changed behind the log's back.
     pub buckets: Arc<MemoryBuckets>,
     pub people: Arc<MemoryPeople>,
+    pub rollouts: Arc<MemoryRollouts>,
     /// A backfill that runs for every counter for as long as it stands here.
     pub running: Arc<Mutex<Option<Backfill>>>,
     ingest: Ingest,
@@ -134,7 +136,7 @@ impl World {
         let told = Arc::clone(&metrics);
         let measures = Arc::new(Measures::new(move || told.lock().clone(), clock_port.clone()));
         let (reader, recounter) = (Arc::new(reader), Arc::new(recounter));
-        let instances = Arc::<MemoryInstances>::default();
+        let (instances, rollouts) = (Arc::<MemoryInstances>::default(), Arc::<MemoryRollouts>::default());
         let watch = Arc::new(Watch::new(watch::Means {
             about: About {
                 name: "all-1".to_owned(),
@@ -160,6 +162,15 @@ impl World {
             clock: clock_port.clone(),
             options: checks::Options::default(),
         }));
+        let conductor = Conductor::new(rollouts::Means {
+            rollouts: Arc::clone(&rollouts) as _,
+            counters: Arc::clone(&counters),
+            policies: Arc::clone(&policies),
+            measures: Arc::clone(&measures),
+            watch: Arc::clone(&watch),
+            clock: clock_port.clone(),
+            still_max: STILL_MAX,
+        });
         let people = Arc::new(MemoryPeople::default());
         let portal = Portal::new(Parts {
             counters,
@@ -176,11 +187,23 @@ impl World {
             measures,
             watch,
             audit,
+            rollouts: Arc::new(conductor),
             people: Arc::clone(&people) as _,
             people_options,
             openid,
         });
-        Self { router: router(portal.clone()), portal, clock, metrics, instances, buckets, people, running, ingest }
+        Self {
+            router: router(portal.clone()),
+            portal,
+            clock,
+            metrics,
+            instances,
+            buckets,
+            people,
+            rollouts,
+            running,
+            ingest,
+        }
     }
 
     /// A counter of the drops of each city, with what differs from it.

@@ -17,6 +17,7 @@ use raingauge_cql::{
 };
 use raingauge_kafka::{Group, KafkaFeed, KafkaLeases, KafkaSink, KafkaTopic, Listening, Plan};
 use raingauge_maintenance::Maintenance;
+use raingauge_portal::rollouts::STILL_MAX;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::{self, Catalog};
 use raingauge_ports::checks::Checks;
@@ -28,6 +29,7 @@ use raingauge_ports::leases::LeaseTopic;
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
 use raingauge_ports::people::People;
 use raingauge_ports::published::{self, Published};
+use raingauge_ports::rollouts::Rollouts;
 use raingauge_ports::tiles::{Hearing, TileFeed, TileSource};
 use raingauge_reader::{LiveOptions, LiveTiles};
 use raingauge_sql::{MySqlCatalog, MySqlOptions, SqliteCatalog};
@@ -85,7 +87,7 @@ impl Running {
 /// Waits for the engines and starts what the roles of this process need.
 pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Services> {
     let clock = settings::clock::clock(settings.clock);
-    let Database { catalog, people, drafts, instances, checks } = open_database(settings).await?;
+    let Database { catalog, people, drafts, instances, checks, rollouts } = open_database(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
     let published = Arc::new(Published::default());
@@ -156,6 +158,8 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         instances,
         checks,
         check_lease,
+        rollouts,
+        rollout_still_max: STILL_MAX,
         disk: None,
         people,
         engines: Engines::Cluster(Running {
@@ -181,6 +185,7 @@ struct Database {
     drafts: Arc<dyn Drafts>,
     instances: Arc<dyn Instances>,
     checks: Arc<dyn Checks>,
+    rollouts: Arc<dyn Rollouts>,
 }
 
 async fn open_database(settings: &Settings) -> anyhow::Result<Database> {
@@ -188,14 +193,16 @@ async fn open_database(settings: &Settings) -> anyhow::Result<Database> {
         let catalog = MySqlCatalog::lazy(&mysql_options(settings))?;
         let (people, drafts) = (Arc::new(catalog.people()), Arc::new(catalog.drafts()));
         let (instances, checks) = (Arc::new(catalog.instances()), Arc::new(catalog.checks()));
-        return Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks });
+        let rollouts = Arc::new(catalog.rollouts());
+        return Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks, rollouts });
     }
     let folder = &settings.storage.data_dir;
     std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
     let catalog = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
     let (people, drafts) = (Arc::new(catalog.people()), Arc::new(catalog.drafts()));
     let (instances, checks) = (Arc::new(catalog.instances()), Arc::new(catalog.checks()));
-    Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks })
+    let rollouts = Arc::new(catalog.rollouts());
+    Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks, rollouts })
 }
 
 async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql> {

@@ -16,6 +16,7 @@ use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
 use raingauge_writer::{Counters, Ingest, Writer, worker};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Opens the data folder and brings its store up to its log.
 pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
@@ -26,7 +27,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
     let database = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
     let (people, drafts) = (Arc::new(database.people()), Arc::new(database.drafts()));
-    let checks = Arc::new(database.checks());
+    let (checks, rollouts) = (Arc::new(database.checks()), Arc::new(database.rollouts()));
     let catalog: Arc<dyn Catalog> = Arc::new(database);
     let log = Arc::new(SegmentLog::open(&folder.join("log"), log_options(settings), Arc::clone(&clock))?);
     let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) = (Arc::clone(&log) as _, vec![log]);
@@ -84,6 +85,9 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         instances: Arc::<MemoryInstances>::default(),
         checks,
         check_lease: Arc::new(Alone),
+        rollouts,
+        // Nobody else can conduct one: it is gone on with at once.
+        rollout_still_max: Duration::ZERO,
         disk: Some(folder.clone()),
         people,
         engines: Engines::Embedded(writer),

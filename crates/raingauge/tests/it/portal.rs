@@ -26,7 +26,7 @@ fn form(fields: &[(&str, &str)]) -> String {
     pairs.join("&")
 }
 
-fn post(client: &Client, path: &str, cookie: &str, fields: &[(&str, &str)]) -> Answer {
+pub fn post(client: &Client, path: &str, cookie: &str, fields: &[(&str, &str)]) -> Answer {
     let origin = format!("http://{}", client.address);
     let headers = [
         ("content-type", "application/x-www-form-urlencoded"),
@@ -38,7 +38,7 @@ fn post(client: &Client, path: &str, cookie: &str, fields: &[(&str, &str)]) -> A
 }
 
 /// The text of a page between a beginning and a quote or a tag.
-fn between<'a>(page: &'a str, begin: &str) -> &'a str {
+pub fn between<'a>(page: &'a str, begin: &str) -> &'a str {
     let (_, rest) = page.split_once(begin).unwrap_or_else(|| panic!("{begin} is not in {page}"));
     rest.split(['"', '<', '\'']).next().unwrap_or_default()
 }

@@ -1,15 +1,16 @@
-//! A guarded rollout of a cache strategy on a live server, from the command line.
+//! A guarded rollout of a cache strategy on a live server, from the command line and from the portal.
 
 use crate::client::{Client, at, drop_event, drops_counter};
-use crate::server::{Home, Ran, Server};
+use crate::portal::{between, post};
+use crate::server::{Home, Ran, Server, until};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const NOON: &str = "2024-09-24T12:00:00Z";
 const STEPS: [&str; 8] = ["--shares", "50,100", "--canary-s", "0.1", "--hold-s", "0.2", "--batches-min", "5"];
 
-/// Rolls `live` out while somebody asks for counts all the time.
-fn roll_out(home: &Home, server: &Server, limits: &[&str]) -> Ran {
+/// Does something while somebody asks for counts all the time.
+fn while_asked<T>(server: &Server, what: impl FnOnce() -> T) -> T {
     let noon = at(NOON);
     let batch = json!({"requests": [{"key": "drops:a", "fromTime": noon, "toTime": noon + 7_200}]});
     let is_over = AtomicBool::new(false);
@@ -20,22 +21,41 @@ fn roll_out(home: &Home, server: &Server, limits: &[&str]) -> Ran {
                 assert_eq!(client.post("/v1/counts", &batch).expect(200)["results"][0]["count"], 10);
             }
         });
-        let told = ["lab", "rollout", "--server", &server.address, "--to", "live"];
-        let arguments = [&told[..], &STEPS, limits].concat();
-        let ran = home.run(&arguments);
-        is_over.store(true, Ordering::Release);
+        let over = Over(&is_over);
+        let done = what();
+        drop(over);
         asking.join().expect("every count was right");
-        ran
+        done
     })
+}
+
+/// Tells whoever asks that it is over, also when a test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Rolls `live` out by the command.
+fn roll_out(home: &Home, server: &Server, limits: &[&str]) -> Ran {
+    let told = ["lab", "rollout", "--server", &server.address, "--to", "live"];
+    while_asked(server, || home.run(&[&told[..], &STEPS, limits].concat()))
+}
+
+/// Ten events of noon.
+fn count_ten(server: &Server) {
+    server.create(drops_counter());
+    let events: Vec<Value> = (0..10).map(|n| drop_event(&n.to_string(), at(NOON) + n * 60, "a")).collect();
+    server.count_events(&events);
 }
 
 #[test]
 fn a_rollout_goes_through_or_comes_back_by_itself() {
     let home = Home::new();
     let server = home.start();
-    server.create(drops_counter());
-    let events: Vec<Value> = (0..10).map(|n| drop_event(&n.to_string(), at(NOON) + n * 60, "a")).collect();
-    server.count_events(&events);
+    count_ten(&server);
     let policy = || server.get("/v1/cache-policy").json();
     let before = json!({"strategy": "none", "rollout": [{"strategy": "none", "modulo": 7, "below": 3}]});
     server.send("PUT", "/v1/cache-policy", &[], before.to_string().as_bytes()).expect(200);
@@ -49,7 +69,7 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
     assert!(broken.output.contains("| 1 %, canary |") && !broken.output.contains("| 100 % |"), "{}", broken.output);
     let back = policy();
     assert_eq!((&back["strategy"], &back["rollout"]), (&before["strategy"], &before["rollout"]));
-    assert!(back["reason"].as_str().is_some_and(|reason| reason.starts_with("rolled back")), "{back}");
+    assert!(back["reason"].as_str().is_some_and(|reason| reason.starts_with("rollout: rolled back")), "{back}");
 
     let free = ["--p99-times", "1e9", "--failed-share", "1", "--store-times", "1e9", "--breakers", "1e9"];
     let through = roll_out(&home, &server, &free);
@@ -64,4 +84,64 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
 
     let refused = home.run(&["lab", "rollout", "--server", &server.address, "--to", "live", "--shares", "50,20"]);
     assert!(!refused.status.success() && refused.errors.contains("--shares must grow"), "{}", refused.errors);
+}
+
+/// A form of the portal, in which nobody has to sign in.
+fn send(server: &Server, path: &str, fields: &[(&str, &str)]) {
+    let page = server.get("/system/cache").text();
+    let fields = [fields, &[("csrf", between(&page, "name=\"csrf\" content=\""))]].concat();
+    let answer = post(server, path, "", &fields);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+}
+
+/// Begins a rollout of `live` to all counters in one step, which is watched for as short as the portal looks.
+fn begin(server: &Server, p99: &str) {
+    let fields = [
+        ("to", "live"),
+        ("shares", "100"),
+        ("hold", "0.05"),
+        ("canary", "0"),
+        ("p99-times", p99),
+        ("p99-free", p99),
+        ("failed", "100"),
+        ("store-times", "1000000"),
+        ("breakers", "1000"),
+        ("batches", "5"),
+        ("why", "try it"),
+    ];
+    send(server, "/system/cache/rollouts", &fields);
+}
+
+/// What has become of a rollout, once it is so.
+fn phase(server: &Server, id: u32, is_so: impl Fn(&Value) -> bool) -> Value {
+    let path = format!("/system/cache/rollouts/{id}/report.json");
+    until("the rollout goes on", || Some(server.get(&path).json()).filter(|report| is_so(&report["phase"])))
+}
+
+#[test]
+fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itself() {
+    let home = Home::with(&[("portal.sign_in", "false")]);
+    let server = home.start();
+    count_ten(&server);
+    while_asked(&server, || {
+        begin(&server, "1000000");
+        phase(&server, 1, |phase| phase["name"] == "following");
+    });
+    assert_eq!(server.get("/v1/cache-policy").json()["strategy"], "live");
+    server.kill();
+    let server = home.start();
+    let report = while_asked(&server, || phase(&server, 1, |phase| phase["name"] == "ended"));
+    assert_eq!((&report["phase"]["end"], &report["interruptions"]), (&json!("finished"), &json!(1)), "{report}");
+    assert_eq!(server.get("/v1/cache-policy").json()["version"], 1, "it set nothing twice");
+
+    server.send("PUT", "/v1/cache-policy", &[], br#"{"strategy": "none"}"#).expect(200);
+    let report = while_asked(&server, || {
+        begin(&server, "0");
+        phase(&server, 2, |phase| phase["name"] == "ended")
+    });
+    let why = report["phase"]["why"].as_str().unwrap_or_default();
+    assert!(report["phase"]["end"] == "broken" && why.starts_with("the 99th percentile is"), "{report}");
+    let back = server.get("/v1/cache-policy").json();
+    assert_eq!((&back["strategy"], &back["version"]), (&json!("none"), &json!(4)));
+    assert!(back["reason"].as_str().is_some_and(|why| why.starts_with("Rollout 2: rolled back: the 99th")), "{back}");
 }

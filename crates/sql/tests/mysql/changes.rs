@@ -9,7 +9,7 @@ use raingauge_core::counter::{Counter, State};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
-use raingauge_ports::contract::{checks, drafts, instances, people};
+use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
 use sqlx::Connection;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +42,13 @@ async fn mysql_keeps_the_contract_of_people() {
 async fn mysql_keeps_the_contract_of_drafts() {
     let Some(server) = Server::shared() else { return };
     drafts::suite(async || server.catalog().await.drafts()).await;
+    server.clean_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_keeps_the_contract_of_rollouts() {
+    let Some(server) = Server::shared() else { return };
+    rollouts::suite(async || server.catalog().await.rollouts()).await;
     server.clean_up().await;
 }
 

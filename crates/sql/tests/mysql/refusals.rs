@@ -10,9 +10,11 @@ use raingauge_ports::contract::catalog::{change, counter};
 use raingauge_ports::contract::checks::check;
 use raingauge_ports::contract::instances::instance;
 use raingauge_ports::contract::people::{entry, hash, invitation, new_user, session, token};
+use raingauge_ports::contract::rollouts;
 use raingauge_ports::drafts::{Draft, Drafts};
 use raingauge_ports::instances::Instances;
 use raingauge_ports::people::{People, Sweep, UserChange};
+use raingauge_ports::rollouts::Rollouts;
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
 
 const PASSWORD: &str = "never-to-be-told-1";
@@ -83,6 +85,8 @@ async fn the_documented_rights_are_enough() {
                  GRANT UPDATE ON {name}.people_revision TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.drafts_revision TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.drafts TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.rollouts_revision TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.rollouts TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.users TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.api_tokens TO '{serves}'@'%';
                  GRANT UPDATE, DELETE ON {name}.sessions TO '{serves}'@'%';
@@ -108,6 +112,9 @@ async fn the_documented_rights_are_enough() {
     let draft = catalog.drafts().create(Draft::new(counter("c"), 0, "zoe", 7)).await.unwrap();
     catalog.drafts().replace(draft).await.unwrap();
     assert_eq!(catalog.drafts().list(true, 9).await.unwrap().len(), 1);
+    let begun = catalog.rollouts().begin(rollouts::run()).await.unwrap();
+    catalog.rollouts().replace(begun).await.unwrap();
+    assert_eq!(catalog.rollouts().running().await.unwrap().map(|run| run.revision), Some(2));
     let (instances, checks) = (catalog.instances(), catalog.checks());
     instances.announce(instance("a", 7)).await.unwrap();
     instances.announce(instance("a", 8)).await.unwrap();

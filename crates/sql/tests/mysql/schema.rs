@@ -64,7 +64,7 @@ async fn a_schema_that_does_not_fit_is_refused_with_what_to_do() {
     MySqlCatalog::migrate(&options).await.unwrap();
     let before = MySqlCatalog::open(&options).await.unwrap();
     server.run(&name, "UPDATE raingauge_schema SET version = 99").await;
-    let newer = "its schema has version 99, and this raingauge knows versions up to 4";
+    let newer = "its schema has version 99, and this raingauge knows versions up to 5";
     says(MySqlCatalog::open(&options).await, newer);
     says(MySqlCatalog::migrate(&options).await, newer);
     says(MySqlCatalog::lazy(&options).unwrap().list().await, newer);

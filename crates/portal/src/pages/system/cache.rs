@@ -4,12 +4,14 @@
 mod form;
 mod history;
 mod preview;
+pub mod rollout;
 
 use super::charts;
 use super::overview::Overview;
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
+use crate::html::parts::Mood;
 use crate::html::{layout, notes, parts};
 use crate::pages::deeds;
 use crate::people::audit::Deed;
@@ -19,7 +21,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use form::Form;
 use maud::{Markup, html};
-use raingauge_core::cache_policy::Policy;
+use raingauge_core::cache_policy::{Policy, Strategy};
 use raingauge_ports::catalog::{Change, Error, VersionedPolicy};
 
 /// Characters of a reason.
@@ -33,7 +35,7 @@ pub async fn page(
 ) -> Result<Html<String>, Fault> {
     let current = portal.counters.catalog().cache_policy().await?;
     let form = Form::of(&current);
-    Ok(whole(&portal, &person, &fields, &current, &form, None).await)
+    Ok(whole(&portal, &person, &fields, &current, (&form, None), &rollout::Form::default()).await)
 }
 
 /// `POST /system/cache/preview`: what a policy would change, which is nothing yet.
@@ -45,7 +47,8 @@ pub async fn preview(
     let current = portal.counters.catalog().cache_policy().await?;
     let mut form = Form::sent(&fields);
     let planned = form.policy();
-    Ok(whole(&portal, &person, &Fields::default(), &current, &form, Some(&planned)).await)
+    let rollout = rollout::Form::default();
+    Ok(whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout).await)
 }
 
 /// `POST /system/cache`
@@ -74,7 +77,8 @@ pub async fn set(
         }
     }
     let current = catalog.cache_policy().await?;
-    let page = whole(&portal, &person, &Fields::default(), &current, &form, Some(&planned)).await;
+    let rollout = rollout::Form::default();
+    let page = whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout).await;
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
@@ -123,34 +127,43 @@ async fn whole(
     person: &Person,
     asked: &Fields,
     current: &VersionedPolicy,
-    form: &Form,
-    planned: Option<&Planned>,
+    (form, planned): (&Form, Option<&Planned>),
+    rollout: &rollout::Form,
 ) -> Html<String> {
     let overview = Overview::look(portal, asked).await;
     let counters = portal.counters.catalog().list().await.unwrap_or_default();
     let planned = planned.and_then(|planned| planned.as_ref().ok()).unwrap_or(&current.policy);
     let may = person.may(Role::Admin);
+    let runs = portal.rollouts.rollouts().list(rollout::RUNS_SHOWN).await;
+    let is_running = runs.as_ref().is_ok_and(|runs| rollout::running_of(runs).is_some());
     let body = html! {
         div.page-head {
             h1 { "Cache rollout" }
             p.quiet { a href="/system" { "System" } }
         }
-        (notes::shown(asked))
+        div #note.stack { (notes::shown(asked)) }
         p.lead {
             "A counter is answered by one strategy for all requests: by arithmetic on its id, so that it is never on two sides. "
             "A change holds on every instance within seconds."
         }
-        div.columns {
-            section.card aria-labelledby="form-title" {
-                h2 #form-title { @if may { "Set a policy" } @else { "The policy" } }
-                @if may {
-                    (form.markup(person, &overview))
-                } @else {
-                    (history::policy(&current.policy))
-                    p.quiet { "An administrator can change it." }
+        @match &runs {
+            Ok(runs) => (rollout::section(portal, person, &overview, runs, rollout)),
+            Err(error) => (parts::notice(Mood::Bad, &html! { (error) "." })),
+        }
+        // What a rollout does is not done by hand beside it.
+        div #by-hand.columns {
+            @if !is_running {
+                section.card aria-labelledby="form-title" {
+                    h2 #form-title { @if may { "Set a policy" } @else { "The policy" } }
+                    @if may {
+                        (form.markup(person, &overview))
+                    } @else {
+                        (history::policy(&current.policy))
+                        p.quiet { "An administrator can change it, or begin a guarded rollout." }
+                    }
                 }
+                (preview::section(&counters, &overview, &current.policy, planned))
             }
-            (preview::section(&counters, &overview, &current.policy, planned))
         }
         (charts::effect(&overview))
         (history::section(person, &overview))
@@ -182,6 +195,17 @@ fn reason_of(text: &str) -> Result<String, String> {
         "" => Err("Say why in a few words: it stands in the history.".to_owned()),
         reason if reason.chars().count() > REASON_CHARS_MAX => Err(format!("At most {REASON_CHARS_MAX} characters.")),
         reason => Ok(reason.to_owned()),
+    }
+}
+
+/// The choice of a strategy.
+fn select(id: &str, name: &str, label: &str, chosen: &str) -> Markup {
+    html! {
+        select id=(id) name=(name) aria-label=(label) {
+            @for strategy in Strategy::ALL {
+                option value=(strategy.name()) selected[strategy.name() == chosen] { (strategy.name()) }
+            }
+        }
     }
 }
 

@@ -7,9 +7,6 @@ use crate::measures::values::PARTITIONS_COUNTED;
 use crate::watch::Seen;
 use maud::{Markup, html};
 
-/// Characters of an id that tell processes of one name apart.
-const ID_CHARS: usize = 6;
-
 const COLUMNS: [Column<'_>; 8] = [
     Text("Instance"),
     Text("State"),
@@ -20,15 +17,6 @@ const COLUMNS: [Column<'_>; 8] = [
     Text("Strategy"),
     Text("Partitions"),
 ];
-
-/// A process in a sentence: its name where it has one, and the beginning of its id.
-pub fn name(seen: &Seen) -> String {
-    let id: String = seen.instance.id.chars().take(ID_CHARS).collect();
-    match seen.instance.name.as_str() {
-        "" => format!("The process {id}"),
-        name => format!("{name} ({id})"),
-    }
-}
 
 pub fn section(overview: &Overview) -> Markup {
     html! {
@@ -47,7 +35,7 @@ fn row(overview: &Overview, seen: &Seen) -> Markup {
     let instance = &seen.instance;
     html! {
         tr {
-            th scope="row" { (name(seen)) @if seen.is_own { span.quiet { " this one" } } }
+            th scope="row" { (seen.called()) @if seen.is_own { span.quiet { " this one" } } }
             td {
                 @if seen.is_gone {
                     span.state data-state="bad" { "gone" } " " span.quiet { (parts::ago(overview.now_s - instance.seen_s)) }

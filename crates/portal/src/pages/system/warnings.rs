@@ -74,7 +74,7 @@ fn stopped(overview: &Overview, warnings: &mut Vec<Warning>) {
         if let Some(reason) = &seen.said.failure {
             warnings.push(grave(format!(
                 "{} has stopped counting: {reason}. Look at its log, remove the cause and start it anew.",
-                super::instances::name(seen)
+                seen.called()
             )));
         }
     }
@@ -158,7 +158,7 @@ fn disk(overview: &Overview, warnings: &mut Vec<Warning>) {
             warnings.push(grave(format!(
                 "The disk of {} has {} left. Make room, or let the log keep less (log.retention_bytes): when it is full, \
                  events are refused.",
-                super::instances::name(seen),
+                seen.called(),
                 words::bytes(free)
             )));
         }
@@ -176,7 +176,7 @@ fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
         if choice != policy.policy.choice_of(&seen.instance.name) {
             warnings.push(mild(format!(
                 "{} caches as “{}”, and the policy says otherwise. It may not reach the catalog: look at its log.",
-                super::instances::name(seen),
+                seen.called(),
                 choice.strategy.name()
             )));
         }
@@ -188,7 +188,7 @@ fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
     for seen in gone {
         warnings.push(mild(format!(
             "{} was seen {} for the last time and did not take leave. If it should run, start it.",
-            super::instances::name(seen),
+            seen.called(),
             parts::ago(overview.now_s - seen.instance.seen_s)
         )));
     }

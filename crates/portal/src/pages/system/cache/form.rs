@@ -1,6 +1,6 @@
 //! A policy as a form: a strategy for all counters, steps that except some of them, and instances that do otherwise.
 
-use super::{hidden, problem, reason_of};
+use super::{hidden, problem, reason_of, select};
 use crate::fields::Fields;
 use crate::pages::system::overview::Overview;
 use crate::person::Person;
@@ -211,16 +211,6 @@ fn step_of(row: &Row, field: &'static str, problems: &mut Vec<(&'static str, Str
         Err(problem) => {
             fail(problem);
             None
-        }
-    }
-}
-
-fn select(id: &str, name: &str, label: &str, chosen: &str) -> Markup {
-    html! {
-        select id=(id) name=(name) aria-label=(label) {
-            @for strategy in Strategy::ALL {
-                option value=(strategy.name()) selected[strategy.name() == chosen] { (strategy.name()) }
-            }
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn section(person: &Person, overview: &Overview) -> Markup {
     let current = overview.policy().version;
     let may = person.may(Role::Admin);
     html! {
-        section.card aria-labelledby="history-title" {
+        section.card #history aria-labelledby="history-title" {
             h2 #history-title { "History" }
             @if overview.policies.is_empty() {
                 p.quiet { "Nobody has set a policy: counts are answered from tiles in memory, which follow the writers, where a process has them." }

@@ -1,0 +1,339 @@
+//! A guarded rollout: a cache strategy goes to more and more counters of a live service, each share is watched, and when
+//! the service suffers the policy of before comes back by itself.
+//!
+//! ```text
+//!   as it is ──▶ for each share: canary ──▶ share ──▶ finished
+//!      │                            │          │
+//!   compared with               within the limits? ── no, or somebody stops it ──▶ the policy of before
+//! ```
+//!
+//! All that decides is here, and nothing that acts: whoever conducts it tells what was seen and at which moment, carries
+//! out its [`Order`], and may keep it between two beats. So the command line and the portal decide alike.
+
+mod limits;
+mod plan;
+mod report;
+mod tally;
+
+pub use limits::{Limit, Limits, STORE_REQUESTS_FREE, Verdict};
+pub use plan::{Kind, MODULO, Plan, STAGE_S_MAX, Stage};
+pub use tally::{LATENCY, LATENCY_SUM, ROUTE, Tally, Window};
+
+use crate::cache_policy::Policy;
+use serde::{Deserialize, Serialize};
+
+/// A process that does not follow a policy by then will not.
+const FOLLOWED_MAX_MS: i64 = 60_000;
+/// A window is drawn out until enough was asked, but not beyond so many times its length.
+const PATIENCE: f64 = 10.0;
+/// A limit that is broken ends the rollout at once when this part of the window is over: before that, a cache that has
+/// just been chosen is cold.
+const SETTLED_SHARE: f64 = 0.2;
+
+/// A rollout, as far as it has come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollout {
+    pub plan: Plan,
+    /// The policy that was in force when it began.
+    pub before: Policy,
+    /// The version of the policy that it set last, or began from.
+    pub version: u32,
+    /// The stages that are over; the first is the service as it was.
+    pub watched: Vec<Watched>,
+    /// How often a window began anew, because whoever watched it was gone.
+    pub interruptions: u32,
+    pub phase: Phase,
+}
+
+/// A stage that is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Watched {
+    pub stage: Stage,
+    /// When the window began.
+    pub from_ms: i64,
+    pub window: Window,
+    /// None of the service as it was.
+    pub verdicts: Vec<Verdict>,
+    /// Who went on before the time was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_by: Option<String>,
+}
+
+/// What it is about. Times are milliseconds of one clock, that of the machine which conducts it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Phase {
+    /// The policy of the next stage is to be set.
+    Setting,
+    /// It is set, and these processes do not follow it yet.
+    Following {
+        since_ms: i64,
+        lagging: Vec<String>,
+    },
+    /// A window is open.
+    Watching {
+        since_ms: i64,
+        seen_ms: i64,
+        tally: Tally,
+    },
+    /// The policy of before is to be set again.
+    Returning {
+        end: End,
+        why: String,
+    },
+    Ended {
+        end: End,
+        why: String,
+    },
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// All steps held.
+    Finished,
+    /// A limit was broken; the policy of before is in force again.
+    Broken,
+    /// Too little was asked to say anything; the policy of before is in force again.
+    Inconclusive,
+    /// It could not be watched, or not be followed; the policy of before is in force again.
+    Failed,
+    /// Somebody stopped it; the policy of before is in force again.
+    Stopped,
+    /// Somebody else set another policy, which stays.
+    Overruled,
+}
+
+impl End {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Broken => "rolled back",
+            Self::Inconclusive => "inconclusive",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::Overruled => "overruled",
+        }
+    }
+}
+
+/// A policy that is to be set now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub policy: Policy,
+    pub reason: String,
+}
+
+/// Why a wish of somebody cannot be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the rollout has ended already")]
+    Ended,
+    #[error("the rollout is going back already")]
+    Returning,
+    #[error("the next step is being set at this moment")]
+    BetweenSteps,
+    #[error("too little was asked so far to compare anything with it")]
+    TooLittle,
+}
+
+impl Rollout {
+    /// Begins with a look at the service as it is.
+    pub fn new(plan: Plan, before: Policy, version: u32, now_ms: i64) -> Self {
+        let phase = Phase::watching(now_ms);
+        Self { plan, before, version, watched: Vec::new(), interruptions: 0, phase }
+    }
+
+    /// What is done now; none when it has ended.
+    pub fn stage(&self) -> Option<Stage> {
+        let is_ended = matches!(self.phase, Phase::Ended { .. });
+        self.plan.stages().into_iter().nth(self.watched.len()).filter(|_| !is_ended)
+    }
+
+    /// The service as it was, once that is known.
+    pub fn baseline(&self) -> Option<&Window> {
+        self.watched.first().map(|watched| &watched.window)
+    }
+
+    /// The open window, as far as it was seen.
+    pub fn window(&self) -> Option<Window> {
+        match &self.phase {
+            Phase::Watching { since_ms, seen_ms, tally } => Some(tally.window((seen_ms - since_ms) as f64 / 1e3)),
+            _ => None,
+        }
+    }
+
+    /// What a window shows against the limits; nothing while there is nothing to compare it with.
+    pub fn verdicts(&self, window: &Window) -> Vec<Verdict> {
+        self.baseline().map_or_else(Vec::new, |before| self.plan.limits.verdicts(before, window))
+    }
+
+    /// Whether a limit that the open window breaks counts by now. A breaker always does.
+    pub fn is_settled(&self, window: &Window) -> bool {
+        let is_due = |stage: Stage| window.seconds >= stage.seconds * SETTLED_SHARE;
+        self.plan.limits.suffice(window) && self.stage().is_some_and(is_due)
+    }
+
+    pub fn end(&self) -> Option<End> {
+        match self.phase {
+            Phase::Ended { end, .. } => Some(end),
+            _ => None,
+        }
+    }
+
+    /// The policy that is to be set, if one is.
+    pub fn order(&self) -> Option<Order> {
+        match &self.phase {
+            Phase::Setting => {
+                let share = self.stage()?.share;
+                let reason = format!("{} for {share} % of the counters", self.plan.to.name());
+                Some(Order { policy: self.plan.policy(&self.before, share), reason })
+            }
+            Phase::Returning { why, .. } => {
+                Some(Order { policy: self.before.clone(), reason: format!("rolled back: {why}") })
+            }
+            _ => None,
+        }
+    }
+
+    /// The order was carried out.
+    pub fn ordered(&mut self, version: u32, now_ms: i64) {
+        self.version = version;
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Setting) {
+            Phase::Setting => Phase::Following { since_ms: now_ms, lagging: Vec::new() },
+            Phase::Returning { end, why } => Phase::Ended { end, why },
+            other => other,
+        };
+    }
+
+    /// Whether a policy that is in force is none of ours: not the version that was set last, nor what was ordered, and set
+    /// right before whoever conducted it could note that.
+    pub fn is_overruled(&self, version: u32, policy: &Policy) -> bool {
+        let is_of = |share: u32| self.plan.policy(&self.before, share) == *policy;
+        let is_of_stage = || self.stage().is_some_and(|stage| is_of(stage.share));
+        let was_ordered = match self.phase {
+            Phase::Setting => is_of_stage(),
+            Phase::Returning { .. } => is_of(0) || is_of_stage(),
+            _ => false,
+        };
+        version != self.version && !(version == self.version + 1 && was_ordered)
+    }
+
+    /// Somebody else set a policy: that one stays.
+    pub fn overrule(&mut self, version: u32, by: &str) {
+        let why = format!("{by} set version {version} of the policy");
+        self.phase = Phase::Ended { end: End::Overruled, why };
+    }
+
+    /// Goes on by what was seen since the beat before: what the readers did, and which processes do not follow yet.
+    pub fn beat(&mut self, now_ms: i64, grown: &Tally, lagging: Vec<String>) {
+        match &mut self.phase {
+            Phase::Following { .. } if lagging.is_empty() => self.phase = Phase::watching(now_ms),
+            Phase::Following { since_ms, .. } if now_ms - *since_ms > FOLLOWED_MAX_MS => {
+                let who = lagging.join(", ");
+                self.go_back(End::Failed, format!("version {} of the policy is not followed by {who}", self.version));
+            }
+            Phase::Following { lagging: known, .. } => *known = lagging,
+            Phase::Watching { seen_ms, tally, .. } => {
+                tally.add(grown);
+                *seen_ms = now_ms;
+                self.judge();
+            }
+            Phase::Setting | Phase::Returning { .. } | Phase::Ended { .. } => {}
+        }
+    }
+
+    fn judge(&mut self) {
+        let (Some(stage), Some(window)) = (self.stage(), self.window()) else { return };
+        let (is_enough, is_settled) = (self.plan.limits.suffice(&window), self.is_settled(&window));
+        let told = |verdict: &Verdict| !verdict.holds() && (is_settled || verdict.limit == Limit::Breakers);
+        let broken: Vec<String> =
+            self.verdicts(&window).iter().filter(|one| told(one)).map(Verdict::sentence).collect();
+        if !broken.is_empty() {
+            self.end_stage(None);
+            self.go_back(End::Broken, broken.join("; "));
+        } else if window.seconds >= stage.seconds && is_enough {
+            self.end_stage(None);
+        } else if window.seconds >= stage.seconds * PATIENCE {
+            let (least, seconds) = (self.plan.limits.batches_min, window.seconds);
+            let why = format!(
+                "fewer than {least} batches were asked within {seconds:.0} s: nothing can be said of the service"
+            );
+            self.go_back(End::Inconclusive, why);
+        }
+    }
+
+    /// Closes the window, and turns to the next stage.
+    fn end_stage(&mut self, cut_by: Option<String>) {
+        let Phase::Watching { since_ms: from_ms, .. } = self.phase else { return };
+        if let (Some(stage), Some(window)) = (self.stage(), self.window()) {
+            let verdicts = self.verdicts(&window);
+            self.watched.push(Watched { stage, from_ms, window, verdicts, cut_by });
+        }
+        self.phase = match self.stage() {
+            Some(_) => Phase::Setting,
+            None => Phase::Ended { end: End::Finished, why: String::new() },
+        };
+    }
+
+    /// Ends the current stage before its time, and goes on with the next one.
+    pub fn go_on(&mut self, by: &str) -> Result<(), Refused> {
+        let window = match &self.phase {
+            Phase::Watching { .. } => self.window().unwrap_or_default(),
+            Phase::Setting | Phase::Following { .. } => return Err(Refused::BetweenSteps),
+            Phase::Returning { .. } => return Err(Refused::Returning),
+            Phase::Ended { .. } => return Err(Refused::Ended),
+        };
+        if self.baseline().is_none() && !self.plan.limits.suffice(&window) {
+            return Err(Refused::TooLittle);
+        }
+        self.end_stage(Some(by.to_owned()));
+        Ok(())
+    }
+
+    /// Ends it, and sets the policy of before.
+    pub fn stop(&mut self, by: &str) -> Result<(), Refused> {
+        match &self.phase {
+            Phase::Returning { .. } => return Err(Refused::Returning),
+            Phase::Ended { .. } => return Err(Refused::Ended),
+            _ => {}
+        }
+        self.go_back(End::Stopped, format!("{by} stopped it"));
+        Ok(())
+    }
+
+    /// It can no longer be watched: the policy of before is safer.
+    pub fn fail(&mut self, why: String) {
+        if self.end().is_none() {
+            self.go_back(End::Failed, why);
+        }
+    }
+
+    fn go_back(&mut self, end: End, why: String) {
+        // While the service is watched as it is, nothing was set.
+        let is_changed = !self.watched.is_empty();
+        self.phase = if is_changed { Phase::Returning { end, why } } else { Phase::Ended { end, why } };
+    }
+
+    /// Whoever conducted it was gone: what happened meanwhile was not seen, so the open window begins anew.
+    pub fn resume(&mut self, now_ms: i64) {
+        match &mut self.phase {
+            Phase::Watching { .. } => self.phase = Phase::watching(now_ms),
+            Phase::Following { since_ms, .. } => *since_ms = now_ms,
+            _ => {}
+        }
+        self.interruptions += 1;
+    }
+}
+
+impl Phase {
+    fn watching(now_ms: i64) -> Self {
+        Self::Watching { since_ms: now_ms, seen_ms: now_ms, tally: Tally::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! The counters of a reader at one moment, from its metrics.
+
+use crate::http::Target;
+use crate::http::client::Client;
+use crate::metrics;
+use anyhow::{Context, Result, ensure};
+use raingauge_core::rollout::{LATENCY, ROUTE, Tally};
+
+pub struct Reading {
+    pub tally: Tally,
+    /// The version of the policy that it follows.
+    pub version: u32,
+}
+
+impl Reading {
+    pub fn take(reader: &Target) -> Result<Self> {
+        let ask = || -> Result<String> {
+            let answer = Client::connect(reader)?.call("GET", "/metrics", b"")?;
+            ensure!(answer.status == 200, "it answered {}", answer.status);
+            Ok(answer.text())
+        };
+        let page = ask().with_context(|| format!("the metrics of {}", reader.address))?;
+        Ok(Self::of(&page))
+    }
+
+    fn of(page: &str) -> Self {
+        let label = |value: &str| if value.is_empty() { String::new() } else { format!("=\"{value}\"") };
+        let sum = |metric: &str, value: &str| metrics::sum(page, metric, &label(value));
+        Self { tally: Tally::read(sum, latency(page)), version: sum("raingauge_cache_policy_version", "") as u32 }
+    }
+}
+
+/// Batches by the bound of their latency.
+fn latency(page: &str) -> impl Iterator<Item = (f64, f64)> {
+    let ours = format!("route=\"{ROUTE}\"");
+    page.lines().filter(move |line| line.starts_with(LATENCY) && line.contains(&ours)).filter_map(|line| {
+        let bound = line.split("le=\"").nth(1)?.split('"').next()?.parse().ok()?;
+        Some((bound, line.rsplit(' ').next()?.parse().ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_metrics_is_a_tally() {
+        let route = "{route=\"/v1/counts\"";
+        let page = format!(
+            "raingauge_range_counts_total 1000\nraingauge_errors_total{{code=\"deadline_exceeded\"}} 5\n\
+             raingauge_errors_total{{code=\"key_unknown\"}} 1000\nraingauge_cql_read_requests_total 20\n\
+             raingauge_breaker_transitions_total{{engine=\"store\",to=\"open\"}} 2\n\
+             raingauge_breaker_transitions_total{{engine=\"store\",to=\"closed\"}} 3\n\
+             {LATENCY}{route},le=\"0.005\"}} 90\n{LATENCY}{route},le=\"0.1\"}} 100\n{LATENCY}{route},le=\"+Inf\"}} 101\n\
+             raingauge_http_request_seconds_sum{route}}} 1.5\nraingauge_cache_policy_version 7\n\
+             {LATENCY}{{route=\"/v1/events\",le=\"0.005\"}} 7\n"
+        );
+        let Reading { tally, version } = Reading::of(&page);
+        let expected = Tally {
+            batches: 101.0,
+            batch_seconds: 1.5,
+            counts: 1_000.0,
+            failed: 5.0,
+            store_requests: 20.0,
+            breakers_opened: 2.0,
+            within: vec![(0.005, 90.0), (0.1, 100.0)],
+        };
+        assert_eq!((tally, version), (expected, 7));
+    }
+}

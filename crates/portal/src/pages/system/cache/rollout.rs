@@ -1,0 +1,225 @@
+//! Guarded rollouts: begun, watched, stopped, and their reports.
+
+mod form;
+mod shown;
+
+pub use form::Form;
+pub use shown::stages;
+
+use super::{Planned, whole};
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::{Fields, Query};
+use crate::html::parts::Column::{Silent, Text};
+use crate::html::{layout, parts, words};
+use crate::pages::system::overview::Overview;
+use crate::people::audit::Deed;
+use crate::person::{Person, Role};
+use crate::rollouts::Error;
+use axum::extract::{Extension, Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use raingauge_core::rollout::{End, Phase, Plan, Rollout};
+use raingauge_ports::rollouts::Run;
+use serde_json::{Value as Json, json};
+
+/// Rollouts that are listed.
+pub const RUNS_SHOWN: usize = 10;
+
+/// `POST /system/cache/rollouts`
+pub async fn begin(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let mut form = Form::sent(&fields);
+    if let Ok(plan) = form.plan() {
+        match portal.rollouts.begin(plan, &person.name, form.reason()).await {
+            Ok(run) => {
+                let deed = Deed::new("rollout.begin", object(&run), told(&run));
+                return Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-begun")).into_response());
+            }
+            Err(Error::Senseless(refusal)) => form.refuse(refusal),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let current = portal.counters.catalog().cache_policy().await?;
+    let policy = super::Form::of(&current);
+    let planned: Option<&Planned> = None;
+    let page = whole(&portal, &person, &Fields::default(), &current, (&policy, planned), &form).await;
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+}
+
+/// `POST /system/cache/rollouts/{id}/stop`
+pub async fn stop(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+) -> Result<Response, Fault> {
+    let run = portal.rollouts.stop(id, &person.name).await?;
+    let deed = Deed::new("rollout.stop", object(&run), reached(&run.rollout));
+    Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-stopped")).into_response())
+}
+
+/// `POST /system/cache/rollouts/{id}/go-on`
+pub async fn go_on(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+) -> Result<Response, Fault> {
+    let run = portal.rollouts.go_on(id, &person.name).await?;
+    let deed = Deed::new("rollout.go_on", object(&run), reached(&run.rollout));
+    Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-goes-on")).into_response())
+}
+
+/// `GET /system/cache/rollouts/{id}`: what was done, and what was seen of it.
+pub async fn report(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+    Query(fields): Query,
+) -> Result<Html<String>, Fault> {
+    let run = portal.rollouts.rollouts().get(id).await.map_err(Error::from)?;
+    let zone = fields.zone();
+    let title = format!("Rollout {id}: {}", run.rollout.plan.to.name());
+    let body = html! {
+        div.page-head {
+            h1 { (title) }
+            p.quiet { a href="/system/cache" { "Cache rollout" } }
+            div.actions { a.button href={ "/system/cache/rollouts/" (id) "/report.json" } { "As JSON" } }
+        }
+        (shown::ending(&run, false))
+        section.card aria-labelledby="stages-title" {
+            h2 #stages-title { "Stages" }
+            (stages("stages-title", &run.rollout, &zone))
+        }
+        section.card aria-labelledby="plan-title" {
+            h2 #plan-title { "Plan" }
+            (shown::facts(&run, &zone))
+        }
+    };
+    Ok(layout::page(Some(&person), layout::Place::System, &title, &body))
+}
+
+/// `GET /system/cache/rollouts/{id}/report.json`
+pub async fn report_json(State(portal): State<Portal>, Path(id): Path<u64>) -> Result<Response, Fault> {
+    let Run { started_at, started_by, reason, ended_at, rollout, .. } =
+        portal.rollouts.rollouts().get(id).await.map_err(Error::from)?;
+    let mut report = json!({ "id": id, "startedAt": started_at, "startedBy": started_by, "reason": reason,
+        "endedAt": ended_at });
+    if let (Some(report), Json::Object(rollout)) = (report.as_object_mut(), json!(rollout)) {
+        report.extend(rollout);
+    }
+    let name = format!("attachment; filename=\"rollout-{id}.json\"");
+    let about = [(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_DISPOSITION, name)];
+    Ok((about, format!("{report:#}\n")).into_response())
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        use raingauge_ports::rollouts::Error as Kept;
+        let advice = format!("{error}.");
+        match error {
+            Error::Catalog(error) => error.into(),
+            Error::Rollouts(Kept::NotFound(_)) => Self::not_found("such rollout"),
+            Error::Rollouts(Kept::Unavailable(_)) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach", advice)
+            }
+            Error::Senseless(_) | Error::Refused(_) | Error::Rollouts(_) => {
+                Self::new(StatusCode::CONFLICT, "Not now", advice)
+            }
+        }
+    }
+}
+
+fn object(run: &Run) -> String {
+    format!("rollout {}", run.id)
+}
+
+/// A plan in short, for the audit log.
+fn told(run: &Run) -> Json {
+    let Plan { to, shares, canary_s, hold_s, limits } = &run.rollout.plan;
+    json!({ "to": to, "shares": shares, "canaryS": canary_s, "holdS": hold_s, "limits": limits, "reason": run.reason })
+}
+
+/// How far it had come, for the audit log.
+fn reached(rollout: &Rollout) -> Json {
+    let last = rollout.watched.last().map_or_else(|| "nothing".to_owned(), |watched| watched.stage.words());
+    json!({ "watched": last })
+}
+
+/// The rollout that runs, of the newest ones.
+pub fn running_of(runs: &[Run]) -> Option<&Run> {
+    runs.first().filter(|run| run.ended_at.is_none())
+}
+
+/// The rollout that runs, or the way to one; and those that have ended. While one runs, all that it changes renews itself.
+pub fn section(portal: &Portal, person: &Person, overview: &Overview, runs: &[Run], form: &Form) -> Markup {
+    let running = running_of(runs);
+    let again = format!("/system/cache?zone={}", words::step_of_address(words::zone(&overview.zone)));
+    let live = running.map(|_| again.as_str());
+    html! {
+        div #rollout.stack hx-get=[live] hx-trigger=[live.map(|_| "every 5s")] hx-select="#rollout" hx-select-oob=[live.map(|_| "#note,#by-hand,#effect,#history")] hx-target="#rollout" hx-swap="outerHTML" data-live[live.is_some()] {
+            @if let Some(run) = running {
+                (shown::running(portal, person, overview, run))
+            } @else {
+                @if let Some(last) = runs.first() { (shown::ending(last, true)) }
+                @if person.may(Role::Admin) { (form.markup(person)) }
+            }
+            @if runs.iter().any(|run| run.ended_at.is_some()) { (ended(runs, overview)) }
+        }
+    }
+}
+
+fn ended(runs: &[Run], overview: &Overview) -> Markup {
+    let columns = [
+        Text("Rollout"),
+        Text("To"),
+        Text("By"),
+        Text("Why"),
+        Text("Began"),
+        Text("Took"),
+        Text("Result"),
+        Silent("Report"),
+    ];
+    html! {
+        section.card aria-labelledby="rollouts-title" {
+            h2 #rollouts-title { "Earlier rollouts" }
+            (parts::table("rollouts-title", &columns, &html! {
+                @for run in runs {
+                    @if let (Some(ended_at), Some(end)) = (run.ended_at, run.rollout.end()) {
+                        tr {
+                            th scope="row" { (run.id) }
+                            td { (super::strategy_words(run.rollout.plan.to.name())) }
+                            td { (run.started_by) }
+                            td.wrap { (run.reason) }
+                            td { (parts::moment(run.started_at, &overview.zone)) }
+                            td { (words::duration((ended_at - run.started_at) as f64)) }
+                            td { (badge(end)) }
+                            td { a href={ "/system/cache/rollouts/" (run.id) } { "Report " (run.id) } }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// How a rollout ended, in a word.
+fn badge(end: End) -> Markup {
+    let mood = match end {
+        End::Finished => "good",
+        End::Stopped | End::Overruled | End::Inconclusive => "wait",
+        End::Broken | End::Failed => "bad",
+    };
+    html! { span.state data-state=(mood) { (end.name()) } }
+}
+
+/// Why a rollout ended; empty while it has not, and where all went through.
+fn why(rollout: &Rollout) -> &str {
+    match &rollout.phase {
+        Phase::Ended { why, .. } => why,
+        _ => "",
+    }
+}

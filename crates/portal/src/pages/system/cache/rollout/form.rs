@@ -1,0 +1,244 @@
+//! A plan as a form, with defaults that are filled in and explained.
+
+use super::super::{reason_of, select};
+use crate::fields::Fields;
+use crate::html::parts::{self, Field};
+use crate::person::Person;
+use maud::{Markup, html};
+use raingauge_core::cache_policy::Strategy;
+use raingauge_core::limits::ROLLOUT_SHARES_MAX;
+use raingauge_core::rollout::{Limits, Plan, STORE_REQUESTS_FREE};
+
+/// A field: its name in the form, the member of a plan that it is, its label, and what it means.
+struct About {
+    name: &'static str,
+    member: &'static str,
+    label: &'static str,
+    hint: &'static str,
+}
+
+const fn about(name: &'static str, member: &'static str, label: &'static str, hint: &'static str) -> About {
+    About { name, member, label, hint }
+}
+
+const STEPS: [About; 3] = [
+    about(
+        "shares",
+        "shares",
+        "Steps, in hundredths of the counters",
+        "By arithmetic on their ids: a counter is never on two sides.",
+    ),
+    about(
+        "hold",
+        "holdS",
+        "Minutes for each step",
+        "The service is watched as long before the first step: all limits compare with that.",
+    ),
+    about("canary", "canaryS", "Minutes for a canary", "One hundredth more goes ahead of each step; 0 for no canary."),
+];
+
+const LIMITS: [About; 6] = [
+    about("p99-times", "p99Times", "p99 latency, times that of before", "99 of 100 batches of counts are faster."),
+    about("p99-free", "p99FreeMs", "but free below, in ms", "A p99 below this never matters, however it was before."),
+    about(
+        "failed",
+        "failedShare",
+        "Failed counts, % more than before",
+        "Counts that time out, are turned away, or find no store.",
+    ),
+    about("store-times", "storeTimes", "Store load, times that of before", "Requests to the store for each count."),
+    about("breakers", "breakers", "Circuit breakers that may open", "One more ends the rollout at once, at any time."),
+    about(
+        "batches",
+        "batchesMin",
+        "Batches that a step needs",
+        "Fewer say nothing: the step waits, ten times its length at most.",
+    ),
+];
+
+/// The form as it was sent, or with the defaults.
+#[derive(Clone, Debug)]
+pub struct Form {
+    to: String,
+    /// Texts of the fields, by name.
+    texts: Vec<(&'static str, String)>,
+    reason: String,
+    problems: Vec<(&'static str, String)>,
+    is_sent: bool,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        let limits = Limits::DEFAULT;
+        let shares = Plan::SHARES.map(|share| share.to_string()).join(", ");
+        let numbers = [
+            ("hold", Plan::HOLD_S / 60.0),
+            ("canary", Plan::CANARY_S / 60.0),
+            ("p99-times", limits.p99_times),
+            ("p99-free", limits.p99_free_ms),
+            ("failed", limits.failed_share * 100.0),
+            ("store-times", limits.store_times),
+            ("breakers", limits.breakers),
+            ("batches", limits.batches_min),
+        ];
+        let numbers = numbers.map(|(name, number)| (name, number.to_string()));
+        Self {
+            to: Strategy::Live.name().to_owned(),
+            texts: [("shares", shares)].into_iter().chain(numbers).collect(),
+            reason: String::new(),
+            problems: Vec::new(),
+            is_sent: false,
+        }
+    }
+}
+
+impl Form {
+    pub fn sent(fields: &Fields) -> Self {
+        let texts = STEPS.iter().chain(&LIMITS).map(|about| (about.name, fields.text(about.name).to_owned()));
+        let (to, reason) = (fields.text("to").to_owned(), fields.text("why").to_owned());
+        Self { to, texts: texts.collect(), reason, problems: Vec::new(), is_sent: true }
+    }
+
+    pub fn reason(&self) -> String {
+        self.reason.clone()
+    }
+
+    /// The plan that was entered. What is wrong stands in `problems` afterwards.
+    pub fn plan(&mut self) -> Result<Plan, ()> {
+        let mut problems = Vec::new();
+        let to = Strategy::ALL.into_iter().find(|strategy| strategy.name() == self.to);
+        if to.is_none() {
+            problems.push(("to", "Choose a strategy.".to_owned()));
+        }
+        let shares = self.text("shares").split([',', ' ']).filter(|share| !share.is_empty());
+        let shares = shares.take(ROLLOUT_SHARES_MAX + 1).map(str::parse::<u32>).collect::<Result<Vec<u32>, _>>();
+        if shares.is_err() {
+            problems.push(("shares", "Whole numbers with commas, such as 5, 25, 100.".to_owned()));
+        }
+        let mut number = |name: &'static str| {
+            self.text(name).parse::<f64>().unwrap_or_else(|_| {
+                problems.push((name, "A number, such as 2 or 0.5.".to_owned()));
+                0.0
+            })
+        };
+        let (hold_s, canary_s) = (number("hold") * 60.0, number("canary") * 60.0);
+        let limits = Limits {
+            p99_times: number("p99-times"),
+            p99_free_ms: number("p99-free"),
+            failed_share: number("failed") / 100.0,
+            store_times: number("store-times"),
+            breakers: number("breakers"),
+            batches_min: number("batches"),
+        };
+        let plan = Plan { to: to.unwrap_or_default(), shares: shares.unwrap_or_default(), canary_s, hold_s, limits };
+        for problem in plan.problems() {
+            let about = STEPS.iter().chain(&LIMITS).find(|about| about.member == problem.field);
+            let name = about.map_or("to", |about| about.name);
+            if problems.iter().all(|(known, _)| *known != name) {
+                problems.push((name, format!("This {}.", problem.detail)));
+            }
+        }
+        match reason_of(&self.reason) {
+            Ok(reason) => self.reason = reason,
+            Err(problem) => problems.push(("why", problem)),
+        }
+        self.problems = problems;
+        if self.problems.is_empty() { Ok(plan) } else { Err(()) }
+    }
+
+    /// It cannot begin from the policy that is in force.
+    pub fn refuse(&mut self, refusal: String) {
+        self.problems.push(("to", refusal));
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.texts.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+    }
+
+    fn problem(&self, name: &str) -> Option<&str> {
+        self.problems.iter().find(|(known, _)| *known == name).map(|(_, problem)| problem.as_str())
+    }
+
+    pub fn markup(&self, person: &Person) -> Markup {
+        html! {
+            details.card #rollout-form open[self.is_sent] {
+                summary { "Begin a guarded rollout" }
+                p.lead {
+                    "A strategy goes to more and more counters, step by step. Latency, errors, store load and circuit breakers are "
+                    "watched against limits; when one is broken, the policy of before comes back by itself."
+                }
+                form.form method="post" action="/system/cache/rollouts" {
+                    (parts::csrf(person))
+                    div.fields {
+                        (Field { name: "to", label: "Strategy", hint: "Counters get this one.", problem: self.problem("to") }
+                            .around(&select("to", "to", "Strategy to roll out", &self.to)))
+                        @for about in &STEPS { (self.field(about)) }
+                    }
+                    fieldset.field {
+                        legend { "Limits" }
+                        p.quiet { "A step is judged when a fifth of its time is over and enough was asked in it. Up to " (STORE_REQUESTS_FREE) " requests to the store for a count are always free." }
+                        div.fields { @for about in &LIMITS { (self.field(about)) } }
+                    }
+                    (Field { name: "why", label: "Why", hint: "", problem: self.problem("why") }.text(&self.reason))
+                    div.actions { button.button.primary { "Start the rollout" } }
+                }
+            }
+        }
+    }
+
+    fn field(&self, about: &About) -> Markup {
+        let About { name, label, hint, .. } = *about;
+        Field { name, label, hint, problem: self.problem(name) }.text(self.text(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(changes: &[(&'static str, &str)]) -> Form {
+        let mut form = Form { reason: "try it".to_owned(), ..Form::default() };
+        for (name, text) in changes {
+            match *name {
+                "to" => form.to = (*text).to_owned(),
+                "why" => form.reason = (*text).to_owned(),
+                _ => form
+                    .texts
+                    .iter_mut()
+                    .filter(|(known, _)| known == name)
+                    .for_each(|kept| kept.1 = (*text).to_owned()),
+            }
+        }
+        form
+    }
+
+    #[test]
+    fn the_defaults_are_a_plan() {
+        let plan = form(&[]).plan().expect("a plan");
+        let (shares, limits) = (Plan::SHARES.to_vec(), Limits::DEFAULT);
+        let expected = Plan { to: Strategy::Live, shares, canary_s: Plan::CANARY_S, hold_s: Plan::HOLD_S, limits };
+        assert_eq!(plan, expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_at_its_field() {
+        for (name, text) in [
+            ("to", "fast"),
+            ("shares", "5, many"),
+            ("shares", "50, 20"),
+            ("shares", ""),
+            ("hold", "soon"),
+            ("hold", "0"),
+            ("canary", "-1"),
+            ("p99-times", "NaN"),
+            ("failed", "inf"),
+            ("breakers", "-1"),
+            ("why", " "),
+        ] {
+            let mut form = form(&[(name, text)]);
+            assert_eq!(form.plan(), Err(()), "{name} {text}");
+            let fields: Vec<&str> = form.problems.iter().map(|(field, _)| *field).collect();
+            assert_eq!(fields, [name], "{text}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! A rollout that runs, and what became of one.
+
+use super::{badge, why};
+use crate::Portal;
+use crate::html::parts::Column::{self, Number, Text};
+use crate::html::parts::{self, Mood};
+use crate::html::words;
+use crate::pages::system::cache::history;
+use crate::pages::system::overview::Overview;
+use crate::person::{Person, Role};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use raingauge_core::rollout::{End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, Watched, Window};
+use raingauge_ports::rollouts::Run;
+
+const LIMITS: [Column<'_>; 4] = [Text("Limit"), Number("Seen"), Number("At most"), Text("")];
+const STAGES: [Column<'_>; 9] = [
+    Text("Stage"),
+    Text("State"),
+    Text("Began"),
+    Text("Watched"),
+    Number("Counts/s"),
+    Number("p99"),
+    Number("Failed"),
+    Number("Store per count"),
+    Number("Breakers"),
+];
+
+/// The card of a rollout that runs.
+pub fn running(portal: &Portal, person: &Person, overview: &Overview, run: &Run) -> Markup {
+    let rollout = &run.rollout;
+    let address = format!("/system/cache/rollouts/{}", run.id);
+    html! {
+        section.card.rollout aria-labelledby="rollout-title" {
+            div.card-head {
+                h2 #rollout-title { "Rollout " (run.id) ": " (rollout.plan.to.name()) }
+                @if person.may(Role::Admin) { (buttons(person, &address, rollout)) }
+            }
+            p.quiet {
+                "By " (run.started_by) ", since " (parts::moment(run.started_at, &overview.zone)) ": " (run.reason)
+            }
+            (lost(portal, overview, run))
+            (present(rollout))
+            div.pairs {
+                (limits(rollout))
+                (in_force(overview, rollout))
+            }
+            div {
+                h3 #rollout-stages { "Stages" }
+                (stages("rollout-stages", rollout, &overview.zone))
+            }
+        }
+    }
+}
+
+fn buttons(person: &Person, address: &str, rollout: &Rollout) -> Markup {
+    let is_watching = matches!(rollout.phase, Phase::Watching { .. });
+    html! {
+        div.actions {
+            form method="post" action={ (address) "/go-on" } {
+                (parts::csrf(person))
+                button.button disabled[!is_watching] { "Go on at once" }
+            }
+            form method="post" action={ (address) "/stop" } {
+                (parts::csrf(person))
+                button.button.danger { "Stop and roll back" }
+            }
+        }
+    }
+}
+
+/// Said while nobody watches.
+fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
+    let is_there = overview.present_instances().any(|seen| seen.instance.id == run.conductor);
+    if is_there || run.conductor == portal.watch.id() {
+        return html! {
+            @if run.rollout.interruptions > 0 {
+                p.quiet { "The portal that conducted it was gone " (times(run.rollout.interruptions)) "; the window that was open began anew." }
+            }
+        };
+    }
+    let seconds = crate::rollouts::STILL_MAX.as_secs();
+    parts::notice(
+        Mood::Wait,
+        &html! {
+            "The portal that conducted this rollout is gone: nobody watches at this moment, and the policy below stays as it is. "
+            "Another portal takes it over within " (seconds) " seconds and begins the open window anew. You can roll back now."
+        },
+    )
+}
+
+fn times(number: u32) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{number} times") }
+}
+
+/// What is done at this moment, and how long it still takes.
+fn present(rollout: &Rollout) -> Markup {
+    let stage = rollout.stage().unwrap_or(Stage { kind: Kind::Before, share: 0, seconds: 0.0 });
+    let (what, number, all) = (doing(&stage), rollout.watched.len() + 1, rollout.plan.stages().len());
+    html! {
+        h3 { "Stage " (number) " of " (all) ": " (what) }
+        @match &rollout.phase {
+            Phase::Setting => { p.quiet { "Its policy is being set." } }
+            Phase::Following { lagging, .. } => {
+                p.quiet {
+                    "Its policy is set, and every process follows it within seconds."
+                    @if !lagging.is_empty() { " Not yet: " (lagging.join(", ")) "." }
+                }
+                progress aria-label="Waiting until all follow" {}
+            }
+            Phase::Watching { .. } => (time(rollout, &stage)),
+            Phase::Returning { why, .. } => { p.problem { "Going back, because " (why) "." } }
+            Phase::Ended { .. } => {}
+        }
+    }
+}
+
+fn doing(stage: &Stage) -> String {
+    match stage.kind {
+        Kind::Before => "the service as it is, which everything is compared with".to_owned(),
+        Kind::Canary => format!("a canary, {}", share(stage.share)),
+        Kind::Step => share(stage.share),
+    }
+}
+
+fn share(share: u32) -> String {
+    if share == MODULO { "all counters".to_owned() } else { format!("{share} of {MODULO} counters") }
+}
+
+fn time(rollout: &Rollout, stage: &Stage) -> Markup {
+    let window = rollout.window().unwrap_or_default();
+    let left = stage.seconds - window.seconds;
+    let limits = &rollout.plan.limits;
+    html! {
+        label.field {
+            span.quiet {
+                @if left > 0.0 {
+                    (words::duration(window.seconds.round())) " of " (words::duration(stage.seconds)) " are over, " (words::duration(left.ceil())) " are left."
+                } @else {
+                    "The time is over."
+                }
+                @if !limits.suffice(&window) {
+                    " " (words::number(window.batches as i128)) " batches were asked so far; " (limits.batches_min) " are needed, and waited for."
+                }
+            }
+            progress max=(stage.seconds) value=(window.seconds.min(stage.seconds)) {}
+        }
+    }
+}
+
+/// Each limit, and what is seen against it in the open window.
+fn limits(rollout: &Rollout) -> Markup {
+    let window = rollout.window();
+    let verdicts = window.as_ref().map_or_else(Vec::new, |window| rollout.verdicts(window));
+    let is_settled = window.as_ref().is_some_and(|window| rollout.is_settled(window));
+    html! {
+        div {
+            h3 #rollout-limits { "Limits" }
+            @if verdicts.is_empty() {
+                p.quiet {
+                    @if rollout.baseline().is_none() { "There is nothing to compare with yet." } @else { "The window opens when all follow." }
+                }
+            } @else {
+                (parts::table("rollout-limits", &LIMITS, &html! { @for verdict in &verdicts { (limit(verdict, is_settled)) } }))
+            }
+        }
+    }
+}
+
+fn limit(verdict: &Verdict, is_settled: bool) -> Markup {
+    let is_early = !is_settled && verdict.limit != Limit::Breakers;
+    let number = |value| verdict.limit.number(value);
+    html! {
+        tr {
+            th scope="row" { (limit_words(verdict.limit)) }
+            td.number { (number(verdict.seen)) }
+            td.number { (number(verdict.at_most)) }
+            td { @if is_early { span.state data-state="wait" { "too early" } } @else if verdict.holds() { span.state data-state="good" { "holds" } } @else { span.state data-state="bad" { "broken" } } }
+        }
+    }
+}
+
+const fn limit_words(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Latency => "p99 latency of batches",
+        Limit::Errors => "Counts that fail",
+        Limit::Store => "Store requests per count",
+        Limit::Breakers => "Circuit breakers opened",
+    }
+}
+
+/// The policy that is in force, which is what stays if nobody does anything.
+fn in_force(overview: &Overview, rollout: &Rollout) -> Markup {
+    let policy = overview.policy();
+    html! {
+        div {
+            h3 { "In force" }
+            p { (history::policy(&policy.policy)) }
+            p.quiet { "Version " (policy.version) ". Rolling back sets: " (history::policy(&rollout.before)) }
+            p.quiet { "To set a policy by hand, stop the rollout first." }
+        }
+    }
+}
+
+/// All stages: those that are over with what was seen, and those to come.
+pub fn stages(title_id: &str, rollout: &Rollout, zone: &TimeZone) -> Markup {
+    let open = rollout.window();
+    parts::table(
+        title_id,
+        &STAGES,
+        &html! {
+            @for (place, stage) in rollout.plan.stages().iter().enumerate() {
+                @match rollout.watched.get(place) {
+                    Some(watched) => (over(watched, zone)),
+                    None if place == rollout.watched.len() && rollout.stage().is_some() => (current(rollout, stage, open.as_ref(), zone)),
+                    None => tr.quiet {
+                        th scope="row" { (stage.words()) }
+                        td { span.state { @if rollout.end().is_some() { "not reached" } @else { "waits" } } }
+                        td {} td { (words::duration(stage.seconds)) }
+                        @for _ in 4..STAGES.len() { td {} }
+                    },
+                }
+            }
+        },
+    )
+}
+
+fn over(watched: &Watched, zone: &TimeZone) -> Markup {
+    let holds = watched.verdicts.iter().all(Verdict::holds);
+    html! {
+        tr {
+            th scope="row" { (watched.stage.words()) }
+            td {
+                @if !holds { span.state data-state="bad" { "broken" } }
+                @else if watched.stage.kind == Kind::Before { span.state data-state="good" { "watched" } }
+                @else { span.state data-state="good" { "held" } }
+                @if let Some(by) = &watched.cut_by { " " span.quiet { "cut short by " (by) } }
+            }
+            td { (parts::moment(watched.from_ms.div_euclid(1_000), zone)) }
+            td { (words::duration(watched.window.seconds.round())) }
+            (numbers(&watched.window, &watched.verdicts))
+        }
+    }
+}
+
+fn current(rollout: &Rollout, stage: &Stage, open: Option<&Window>, zone: &TimeZone) -> Markup {
+    let verdicts = open.map_or_else(Vec::new, |window| rollout.verdicts(window));
+    html! {
+        tr aria-current="step" {
+            th scope="row" { (stage.words()) }
+            td { span.state data-state="wait" { @if open.is_some() { "runs" } @else { "begins" } } }
+            td { @if let Phase::Watching { since_ms, .. } = rollout.phase { (parts::moment(since_ms.div_euclid(1_000), zone)) } }
+            td { @if let Some(window) = open { (words::duration(window.seconds.round())) " of " } (words::duration(stage.seconds)) }
+            @match open {
+                Some(window) => (numbers(window, &verdicts)),
+                None => { @for _ in 4..STAGES.len() { td {} } },
+            }
+        }
+    }
+}
+
+fn numbers(window: &Window, verdicts: &[Verdict]) -> Markup {
+    let is_broken = |limit: Limit| verdicts.iter().any(|verdict| verdict.limit == limit && !verdict.holds());
+    let seen = [
+        (Limit::Latency, window.p99_ms),
+        (Limit::Errors, window.failed_share),
+        (Limit::Store, window.store_per_count()),
+        (Limit::Breakers, window.breakers_opened),
+    ];
+    html! {
+        td.number { (words::number(window.counts_per_s.round() as i128)) }
+        @for (limit, value) in seen {
+            td.number { @if is_broken(limit) { b.problem { (limit.number(value)) } } @else { (limit.number(value)) } }
+        }
+    }
+}
+
+/// How a rollout ended, in a sentence, with the way to its report or without.
+pub fn ending(run: &Run, has_link: bool) -> Markup {
+    let Some(end) = run.rollout.end() else {
+        return parts::notice(
+            Mood::Wait,
+            &html! { "This rollout is under way. " a href="/system/cache" { "Watch it" } },
+        );
+    };
+    let (mood, sentence) = sentence(&run.rollout, end);
+    parts::notice(
+        mood,
+        &html! {
+            "Rollout " (run.id) " " (sentence)
+            @if has_link { " " a href={ "/system/cache/rollouts/" (run.id) } { "Report " (run.id) } }
+        },
+    )
+}
+
+fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
+    let (to, why) = (rollout.plan.to.name(), why(rollout));
+    let answered = share(rollout.plan.shares.last().copied().unwrap_or_default());
+    // Who goes on before the time may pass over a limit that is broken so far.
+    let held = rollout.watched.iter().flat_map(|watched| &watched.verdicts).all(Verdict::holds);
+    let back = "The policy of before is in force again.";
+    match end {
+        End::Finished if held => (Mood::Good, format!("has finished: {to} answers {answered}, and every limit held.")),
+        End::Finished => (Mood::Wait, format!("has finished: {to} answers {answered}.")),
+        End::Broken => (Mood::Bad, format!("of {to} was rolled back by itself: {why}. {back}")),
+        End::Stopped => (Mood::Wait, format!("of {to} has ended: {why}. {back}")),
+        End::Inconclusive | End::Failed => (Mood::Bad, format!("of {to} was given up: {why}. {back}")),
+        End::Overruled => (Mood::Wait, format!("of {to} has ended: {why}, which stays.")),
+    }
+}
+
+/// Who began it, how it was to go, and what it must not do.
+pub fn facts(run: &Run, zone: &TimeZone) -> Markup {
+    let plan = &run.rollout.plan;
+    let shares: Vec<String> = plan.shares.iter().map(ToString::to_string).collect();
+    let limits = &plan.limits;
+    html! {
+        dl.facts {
+            dt { "Begun" } dd { (parts::zoned(run.started_at, zone)) " by " (run.started_by) }
+            dt { "Why" } dd { (run.reason) }
+            @if let (Some(ended_at), Some(end)) = (run.ended_at, run.rollout.end()) {
+                dt { "Ended" } dd { (parts::zoned(ended_at, zone)) " " (badge(end)) }
+            }
+            dt { "Strategy" } dd { (plan.to.name()) }
+            dt { "Steps" } dd { (shares.join(", ")) " of 100 counters, " (words::duration(plan.hold_s)) " each" @if plan.canary_s > 0.0 { ", with canaries of " (words::duration(plan.canary_s)) } }
+            dt { "Policy of before" } dd { (history::policy(&run.rollout.before)) }
+            dt { "p99 latency" } dd { (limits.p99_times) " times that of before, and free below " (limits.p99_free_ms) " ms" }
+            dt { "Failed counts" } dd { (Limit::Errors.number(limits.failed_share)) " more than before" }
+            dt { "Store load" } dd { (limits.store_times) " times the requests for each count of before" }
+            dt { "Circuit breakers" } dd { (limits.breakers) " may open" }
+            dt { "Batches" } dd { (limits.batches_min) " at least for each stage" }
+        }
+    }
+}
