@@ -29,9 +29,10 @@ const SCHEMA: [&str; 2] = [
 const SELECT: &str =
     "SELECT bucket, n FROM lab.counts WHERE key = ? AND granularity = ? AND bucket >= ? AND bucket < ?";
 const UPDATE: &str = "UPDATE lab.counts SET n = n + ? WHERE key = ? AND granularity = ? AND bucket = ?";
-const BATCHES_IN_FLIGHT: usize = 64;
+/// As many as a node of one core works off well within its time-out.
+const BATCHES_IN_FLIGHT: usize = 32;
 /// Increments in one batch.
-const BATCH_MAX: usize = 100;
+const BATCH_MAX: usize = 50;
 const DAY_END_S: i64 = i64::MAX;
 
 pub struct Cassandra {

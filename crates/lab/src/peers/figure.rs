@@ -133,7 +133,7 @@ fn latencies(report: &Report) -> Picture {
     Picture {
         stem: "peers-latency",
         title: "How long a question takes",
-        words: "Milliseconds, logarithmic: the dark stretch is from p50 to p99. Each system is asked at half of its own greatest \
+        words: "Milliseconds, logarithmic: a bar begins at p50 and ends at p99. Each system is asked at half of its own greatest \
                 rate, and latency runs from the moment at which a question was due.",
         panels: Kind::ALL.map(panel).into(),
     }
