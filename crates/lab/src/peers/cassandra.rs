@@ -175,7 +175,7 @@ impl Peer for Cassandra {
 
     fn modes(&self) -> Vec<Mode> {
         let how = "counter batches by key; commit log synced every 10 s".to_owned();
-        vec![Mode { how, durable: false, exactly_once: false, batch_events: 10_000, connections: 1 }]
+        vec![Mode { how, durable: false, exactly_once: false, batch_events: 1_000, connections: 4 }]
     }
 
     fn warm_up(&self) -> Duration {

@@ -89,10 +89,6 @@ impl<C: Client> Askings<C> {
         let asking = |question| (C::prepare(question), question.expected(), question.units());
         Rc::new(Self { system: system.to_owned(), askings: questions.iter().map(asking).collect() })
     }
-
-    pub fn len(&self) -> usize {
-        self.askings.len()
-    }
 }
 
 impl<C: Client> Asker<C> {
@@ -108,7 +104,7 @@ impl<C: Client> Asker<C> {
 impl<C: Client> Worker for Asker<C> {
     async fn take(&mut self, turn: u64) -> Result<u64> {
         let all = self.askings.clone();
-        let place = (turn % all.len() as u64) as usize;
+        let place = (turn % all.askings.len() as u64) as usize;
         let (asking, expected, units) = &all.askings[place];
         let answer = self.client.ask(asking).await.with_context(|| format!("{}, question {place}", all.system))?;
         ensure!(answer == *expected, "WRONG ANSWER of {}: {answer:?}, right is {expected:?}", all.system);
