@@ -1,7 +1,6 @@
 //! `raingauge lab`: what it takes, and what it prints.
 
 use crate::capacity::{self, Model};
-use crate::compare::{self, Options};
 use crate::events::Drops;
 use crate::experiment::prices::Prices;
 use crate::experiment::record::Record;
@@ -9,7 +8,8 @@ use crate::experiment::scenario::Scenario;
 use crate::experiment::{cases, report};
 use crate::http::Target;
 use crate::measure::{Measured, Pace};
-use crate::report::{Report, grouped, milliseconds};
+use crate::peers::{self, report::Report};
+use crate::report::{grouped, milliseconds};
 use crate::server::Lab;
 use crate::traffic::recording;
 use crate::workload::{Settings, Workload};
@@ -55,26 +55,22 @@ pub enum Command {
         #[arg(long)]
         applied: bool,
     },
-    /// The same work on Redis, PostgreSQL (where --peers tells their ports) and SQLite
-    #[command(after_help = "Example: scripts/peers start > peers.json && raingauge lab peers --peers peers.json")]
+    /// raingauge beside the systems that one might count with instead: the same events and questions in one run
+    #[command(
+        after_help = "Example: scripts/peers install && raingauge lab peers --json peers.json --pictures pictures"
+    )]
     Peers {
         #[command(flatten)]
-        options: Options,
+        options: peers::run::Options,
         /// File for all results as JSON
         #[arg(long)]
         json: Option<PathBuf>,
-    },
-    /// Starts raingauge, measures it and the peers in one run, and prints tables with ratios
-    #[command(after_help = "Example: raingauge lab compare --peers peers.json --json results.json")]
-    Compare {
-        /// The raingauge program; default: this one
-        #[arg(long, default_value_os_t = this_program())]
-        raingauge: PathBuf,
-        #[command(flatten)]
-        options: Options,
-        /// File for all results as JSON
+        /// Folder for pictures, as SVG and PNG
         #[arg(long)]
-        json: Option<PathBuf>,
+        pictures: Option<PathBuf>,
+        /// Measures nothing: tables and pictures of results that --json wrote before
+        #[arg(long)]
+        from: Option<PathBuf>,
     },
     /// Pages of the portal with 1,000 counters and a year of data: how long the server takes for each
     #[command(after_help = "Example: raingauge lab pages --server 127.0.0.1:8080 --core 1")]
@@ -228,8 +224,9 @@ pub fn run(command: Command) -> Result<()> {
         Command::Ingest { server, settings, body_events, rate, applied } => {
             run_ingest(&server, settings, body_events, rate, applied)
         }
-        Command::Peers { options, json } => finish(&compare::run(options, None)?, json),
-        Command::Compare { raingauge, options, json } => finish(&compare::run(options, Some(&raingauge))?, json),
+        Command::Peers { options, json, pictures, from } => {
+            run_peers(options, json, pictures.as_deref(), from.as_deref())
+        }
         Command::Pages { server, counters, requests } => run_pages(&server, counters, requests),
         Command::Strategies { options, json } => {
             let report = strategies::run(&options)?;
@@ -394,10 +391,19 @@ fn print(what: &str, measured: &Measured, pushed_back: u64) {
     );
 }
 
-fn finish(report: &Report, json: Option<PathBuf>) -> Result<()> {
-    write_json(report, json)?;
+fn run_peers(
+    options: peers::run::Options,
+    json: Option<PathBuf>,
+    pictures: Option<&Path>,
+    from: Option<&Path>,
+) -> Result<()> {
+    let report: Report = match from {
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?).with_context(|| path.display().to_string())?,
+        None => peers::run::run(options)?,
+    };
+    write_json(&report, json)?;
     print!("{}", report.markdown());
-    Ok(())
+    pictures.map_or(Ok(()), |folder| peers::figure::write(&report, folder))
 }
 
 fn write_json(report: &impl serde::Serialize, path: Option<PathBuf>) -> Result<()> {

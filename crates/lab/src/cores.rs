@@ -2,7 +2,7 @@
 //! else (its disk, or a client at a full core), and the report should show that.
 
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -27,7 +27,7 @@ pub fn pin_self(core: usize) -> Result<()> {
 }
 
 /// Shares of time, from 0 to 1.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Busy {
     /// The server's core, with whatever ran there.
     pub server_core: f64,

@@ -1,22 +1,21 @@
-//! The instrument that measures a running raingauge over its public contract and, in the same run, the same work done
-//! the way it would be done today on Redis, PostgreSQL and SQLite.
+//! The instrument that measures a running raingauge over its public contract and, in the same run, the systems that one
+//! might count with instead ([`peers`]).
 //!
 //! ```text
-//!   core 0: the server measured             core 1: this program
-//!   raingauge │ redis │ postgres  <──────── closed loop: the greatest rate
-//!                                 <──────── open loop at half of it: latency from the intended moment
+//!   core 0: the system measured            core 1: this program
+//!   raingauge │ redis │ duckdb … <──────── closed loop: the greatest rate
+//!                                <──────── open loop at half of it: latency from the intended moment
 //!   (SQLite has no server: it runs in this program, on core 1)
 //! ```
 //!
-//! Every system holds the same history and is asked the same ranges, and answers are compared with the right ones.
+//! Every system holds the same history and is asked the same questions, and answers are compared with the right ones.
 //!
-//! Two other instruments work on a cluster: [`faults`] breaks it under load, again and again, and compares every count;
+//! Other instruments work on a cluster: [`faults`] breaks it under load, again and again, and compares every count;
 //! [`strategies`] measures a reader under each cache strategy.
 
 pub mod capacity;
 pub mod cli;
 pub mod cluster;
-pub mod compare;
 pub mod cores;
 pub mod counts;
 pub mod events;

@@ -6,7 +6,7 @@
 
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Latencies beyond this are recorded as this.
@@ -151,7 +151,7 @@ impl Recorder {
     }
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Latency {
     pub p50_us: f64,
     pub p99_us: f64,
@@ -159,7 +159,7 @@ pub struct Latency {
     pub max_us: f64,
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Measured {
     pub requests: u64,
     /// Requests of an open loop that were due but had no answer when the run was given up.

@@ -102,6 +102,13 @@ pub struct Range {
     pub slices: Vec<Slice>,
 }
 
+impl Range {
+    /// What is counted: from and to on edges of quarter hours.
+    pub fn floored(&self) -> (i64, i64) {
+        (plan::floor(self.asked.from_s, QUARTER_S), plan::floor(self.asked.to_s, QUARTER_S))
+    }
+}
+
 pub struct Workload {
     pub settings: Settings,
     /// Where the history ends: a quarter hour's edge in the recent past.
@@ -130,11 +137,28 @@ impl Workload {
     }
 
     fn range(&self, popularity: &Popularity, random: &mut impl Rng) -> Range {
-        let city = popularity.pick(random);
-        let to_s = self.end_s - random.random_range(0..RANGE_END_SPREAD_S);
+        let (city, to_s) = self.pick(popularity, random);
         let from_s = to_s - random.random_range(QUARTER_S..=RANGE_DAYS_MAX * DAY_S);
-        let expected = self.count(city, from_s, to_s);
-        Range { asked: Asked { city, from_s, to_s }, expected, slices: plan::slices(from_s, to_s) }
+        self.range_of(Asked { city, from_s, to_s })
+    }
+
+    /// A range together with its right answer.
+    pub fn range_of(&self, asked: Asked) -> Range {
+        let expected = self.count(asked.city, asked.from_s, asked.to_s);
+        Range { asked, expected, slices: plan::slices(asked.from_s, asked.to_s) }
+    }
+
+    /// A popular city more often than another, and an end of a range within the last hours of the history.
+    pub fn pick(&self, popularity: &Popularity, random: &mut impl Rng) -> (u32, i64) {
+        (popularity.pick(random), self.end_s - random.random_range(0..RANGE_END_SPREAD_S))
+    }
+
+    /// Every drop of the history as a city and a time, by city, then time: what the buckets add up to.
+    pub fn drops(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+        self.quarters.iter().enumerate().flat_map(|(city, quarters)| {
+            let within = |&(time_s, count): &(i64, i64)| (0..count).map(move |place| time_s + place % QUARTER_S);
+            quarters.iter().flat_map(within).map(move |time_s| (city as u32, time_s))
+        })
     }
 
     /// The naive answer: a sum over the quarter hours of the history.
@@ -197,6 +221,18 @@ mod tests {
                 workload.buckets().filter(|bucket| bucket.granularity == granularity).map(|bucket| bucket.count).sum();
             assert_eq!(total, 20_000);
         }
+    }
+
+    #[test]
+    fn the_drops_of_the_history_add_up_to_its_quarter_hours() {
+        let workload = small();
+        let mut counted = std::collections::HashMap::<(u32, i64), i64>::new();
+        for (city, time_s) in workload.drops() {
+            *counted.entry((city, plan::floor(time_s, QUARTER_S))).or_default() += 1;
+        }
+        let quarters = workload.buckets().filter(|bucket| bucket.granularity == Granularity::Quarter);
+        let stored = quarters.map(|bucket| ((bucket.city, bucket.time_s), bucket.count)).collect();
+        assert_eq!(counted, stored);
     }
 
     #[test]

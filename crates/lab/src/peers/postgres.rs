@@ -1,16 +1,15 @@
 //! PostgreSQL: one table with a primary key over key, granularity and time; a batch of events is one upsert from
 //! arrays, a batch of ranges one query, both prepared; a commit is durable (synchronous_commit = on).
 
-use super::drive::Worker;
-use super::{Servers, Writes, aggregate};
+use super::client::{Client, Mode, Peer};
+use super::question::{Days, Question};
+use super::{Writes, aggregate};
 use crate::plan::Granularity;
-use crate::workload::{BATCH_RANGES, Bucket, Range, Workload, key_of};
-use anyhow::{Context, Result, ensure};
+use crate::workload::{Bucket, Range, Workload, key_of};
+use anyhow::{Context, Result};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection, Executor, Row};
 use std::collections::HashSet;
-use std::rc::Rc;
-use tokio::runtime::Runtime;
 
 const LOAD_ROWS: usize = 20_000;
 const SCHEMA: &str = "
@@ -34,39 +33,27 @@ const UPSERT: &str = "
     SELECT * FROM unnest($1::text[], $2::int2[], $3::int8[], $4::int8[])
     ON CONFLICT (key, granularity, bucket) DO UPDATE SET count = buckets.count + excluded.count";
 const REMEMBER: &str = "INSERT INTO seen (id) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING id";
+const SERIES: &str = "
+    SELECT bucket, count FROM buckets
+    WHERE key = $1 AND granularity = $2 AND bucket >= $3 AND bucket < $4";
 const TOTAL: &str = "SELECT COALESCE(SUM(count), 0)::int8 FROM buckets WHERE granularity = $1 AND bucket >= $2";
 
-pub async fn open(servers: &Servers) -> Result<PgConnection> {
-    let options = PgConnectOptions::new_without_pgpass()
-        .host("127.0.0.1")
-        .port(servers.postgres_port)
-        .username(&servers.postgres_user)
-        .database("postgres");
-    PgConnection::connect_with(&options).await.context("no PostgreSQL")
+pub struct Postgres {
+    pub port: u16,
+    pub user: String,
+    /// Events of this day and later are new ones.
+    pub live_from_s: i64,
 }
 
-/// Makes the tables; an error if the database has them already, because nothing is deleted here.
-pub async fn create(servers: &Servers) -> Result<()> {
-    let made = sqlx::raw_sql(SCHEMA).execute(&mut open(servers).await?).await;
-    made.context("cannot make the tables; start new servers by scripts/peers")?;
-    Ok(())
-}
-
-pub async fn load_history(servers: &Servers, workload: &Workload) -> Result<u64> {
-    let mut connection = open(servers).await?;
-    let mut pending = Vec::with_capacity(LOAD_ROWS);
-    let mut loaded = 0;
-    for bucket in workload.buckets() {
-        pending.push(bucket);
-        if pending.len() == LOAD_ROWS {
-            loaded += upsert(&mut connection, &pending).await?;
-            pending.clear();
-        }
+impl Postgres {
+    async fn open(&self) -> Result<PgConnection> {
+        let options = PgConnectOptions::new_without_pgpass()
+            .host("127.0.0.1")
+            .port(self.port)
+            .username(&self.user)
+            .database("postgres");
+        PgConnection::connect_with(&options).await.context("no PostgreSQL")
     }
-    loaded += upsert(&mut connection, &pending).await?;
-    sqlx::raw_sql("VACUUM (ANALYZE, FREEZE) buckets").execute(&mut connection).await?;
-    sqlx::raw_sql("CHECKPOINT").execute(&mut connection).await?;
-    Ok(loaded)
 }
 
 async fn upsert(connection: impl Executor<'_, Database = sqlx::Postgres>, buckets: &[Bucket]) -> Result<u64> {
@@ -78,19 +65,19 @@ async fn upsert(connection: impl Executor<'_, Database = sqlx::Postgres>, bucket
     Ok(query.execute(connection).await?.rows_affected())
 }
 
-/// The arrays of one batch's slices, rendered once.
-struct Request {
+/// The arrays of all slices, rendered once.
+pub struct Slices {
     numbers: Vec<i32>,
     keys: Vec<String>,
     granularities: Vec<i16>,
     from_s: Vec<i64>,
     to_s: Vec<i64>,
-    expected: Vec<i64>,
+    ranges: usize,
 }
 
-impl Request {
-    fn new(batch: &[Range]) -> Self {
-        let parts: Vec<_> = batch
+impl Slices {
+    fn new(ranges: &[Range]) -> Self {
+        let parts: Vec<_> = ranges
             .iter()
             .enumerate()
             .flat_map(|(number, range)| range.slices.iter().map(move |slice| (number as i32, range.asked.city, *slice)))
@@ -101,74 +88,118 @@ impl Request {
             granularities: parts.iter().map(|(.., slice)| slice.granularity.number()).collect(),
             from_s: parts.iter().map(|(.., slice)| slice.from_s).collect(),
             to_s: parts.iter().map(|(.., slice)| slice.to_s).collect(),
-            expected: batch.iter().map(|range| range.expected).collect(),
+            ranges: ranges.len(),
         }
     }
 }
 
-pub struct Reader {
-    connection: PgConnection,
-    requests: Rc<Vec<Request>>,
+pub enum Asking {
+    Counts(Slices),
+    Series(Days),
 }
 
-pub fn readers(runtime: &Runtime, servers: &Servers, workload: &Workload, connections: usize) -> Result<Vec<Reader>> {
-    let requests: Rc<Vec<Request>> = Rc::new(workload.batches.iter().map(|batch| Request::new(batch)).collect());
-    (0..connections)
-        .map(|_| Ok(Reader { connection: runtime.block_on(open(servers))?, requests: requests.clone() }))
-        .collect()
-}
+pub struct Connected(PgConnection);
 
-impl Worker for Reader {
-    async fn take(&mut self, turn: u64) -> Result<u64> {
-        let request = &self.requests[(turn % self.requests.len() as u64) as usize];
-        let query = sqlx::query(SUM)
-            .bind(&request.numbers)
-            .bind(&request.keys)
-            .bind(&request.granularities)
-            .bind(&request.from_s)
-            .bind(&request.to_s);
-        let rows = query.fetch_all(&mut self.connection).await?;
-        let mut counts = vec![0; request.expected.len()];
-        for row in rows {
-            let number = usize::try_from(row.try_get::<i32, _>(0)?)?;
-            *counts.get_mut(number).context("a number that was not asked")? = row.try_get(1)?;
+impl Client for Connected {
+    type Asking = Asking;
+
+    fn prepare(question: &Question) -> Asking {
+        match question {
+            Question::Counts(ranges) => Asking::Counts(Slices::new(ranges)),
+            Question::Series(days, _) => Asking::Series(*days),
         }
-        ensure!(counts == request.expected, "PostgreSQL answered {counts:?}, right is {:?}", request.expected);
-        Ok(BATCH_RANGES as u64)
     }
-}
 
-pub struct Writer {
-    connection: PgConnection,
-    writes: Rc<Writes>,
-}
-
-pub fn writers(runtime: &Runtime, servers: &Servers, writes: &Rc<Writes>, connections: usize) -> Result<Vec<Writer>> {
-    (0..connections)
-        .map(|_| Ok(Writer { connection: runtime.block_on(open(servers))?, writes: writes.clone() }))
-        .collect()
-}
-
-impl Worker for Writer {
-    async fn take(&mut self, turn: u64) -> Result<u64> {
-        let batch = self.writes.batch(turn);
-        if !self.writes.dedupe {
-            upsert(&mut self.connection, &aggregate(batch.iter())).await?;
-            return Ok(self.writes.count(batch.len()));
+    async fn ask(&mut self, asking: &Asking) -> Result<Vec<i64>> {
+        match asking {
+            Asking::Counts(slices) => counts(&mut self.0, slices).await,
+            Asking::Series(days) => {
+                let query = sqlx::query(SERIES).bind(key_of(days.city)).bind(Granularity::Day.number());
+                let rows = query.bind(days.from_s).bind(days.to_s).fetch_all(&mut self.0).await?;
+                let found = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+                days.filled(found.collect::<Result<Vec<_>>>()?)
+            }
         }
-        let ids: Vec<String> = self.writes.new_ids(batch.len()).into_iter().map(crate::events::id_text).collect();
-        let mut transaction = self.connection.begin().await?;
+    }
+
+    async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
+        let batch = writes.batch(turn);
+        if !writes.dedupe {
+            upsert(&mut self.0, &aggregate(batch.iter())).await?;
+            return Ok(batch.len() as u64);
+        }
+        let ids: Vec<String> = writes.new_ids(batch.len()).into_iter().map(crate::events::id_text).collect();
+        let mut transaction = self.0.begin().await?;
         let rows = sqlx::query(REMEMBER).bind(&ids).fetch_all(&mut *transaction).await?;
         let new: HashSet<&str> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
         let fresh = batch.iter().zip(&ids).filter(|(_, id)| new.contains(id.as_str())).map(|(drop, _)| drop);
         upsert(&mut *transaction, &aggregate(fresh)).await?;
         transaction.commit().await?;
-        Ok(self.writes.count(new.len()))
+        Ok(new.len() as u64)
     }
 }
 
-/// The sum of all daily counts from a day on.
-pub async fn total(servers: &Servers, from_day_s: i64) -> Result<i64> {
-    let query = sqlx::query(TOTAL).bind(Granularity::Day.number()).bind(from_day_s);
-    Ok(query.fetch_one(&mut open(servers).await?).await?.try_get(0)?)
+async fn counts(connection: &mut PgConnection, slices: &Slices) -> Result<Vec<i64>> {
+    let query = sqlx::query(SUM)
+        .bind(&slices.numbers)
+        .bind(&slices.keys)
+        .bind(&slices.granularities)
+        .bind(&slices.from_s)
+        .bind(&slices.to_s);
+    let mut counts = vec![0; slices.ranges];
+    for row in query.fetch_all(connection).await? {
+        let number = usize::try_from(row.try_get::<i32, _>(0)?)?;
+        *counts.get_mut(number).context("a number that was not asked")? = row.try_get(1)?;
+    }
+    Ok(counts)
+}
+
+impl Peer for Postgres {
+    type Client = Connected;
+
+    fn how(&self) -> &'static str {
+        "a row for each bucket, SUM over the primary key, one prepared query"
+    }
+
+    fn modes(&self) -> Vec<Mode> {
+        let mode = |how: &str, exactly_once, connections| Mode {
+            how: how.to_owned(),
+            durable: true,
+            exactly_once,
+            batch_events: 10_000,
+            connections,
+        };
+        vec![mode("upsert", false, 1), mode("table of ids, upsert", true, 4)]
+    }
+
+    async fn connect(&self) -> Result<Connected> {
+        Ok(Connected(self.open().await?))
+    }
+
+    async fn load(&self, workload: &Workload) -> Result<()> {
+        let mut connection = self.open().await?;
+        sqlx::raw_sql(SCHEMA).execute(&mut connection).await?;
+        let mut pending = Vec::with_capacity(LOAD_ROWS);
+        for bucket in workload.buckets() {
+            pending.push(bucket);
+            if pending.len() == LOAD_ROWS {
+                upsert(&mut connection, &pending).await?;
+                pending.clear();
+            }
+        }
+        upsert(&mut connection, &pending).await?;
+        sqlx::raw_sql("VACUUM (ANALYZE, FREEZE) buckets").execute(&mut connection).await?;
+        Ok(())
+    }
+
+    async fn settle(&self) -> Result<()> {
+        sqlx::raw_sql("CHECKPOINT").execute(&mut self.open().await?).await?;
+        Ok(())
+    }
+
+    /// The sum of all daily counts from the first live day on.
+    async fn total(&self) -> Result<i64> {
+        let query = sqlx::query(TOTAL).bind(Granularity::Day.number()).bind(self.live_from_s);
+        Ok(query.fetch_one(&mut self.open().await?).await?.try_get(0)?)
+    }
 }

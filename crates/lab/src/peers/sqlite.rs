@@ -1,14 +1,14 @@
 //! SQLite: one table clustered by key, granularity and time, in WAL mode with a full sync at each commit, prepared
 //! statements, a generous cache. It runs inside the measuring process: there is no server and no second core.
 
-use super::drive::Worker;
+use super::client::{Client, Mode, Peer};
+use super::question::Question;
 use super::{Writes, aggregate};
 use crate::plan::Granularity;
-use crate::workload::{BATCH_RANGES, Bucket, Workload, key_of};
-use anyhow::{Result, ensure};
+use crate::workload::{Bucket, Range, Workload, key_of};
+use anyhow::Result;
 use rusqlite::{Connection, Transaction, params};
-use std::path::Path;
-use std::rc::Rc;
+use std::path::{Path, PathBuf};
 
 const SCHEMA: &str = "
     CREATE TABLE buckets (
@@ -22,6 +22,8 @@ const SUM: &str =
 const UPSERT: &str = "INSERT INTO buckets (key, granularity, bucket, count) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (key, granularity, bucket) DO UPDATE SET count = count + excluded.count";
 const REMEMBER: &str = "INSERT INTO seen (id) VALUES (?1) ON CONFLICT DO NOTHING";
+const SERIES: &str =
+    "SELECT bucket, count FROM buckets WHERE key = ?1 AND granularity = ?2 AND bucket >= ?3 AND bucket < ?4";
 const TOTAL: &str = "SELECT COALESCE(SUM(count), 0) FROM buckets WHERE granularity = ?1 AND bucket >= ?2";
 
 fn open(path: &Path) -> Result<Connection> {
@@ -36,24 +38,6 @@ pub fn version() -> &'static str {
     rusqlite::version()
 }
 
-/// Makes the tables, in a new file.
-pub fn create(path: &Path) -> Result<()> {
-    Ok(open(path)?.execute_batch(SCHEMA)?)
-}
-
-pub fn load_history(path: &Path, workload: &Workload) -> Result<u64> {
-    let mut connection = open(path)?;
-    let transaction = connection.transaction()?;
-    let mut loaded = 0;
-    for bucket in workload.buckets() {
-        upsert(&transaction, &bucket)?;
-        loaded += 1;
-    }
-    transaction.commit()?;
-    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); ANALYZE;")?;
-    Ok(loaded)
-}
-
 fn upsert(transaction: &Transaction<'_>, bucket: &Bucket) -> Result<()> {
     transaction.prepare_cached(UPSERT)?.execute(params![
         key_of(bucket.city),
@@ -64,53 +48,53 @@ fn upsert(transaction: &Transaction<'_>, bucket: &Bucket) -> Result<()> {
     Ok(())
 }
 
-pub struct Reader {
-    connection: Connection,
-    workload: Rc<Workload>,
+pub struct Sqlite {
+    pub path: PathBuf,
+    /// Events of this day and later are new ones.
+    pub live_from_s: i64,
 }
 
-impl Reader {
-    pub fn new(path: &Path, workload: Rc<Workload>) -> Result<Self> {
-        Ok(Self { connection: open(path)?, workload })
-    }
-}
+pub struct Connected(Connection);
 
-impl Worker for Reader {
-    async fn take(&mut self, turn: u64) -> Result<u64> {
-        let batches = &self.workload.batches;
-        let mut statement = self.connection.prepare_cached(SUM)?;
-        for range in &batches[(turn % batches.len() as u64) as usize] {
-            let key = key_of(range.asked.city);
-            let mut count: i64 = 0;
-            for slice in &range.slices {
-                let parameters = params![key, slice.granularity.number(), slice.from_s, slice.to_s];
-                count += statement.query_row(parameters, |row| row.get::<_, i64>(0))?;
-            }
-            ensure!(count == range.expected, "SQLite answered {count}, right is {}", range.expected);
+impl Connected {
+    fn count(&self, range: &Range) -> Result<i64> {
+        let mut statement = self.0.prepare_cached(SUM)?;
+        let key = key_of(range.asked.city);
+        let mut count = 0;
+        for slice in &range.slices {
+            let parameters = params![key, slice.granularity.number(), slice.from_s, slice.to_s];
+            count += statement.query_row(parameters, |row| row.get::<_, i64>(0))?;
         }
-        Ok(BATCH_RANGES as u64)
+        Ok(count)
     }
 }
 
-pub struct Writer {
-    connection: Connection,
-    writes: Rc<Writes>,
-}
+impl Client for Connected {
+    type Asking = Question;
 
-impl Writer {
-    pub fn new(path: &Path, writes: &Rc<Writes>) -> Result<Self> {
-        Ok(Self { connection: open(path)?, writes: writes.clone() })
+    fn prepare(question: &Question) -> Question {
+        question.clone()
     }
-}
 
-impl Worker for Writer {
-    async fn take(&mut self, turn: u64) -> Result<u64> {
-        let batch = self.writes.batch(turn);
-        let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    async fn ask(&mut self, asking: &Question) -> Result<Vec<i64>> {
+        match asking {
+            Question::Counts(ranges) => ranges.iter().map(|range| self.count(range)).collect(),
+            Question::Series(days, _) => {
+                let mut statement = self.0.prepare_cached(SERIES)?;
+                let parameters = params![key_of(days.city), Granularity::Day.number(), days.from_s, days.to_s];
+                let rows = statement.query_map(parameters, |row| Ok((row.get(0)?, row.get(1)?)))?;
+                days.filled(rows.collect::<Result<Vec<_>, _>>()?)
+            }
+        }
+    }
+
+    async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
+        let batch = writes.batch(turn);
+        let transaction = self.0.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let mut new = Vec::with_capacity(batch.len());
-        if self.writes.dedupe {
+        if writes.dedupe {
             let mut remember = transaction.prepare_cached(REMEMBER)?;
-            for (drop, id) in batch.iter().zip(self.writes.new_ids(batch.len())) {
+            for (drop, id) in batch.iter().zip(writes.new_ids(batch.len())) {
                 if remember.execute([crate::events::id_text(id)])? == 1 {
                     new.push(drop);
                 }
@@ -122,45 +106,94 @@ impl Worker for Writer {
             upsert(&transaction, &bucket)?;
         }
         transaction.commit()?;
-        Ok(self.writes.count(new.len()))
+        Ok(new.len() as u64)
     }
 }
 
-/// The sum of all daily counts from a day on.
-pub fn total(path: &Path, from_day_s: i64) -> Result<i64> {
-    let parameters = params![Granularity::Day.number(), from_day_s];
-    Ok(open(path)?.query_row(TOTAL, parameters, |row| row.get(0))?)
+impl Peer for Sqlite {
+    type Client = Connected;
+
+    fn how(&self) -> &'static str {
+        "a row for each bucket, SUM over the primary key, in the measuring process"
+    }
+
+    fn modes(&self) -> Vec<Mode> {
+        let mode = |how: &str, exactly_once| Mode {
+            how: how.to_owned(),
+            durable: true,
+            exactly_once,
+            batch_events: 10_000,
+            // One writer at a time is all that SQLite has.
+            connections: 1,
+        };
+        vec![mode("upsert, WAL, synchronous=FULL", false), mode("table of ids, upsert, WAL, synchronous=FULL", true)]
+    }
+
+    fn connections_max(&self) -> usize {
+        1
+    }
+
+    async fn connect(&self) -> Result<Connected> {
+        Ok(Connected(open(&self.path)?))
+    }
+
+    async fn load(&self, workload: &Workload) -> Result<()> {
+        let mut connection = open(&self.path)?;
+        connection.execute_batch(SCHEMA)?;
+        let transaction = connection.transaction()?;
+        for bucket in workload.buckets() {
+            upsert(&transaction, &bucket)?;
+        }
+        transaction.commit()?;
+        Ok(connection.execute_batch("ANALYZE")?)
+    }
+
+    async fn settle(&self) -> Result<()> {
+        Ok(open(&self.path)?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?)
+    }
+
+    /// The sum of all daily counts from the first live day on.
+    async fn total(&self) -> Result<i64> {
+        let parameters = params![Granularity::Day.number(), self.live_from_s];
+        Ok(open(&self.path)?.query_row(TOTAL, parameters, |row| row.get(0))?)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive;
+    use super::super::client::{Asker, Askings, Writer};
+    use super::super::drive::{self, Worker};
+    use super::super::question::{Kind, questions};
     use super::*;
     use crate::events::Drops;
-    use crate::measure::{Pace, Run};
     use crate::peers::live_from_day_s;
     use crate::workload::Settings;
-    use std::time::Duration;
+    use std::rc::Rc;
 
     #[test]
     fn reads_are_right_and_writes_add_up_with_and_without_remembered_ids() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lab.sqlite");
         let now_s = crate::now_s();
-        let workload = Rc::new(Workload::new(Settings { keys: 40, history: 3_000, seed: 2 }, now_s));
-        create(&path).unwrap();
-        load_history(&path, &workload).unwrap();
+        let workload = Workload::new(Settings { keys: 40, history: 3_000, seed: 2 }, now_s);
+        let peer = Sqlite { path: folder.path().join("lab.sqlite"), live_from_s: live_from_day_s(&workload) };
         let runtime = drive::runtime().unwrap();
-        let run = Run { pace: Pace::Closed, warm_up: Duration::ZERO, duration: Duration::from_millis(50) };
-        let reader = Reader::new(&path, workload.clone()).unwrap();
-        let (measured, _) = drive::drive(&runtime, vec![reader], &run).unwrap();
-        assert!(measured.requests > 0);
+        runtime.block_on(peer.load(&workload)).unwrap();
+        runtime.block_on(peer.settle()).unwrap();
+        for kind in Kind::ALL {
+            let askings = Askings::new("SQLite", &questions(&workload, kind));
+            let mut asker = Asker::new(runtime.block_on(peer.connect()).unwrap(), &askings);
+            for turn in 0..50 {
+                runtime.block_on(asker.take(turn)).unwrap();
+            }
+        }
         for dedupe in [false, true] {
-            let from_s = live_from_day_s(&workload);
-            let before = total(&path, from_s).unwrap();
+            let before = runtime.block_on(peer.total()).unwrap();
             let writes = Writes::new(Rc::new(Drops::new(40, 100, 2, now_s)), dedupe);
-            drive::drive(&runtime, vec![Writer::new(&path, &writes).unwrap()], &run).unwrap();
-            writes.check("SQLite", before, total(&path, from_s).unwrap()).unwrap();
+            let mut writer = Writer::new(runtime.block_on(peer.connect()).unwrap(), &writes);
+            for turn in 0..3 {
+                assert_eq!(runtime.block_on(writer.take(turn)).unwrap(), 100);
+            }
+            assert_eq!(runtime.block_on(peer.total()).unwrap() - before, 300);
         }
     }
 }

@@ -91,7 +91,7 @@ impl Figure {
 }
 
 /// Lines of whole words, none wider than there is room.
-fn wrapped(words: &str, font: Font, room: f64) -> Vec<String> {
+pub fn wrapped(words: &str, font: Font, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words.split(' ') {
         match lines.last_mut() {
@@ -106,7 +106,7 @@ fn wrapped(words: &str, font: Font, room: f64) -> Vec<String> {
 }
 
 /// With a margin around it.
-fn framed(mut canvas: Canvas) -> Canvas {
+pub fn framed(mut canvas: Canvas) -> Canvas {
     for shape in &mut canvas.shapes {
         shape.shift(MARGIN, MARGIN);
     }

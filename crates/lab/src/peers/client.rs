@@ -1,0 +1,168 @@
+//! What a system must do to be measured: hold the history, answer questions, take events, say what it counted.
+
+use super::Writes;
+use super::drive::Worker;
+use super::question::Question;
+use crate::workload::Workload;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// One connection.
+pub trait Client: 'static {
+    /// A question in the words of this system, found once.
+    type Asking: 'static;
+
+    fn prepare(question: &Question) -> Self::Asking;
+
+    /// A count for each range or each day of the question.
+    fn ask(&mut self, asking: &Self::Asking) -> impl Future<Output = Result<Vec<i64>>>;
+
+    /// Writes the batch of this turn, and returns how many of its events were taken.
+    fn write(&mut self, writes: &Writes, turn: u64) -> impl Future<Output = Result<u64>>;
+}
+
+pub trait Peer {
+    type Client: Client;
+
+    /// How it answers, for the report.
+    fn how(&self) -> &'static str;
+
+    /// The ways in which it takes events.
+    fn modes(&self) -> Vec<Mode>;
+
+    /// Fewer connections than others have, where more are of no use.
+    fn connections_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// How long it is asked before anything is measured.
+    fn warm_up(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn connect(&self) -> impl Future<Output = Result<Self::Client>>;
+
+    /// Makes what the history needs, and loads it.
+    fn load(&self, workload: &Workload) -> impl Future<Output = Result<()>>;
+
+    /// Brings to disk and merges what would be there after a while anyway, before its bytes are counted.
+    fn settle(&self) -> impl Future<Output = Result<()>> {
+        async { Ok(()) }
+    }
+
+    /// Comes before the writes of a mode.
+    fn enter(&self, _mode: &Mode) -> impl Future<Output = Result<()>> {
+        async { Ok(()) }
+    }
+
+    /// All events that were counted on the last days, or ever: what grows by what is written.
+    fn total(&self) -> impl Future<Output = Result<i64>>;
+}
+
+/// A way to take events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mode {
+    pub how: String,
+    /// Whether an acknowledged event survives the loss of power.
+    pub durable: bool,
+    /// Whether an event that is sent twice is counted once.
+    pub exactly_once: bool,
+    pub batch_events: usize,
+    pub connections: usize,
+}
+
+/// Asks question after question, and compares every answer with the right one.
+pub struct Asker<C: Client> {
+    client: C,
+    askings: Rc<Askings<C>>,
+}
+
+pub struct Askings<C: Client> {
+    system: String,
+    askings: Vec<(C::Asking, Vec<i64>, u64)>,
+}
+
+impl<C: Client> Askings<C> {
+    pub fn new(system: &str, questions: &[Question]) -> Rc<Self> {
+        let asking = |question| (C::prepare(question), question.expected(), question.units());
+        Rc::new(Self { system: system.to_owned(), askings: questions.iter().map(asking).collect() })
+    }
+}
+
+impl<C: Client> Asker<C> {
+    pub fn new(client: C, askings: &Rc<Askings<C>>) -> Self {
+        Self { client, askings: askings.clone() }
+    }
+
+    pub fn into_client(self) -> C {
+        self.client
+    }
+}
+
+impl<C: Client> Worker for Asker<C> {
+    async fn take(&mut self, turn: u64) -> Result<u64> {
+        let all = self.askings.clone();
+        let place = (turn % all.askings.len() as u64) as usize;
+        let (asking, expected, units) = &all.askings[place];
+        let answer = self.client.ask(asking).await.with_context(|| format!("{}, question {place}", all.system))?;
+        ensure!(answer == *expected, "WRONG ANSWER of {}: {answer:?}, right is {expected:?}", all.system);
+        Ok(*units)
+    }
+}
+
+pub struct Writer<C: Client> {
+    client: C,
+    writes: Rc<Writes>,
+}
+
+impl<C: Client> Writer<C> {
+    pub fn new(client: C, writes: &Rc<Writes>) -> Self {
+        Self { client, writes: writes.clone() }
+    }
+}
+
+impl<C: Client> Worker for Writer<C> {
+    async fn take(&mut self, turn: u64) -> Result<u64> {
+        let taken = self.client.write(&self.writes, turn).await?;
+        self.writes.count(taken);
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::question::{Kind, questions};
+    use crate::workload::Settings;
+
+    /// Answers everything with the right counts, and one more.
+    struct Off(i64);
+
+    impl Client for Off {
+        type Asking = Vec<i64>;
+
+        fn prepare(question: &Question) -> Vec<i64> {
+            question.expected()
+        }
+
+        async fn ask(&mut self, asking: &Vec<i64>) -> Result<Vec<i64>> {
+            Ok(asking.iter().map(|count| count + self.0).collect())
+        }
+
+        async fn write(&mut self, _writes: &Writes, _turn: u64) -> Result<u64> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn a_wrong_answer_ends_the_measurement() {
+        let workload = Workload::new(Settings { keys: 20, history: 500, seed: 1 }, 1_795_000_000);
+        let askings = Askings::<Off>::new("Off", &questions(&workload, Kind::Batch));
+        let runtime = super::super::drive::runtime().unwrap();
+        assert_eq!(runtime.block_on(Asker::new(Off(0), &askings).take(3)).unwrap(), 10);
+        let said = runtime.block_on(Asker::new(Off(1), &askings).take(3)).unwrap_err();
+        assert!(said.to_string().starts_with("WRONG ANSWER of Off"), "{said}");
+    }
+}

@@ -1,0 +1,135 @@
+//! DuckDB: events are appended in large batches to a table without keys or indexes, as its documentation advises for
+//! loading; the history comes ordered by key and time, so that its ranges of values skip most blocks.
+//!
+//! A unique id would be refused a second time by a primary key, at a price that its documentation warns of; without
+//! one, a repeated event counts again.
+
+use super::Writes;
+use super::client::{Client, Mode, Peer};
+use super::embedded::{self, query};
+use super::question::Question;
+use crate::workload::{Range, Workload, key_of};
+use anyhow::{Context, Result};
+
+const SCHEMA: &str = "CREATE TABLE events (key VARCHAR NOT NULL, time_s BIGINT NOT NULL, id UBIGINT NOT NULL)";
+/// The room for a key in a row of fixed width, which the other side turns into Arrow without a loop.
+const KEY_BYTES: usize = 24;
+
+pub struct DuckDb {
+    pub port: u16,
+    /// Events from then on are new ones.
+    pub live_from_s: i64,
+}
+
+fn render(bytes: &mut Vec<u8>, key: &str, time_s: i64, id: u64) {
+    let mut room = [0; KEY_BYTES];
+    let length = key.len().min(KEY_BYTES);
+    room[..length].copy_from_slice(&key.as_bytes()[..length]);
+    bytes.extend_from_slice(&room);
+    bytes.extend_from_slice(&time_s.to_le_bytes());
+    bytes.extend_from_slice(&id.to_le_bytes());
+}
+
+fn within(range: &Range) -> String {
+    let (from_s, to_s) = range.floored();
+    format!("key = '{}' AND time_s >= {from_s} AND time_s < {to_s}", key_of(range.asked.city))
+}
+
+fn sql(question: &Question) -> String {
+    match question {
+        Question::Counts(ranges) if ranges.len() == 1 => {
+            format!("SELECT count(*) FROM events WHERE {}", within(&ranges[0]))
+        }
+        Question::Counts(ranges) => {
+            let counts: Vec<String> =
+                ranges.iter().map(|range| format!("count(*) FILTER ({})", within(range))).collect();
+            let keys: Vec<String> = ranges.iter().map(|range| format!("'{}'", key_of(range.asked.city))).collect();
+            format!("SELECT {} FROM events WHERE key IN ({})", counts.join(", "), keys.join(", "))
+        }
+        Question::Series(days, _) => format!(
+            "SELECT time_s // 86400 * 86400 AS day, count(*) FROM events
+             WHERE key = '{}' AND time_s >= {} AND time_s < {} GROUP BY day",
+            key_of(days.city),
+            days.from_s,
+            days.to_s
+        ),
+    }
+}
+
+pub struct Connected(embedded::Connected);
+
+pub struct Asking {
+    request: Vec<u8>,
+    question: Question,
+}
+
+impl Client for Connected {
+    type Asking = Asking;
+
+    fn prepare(question: &Question) -> Asking {
+        Asking { request: query(&sql(question)), question: question.clone() }
+    }
+
+    async fn ask(&mut self, asking: &Asking) -> Result<Vec<i64>> {
+        let rows = self.0.rows(&asking.request).await?;
+        asking.question.answer_of_rows(rows).context("DuckDB")
+    }
+
+    async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
+        self.0.write(writes, turn, render).await
+    }
+}
+
+impl Peer for DuckDb {
+    type Client = Connected;
+
+    fn how(&self) -> &'static str {
+        "a table of events, counted when asked"
+    }
+
+    fn modes(&self) -> Vec<Mode> {
+        let how = "INSERT from Arrow".to_owned();
+        vec![Mode { how, durable: true, exactly_once: false, batch_events: 50_000, connections: 2 }]
+    }
+
+    async fn connect(&self) -> Result<Connected> {
+        Ok(Connected(embedded::Connected::open(self.port).await?))
+    }
+
+    async fn load(&self, workload: &Workload) -> Result<()> {
+        let mut connected = self.connect().await?.0;
+        connected.execute(SCHEMA).await?;
+        connected.load(workload, render).await
+    }
+
+    async fn settle(&self) -> Result<()> {
+        self.connect().await?.0.execute("CHECKPOINT").await
+    }
+
+    async fn total(&self) -> Result<i64> {
+        let sql = format!("SELECT count(*) FROM events WHERE time_s >= {}", self.live_from_s);
+        self.connect().await?.0.number(&sql).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::question::{Kind, questions};
+    use crate::workload::Settings;
+
+    #[test]
+    fn rows_have_one_width() {
+        let mut bytes = Vec::new();
+        render(&mut bytes, "abc", 1, 2);
+        assert_eq!(bytes.len(), KEY_BYTES + 16);
+        assert_eq!((&bytes[..4], bytes[24], bytes[32]), (&b"abc\0"[..], 1, 2));
+    }
+
+    #[test]
+    fn a_batch_is_one_statement() {
+        let workload = Workload::new(Settings { keys: 20, history: 500, seed: 1 }, 1_795_000_000);
+        assert_eq!(sql(&questions(&workload, Kind::Batch)[0]).matches("FILTER (key = 'lab:city:").count(), 10);
+        assert!(sql(&questions(&workload, Kind::Series)[0]).contains("GROUP BY day"));
+    }
+}

@@ -1,0 +1,270 @@
+//! Pictures of a run: bars on logarithmic axes, one panel for each question that one has of a system.
+
+use super::question::Kind;
+use super::report::{Report, System, short};
+use crate::experiment::report::figure::canvas::{Anchor, Canvas, Font};
+use crate::experiment::report::figure::palette::Paint;
+use crate::experiment::report::figure::{framed, png, svg, wrapped};
+use crate::report::{RAINGAUGE, grouped, milliseconds};
+use anyhow::{Context, Result};
+use std::path::Path;
+
+const WIDTH: f64 = 960.0;
+const NAMES_ROOM: f64 = 120.0;
+const WORDS_ROOM: f64 = 118.0;
+const GAP: f64 = 28.0;
+const ROW: f64 = 22.0;
+const BAR: f64 = 13.0;
+const HEAD: f64 = 44.0;
+const FOOT: f64 = 26.0;
+const TITLE: Font = Font::new(17.0, Paint::Ink).bold();
+const WORDS: Font = Font::new(12.5, Paint::Soft);
+const PANEL: Font = Font::new(12.5, Paint::Ink).bold();
+const LABEL: Font = Font::new(12.0, Paint::Soft);
+
+struct Picture {
+    stem: &'static str,
+    title: &'static str,
+    words: &'static str,
+    panels: Vec<Panel>,
+}
+
+struct Panel {
+    title: String,
+    rows: Vec<Row>,
+}
+
+/// A bar to `high`; where there is a `low`, the stretch between the two stands out.
+struct Row {
+    name: String,
+    is_own: bool,
+    low: Option<f64>,
+    high: f64,
+    words: String,
+}
+
+/// From a power of ten below all values to one above.
+struct Axis {
+    left: f64,
+    width: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Axis {
+    fn new(rows: &[Row], left: f64, width: f64) -> Self {
+        let values =
+            || rows.iter().flat_map(|row| [row.low.unwrap_or(row.high), row.high]).filter(|value| *value > 0.0);
+        let least = values().fold(f64::INFINITY, f64::min);
+        let greatest = values().fold(0.0, f64::max);
+        let low = if least.is_finite() { (least.log10() - 0.05).floor() } else { 0.0 };
+        Self { left, width, low, high: greatest.max(1e-9).log10().ceil().max(low + 1.0) }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        if value <= 0.0 {
+            return self.left;
+        }
+        let share = (value.log10() - self.low) / (self.high - self.low);
+        self.left + share.clamp(0.0, 1.0) * self.width
+    }
+
+    fn decades(&self) -> impl Iterator<Item = f64> + use<> {
+        (self.low as i32..=self.high as i32).map(|power| 10f64.powi(power))
+    }
+}
+
+/// Writes every picture of the report as SVG and as PNG into a folder.
+pub fn write(report: &Report, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for picture in pictures(report) {
+        let canvas = picture.draw();
+        let path = folder.join(picture.stem);
+        std::fs::write(path.with_extension("svg"), svg::document(&canvas)).context("a picture as SVG")?;
+        std::fs::write(path.with_extension("png"), png::image(&canvas)?).context("a picture as PNG")?;
+    }
+    Ok(())
+}
+
+fn pictures(report: &Report) -> Vec<Picture> {
+    vec![rates(report), latencies(report), costs(report)]
+}
+
+fn row(system: &System, high: f64, words: String) -> Row {
+    Row { name: system.title().to_owned(), is_own: system.name == RAINGAUGE, low: None, high, words }
+}
+
+fn rates(report: &Report) -> Picture {
+    let of = |system: &System, value: f64| row(system, value, grouped(value));
+    let counts = report.systems.iter().map(|system| of(system, system.counts_per_s())).collect();
+    let event = |system: &System| {
+        let written = system.best_written()?;
+        let mut row = of(system, written.events_per_s);
+        row.words += match (written.mode.durable, written.mode.exactly_once) {
+            (true, true) => " d, o",
+            (true, false) => " d",
+            (false, true) => " o",
+            (false, false) => "",
+        };
+        Some(row)
+    };
+    Picture {
+        stem: "peers-rates",
+        title: "Counts and events in a second",
+        words: "One core for the system, one for its client; logarithmic. Counts in batches of ten ranges of up to 90 days. \
+                Events in the way that promises most: d survives a power cut, o counts a duplicate once.",
+        panels: vec![
+            Panel { title: "Counts a second".to_owned(), rows: counts },
+            Panel { title: "Events a second".to_owned(), rows: report.systems.iter().filter_map(event).collect() },
+        ],
+    }
+}
+
+fn latencies(report: &Report) -> Picture {
+    let panel = |kind: Kind| {
+        let rows = report.systems.iter().filter_map(|system| {
+            let latency = system.read(kind)?.half.latency;
+            let words = format!("{}, {}", milliseconds(latency.p50_us), milliseconds(latency.p99_us));
+            let row = row(system, latency.p99_us / 1_000.0, words);
+            Some(Row { low: Some(latency.p50_us / 1_000.0), ..row })
+        });
+        Panel { title: format!("{}: p50 to p99 in ms", proper(kind.words())), rows: rows.collect() }
+    };
+    Picture {
+        stem: "peers-latency",
+        title: "How long a question takes",
+        words: "Milliseconds, logarithmic: a bar begins at p50 and ends at p99. Each system is asked at half of its own greatest \
+                rate, and latency runs from the moment at which a question was due.",
+        panels: Kind::ALL.map(panel).into(),
+    }
+}
+
+fn costs(report: &Report) -> Picture {
+    let panel = |title: &str, value: &dyn Fn(&System) -> Option<f64>| {
+        let rows =
+            report.systems.iter().filter_map(|system| value(system).map(|value| row(system, value, short(value))));
+        Panel { title: title.to_owned(), rows: rows.collect() }
+    };
+    let megabytes = |bytes: f64| bytes / 1_000_000.0;
+    Picture {
+        stem: "peers-cost",
+        title: "What counts and events cost",
+        words: "Logarithmic. Processor time is the system's own. Events are written in the way that promises most; disk is what \
+                grew with them, after merging, with the ids or events themselves where a system keeps them.",
+        panels: vec![
+            panel("CPU s for a million counts", &|system| Some(system.read(Kind::Batch)?.cpu_s_per_million)),
+            panel("CPU s for a million events", &|system| Some(system.best_written()?.cpu_s_per_million)),
+            panel("Memory, MB", &|system| Some(megabytes(system.memory_bytes as f64))),
+            panel("Disk, MB for a million events of history", &|system| {
+                Some(megabytes(system.history_bytes_per_million))
+            }),
+            panel("Disk, MB for a million new events", &|system| {
+                Some(megabytes(system.best_written()?.disk_bytes_per_million))
+            }),
+        ],
+    }
+}
+
+fn proper(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+impl Picture {
+    fn draw(&self) -> Canvas {
+        let mut canvas = Canvas::new(WIDTH, self.title, self.words);
+        canvas.text((0.0, 18.0), self.title, TITLE, Anchor::Start);
+        let mut top = 38.0;
+        for line in wrapped(self.words, WORDS, WIDTH) {
+            canvas.text((0.0, top), line, WORDS, Anchor::Start);
+            top += 17.0;
+        }
+        let width = (WIDTH - GAP) / 2.0;
+        for pair in self.panels.chunks(2) {
+            let mut below = top;
+            for (column, panel) in pair.iter().enumerate() {
+                below = panel.draw(&mut canvas, (column as f64 * (width + GAP), top), width).max(below);
+            }
+            top = below;
+        }
+        canvas.height = top;
+        framed(canvas)
+    }
+}
+
+impl Panel {
+    /// Draws the panel and returns where it ends.
+    fn draw(&self, canvas: &mut Canvas, (left, top): (f64, f64), width: f64) -> f64 {
+        let axis = Axis::new(&self.rows, left + NAMES_ROOM, width - NAMES_ROOM - WORDS_ROOM);
+        canvas.text((left, top + 24.0), self.title.clone(), PANEL, Anchor::Start);
+        let (first, bottom) = (top + HEAD, top + HEAD + self.rows.len() as f64 * ROW);
+        for decade in axis.decades() {
+            let x = axis.x(decade).round() + 0.5;
+            canvas.line((x, first - 4.0), (x, bottom), Paint::Grid, 1.0);
+            canvas.text((x, bottom + 14.0), power(decade), LABEL, Anchor::Middle);
+        }
+        for (place, row) in self.rows.iter().enumerate() {
+            row.draw(canvas, &axis, left, first + place as f64 * ROW);
+        }
+        bottom + FOOT
+    }
+}
+
+impl Row {
+    fn draw(&self, canvas: &mut Canvas, axis: &Axis, left: f64, top: f64) {
+        let name = if self.is_own { PANEL } else { LABEL };
+        let (paint, baseline) = (if self.is_own { Paint::Store } else { Paint::Axis }, top + 11.0);
+        canvas.text((left, baseline), self.name.clone(), name, Anchor::Start);
+        let end = axis.x(self.high).max(axis.left + 1.0);
+        match self.low.map(|low| axis.x(low)) {
+            Some(begin) => canvas.rectangle((begin, top), (end - begin).max(2.0), BAR, paint, 1.0),
+            None => canvas.rectangle((axis.left, top), end - axis.left, BAR, paint, 1.0),
+        }
+        let words = Font::new(12.0, if self.is_own { Paint::Ink } else { Paint::Soft });
+        canvas.text((axis.left + axis.width + 8.0, baseline), self.words.clone(), words, Anchor::Start);
+    }
+}
+
+/// 1,000,000 takes too much room below an axis.
+fn power(decade: f64) -> String {
+    match decade {
+        1_000_000.0.. => format!("{} M", grouped(decade / 1_000_000.0)),
+        1_000.0.. => format!("{} k", grouped(decade / 1_000.0)),
+        1.0.. => grouped(decade),
+        _ => format!("{decade:.*}", (-decade.log10()).round().max(0.0) as usize),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::report::tests::sample;
+
+    #[test]
+    fn pictures_show_every_system_and_nothing_lies_outside() {
+        let mut empty = sample();
+        empty.systems.clear();
+        for report in [sample(), empty] {
+            for picture in pictures(&report) {
+                let canvas = picture.draw();
+                let (low, high) = canvas.bounds();
+                assert!(low.0 >= -0.5 && high.0 <= canvas.width + 0.5, "{}: {low:?} {high:?}", picture.stem);
+                assert!(low.1 >= -0.5 && high.1 <= canvas.height + 0.5, "{}: {low:?} {high:?}", picture.stem);
+                let text = svg::document(&canvas);
+                roxmltree::Document::parse(&text).unwrap();
+                assert!(report.systems.iter().all(|system| text.contains(system.title())));
+            }
+        }
+    }
+
+    #[test]
+    fn axes_are_logarithmic() {
+        let rows: Vec<Row> = [0.2, 1_500.0]
+            .map(|high| Row { name: String::new(), is_own: false, low: None, high, words: String::new() })
+            .into();
+        let axis = Axis::new(&rows, 100.0, 500.0);
+        assert_eq!(axis.decades().map(power).collect::<Vec<_>>(), ["0.1", "1", "10", "100", "1 k", "10 k"]);
+        assert_eq!((axis.x(0.1), axis.x(10_000.0), axis.x(0.0)), (100.0, 600.0, 100.0));
+        assert!((axis.x(1.0) - 200.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,156 @@
+//! HTTP/1.1 over one kept connection, for peers that speak it. Unlike the load generator of raingauge's own figures it
+//! reads chunked answers, which most of them give.
+
+use anyhow::{Context, Result, bail, ensure};
+use memchr::memmem;
+use std::fmt::Write;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+pub struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Response {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+impl Connection {
+    pub async fn open(port: u16) -> Result<Self> {
+        let stream =
+            TcpStream::connect(("127.0.0.1", port)).await.with_context(|| format!("nothing at port {port}"))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::with_capacity(64 * 1024) })
+    }
+
+    /// Sends a whole request and returns the body of its answer, which must be one of success.
+    pub async fn call(&mut self, request: &[u8]) -> Result<Vec<u8>> {
+        self.stream.write_all(request).await?;
+        loop {
+            if let Some((response, used)) = parse(&self.buffer)? {
+                self.buffer.drain(..used);
+                let text = || String::from_utf8_lossy(&response.body).chars().take(500).collect::<String>();
+                ensure!((200..300).contains(&response.status), "answered {}: {}", response.status, text());
+                return Ok(response.body);
+            }
+            ensure!(self.stream.read_buf(&mut self.buffer).await? > 0, "the server closed the connection");
+        }
+    }
+}
+
+pub fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").into_bytes()
+}
+
+pub fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let mut request = head(path, content_type, body.len());
+    request.extend_from_slice(body);
+    request
+}
+
+pub fn head(path: &str, content_type: &str, length: usize) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+/// A value as it may stand in a path or a form.
+pub fn encoded(value: &str) -> String {
+    let mut text = String::with_capacity(value.len() * 3);
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            // Writing to memory cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// The response that `bytes` begins with and its length; `None` while it is not all there.
+fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
+    let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
+    let head = std::str::from_utf8(&bytes[..head_end]).context("a head that is no text")?.to_ascii_lowercase();
+    let mut lines = head.split("\r\n");
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|word| word.parse().ok());
+    let status: u16 = status.context("not an HTTP status line")?;
+    let (mut length, mut is_chunked) = (None, false);
+    for line in lines {
+        match line.split_once(':').map(|(name, value)| (name, value.trim())) {
+            Some(("content-length", value)) => length = Some(value.parse::<usize>()?),
+            Some(("transfer-encoding", value)) => is_chunked = value.contains("chunked"),
+            _ => {}
+        }
+    }
+    let start = head_end + 4;
+    if is_chunked {
+        return Ok(chunks(&bytes[start..])?.map(|(body, used)| (Response { status, body }, start + used)));
+    }
+    let length = match length {
+        Some(length) => length,
+        None if status == 204 || status == 304 => 0,
+        None => bail!("a response of unknown length"),
+    };
+    let body = bytes.get(start..start + length);
+    Ok(body.map(|body| (Response { status, body: body.to_vec() }, start + length)))
+}
+
+/// The parts of a chunked body put together, and how many bytes they took.
+fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
+    let mut body = Vec::new();
+    let mut at = 0;
+    loop {
+        let Some(line_end) = memmem::find(&bytes[at..], b"\r\n") else { return Ok(None) };
+        let line = std::str::from_utf8(&bytes[at..at + line_end]).context("a chunk's length is no text")?;
+        let digits = line.split(';').next().unwrap_or_default().trim();
+        let length = usize::from_str_radix(digits, 16).context("a chunk's length is no number")?;
+        at += line_end + 2;
+        let Some(chunk) = bytes.get(at..at + length + 2) else { return Ok(None) };
+        body.extend_from_slice(&chunk[..length]);
+        at += length + 2;
+        if length == 0 {
+            return Ok(Some((body, at)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> Option<(Response, usize)> {
+        parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn answers_are_read_whole_or_waited_for() {
+        let plain = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+        let response = Response { status: 200, body: b"abc".to_vec() };
+        assert_eq!(whole(&format!("{plain}HTTP")), Some((response, plain.len())));
+        assert_eq!(whole(&plain[..plain.len() - 1]), None);
+        assert_eq!(whole("HTTP/1.1 204 No Content\r\n\r\n").unwrap().0.status, 204);
+        assert!(parse(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n";
+        let (response, used) = whole(text).unwrap();
+        assert_eq!((response.body.as_slice(), used), (&b"abc0123456789"[..], text.len()));
+        for end in 0..text.len() {
+            assert_eq!(whole(&text[..end]), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn values_are_encoded_for_a_path() {
+        assert_eq!(encoded("a='b c'&ü"), "a%3D%27b%20c%27%26%C3%BC");
+        assert!(get("/x").starts_with(b"GET /x HTTP/1.1\r\n"));
+        assert!(post("/x", "text/plain", b"abc").ends_with(b"content-length: 3\r\n\r\nabc"));
+    }
+}

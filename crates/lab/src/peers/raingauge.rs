@@ -1,0 +1,124 @@
+//! raingauge itself, asked by the same loop and on the same kind of connection as its peers: JSON over HTTP.
+
+use super::Writes;
+use super::client::{Client, Mode, Peer};
+use super::http::{self, Connection};
+use super::question::Question;
+use crate::counts::{self, Answer};
+use crate::events::Rendered;
+use crate::http::{JSON, NDJSON};
+use crate::server::Lab;
+use crate::workload::{Workload, key_of};
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Bodies that each connection renders; they go round, each time with new ids.
+const BODIES: u64 = 5;
+
+pub struct Raingauge {
+    pub port: u16,
+    pub lab: RefCell<Lab>,
+}
+
+pub struct Connected {
+    connection: Connection,
+    bodies: HashMap<u64, Rendered>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    points: Vec<Point>,
+}
+
+#[derive(Deserialize)]
+struct Point {
+    count: i64,
+}
+
+#[derive(Deserialize)]
+struct Taken {
+    accepted: u64,
+    duplicates: u64,
+    rejected: Vec<serde_json::Value>,
+}
+
+pub struct Asking {
+    request: Vec<u8>,
+    is_series: bool,
+}
+
+impl Client for Connected {
+    type Asking = Asking;
+
+    fn prepare(question: &Question) -> Asking {
+        match question {
+            Question::Counts(ranges) => {
+                let body = counts::body(ranges, false);
+                Asking { request: http::post("/v1/counts", JSON, body.as_bytes()), is_series: false }
+            }
+            Question::Series(days, _) => {
+                let (key, from_s, to_s) = (http::encoded(&key_of(days.city)), days.from_s, days.to_s);
+                let path = format!("/v1/series?key={key}&fromTime={from_s}&toTime={to_s}&granularity=day");
+                Asking { request: http::get(&path), is_series: true }
+            }
+        }
+    }
+
+    async fn ask(&mut self, asking: &Asking) -> Result<Vec<i64>> {
+        let body = self.connection.call(&asking.request).await?;
+        if asking.is_series {
+            let series: Series = serde_json::from_slice(&body)?;
+            return Ok(series.points.iter().map(|point| point.count).collect());
+        }
+        let answer: Answer = serde_json::from_slice(&body)?;
+        let count = |item: &counts::Item| item.count.with_context(|| format!("no count of {}", item.key));
+        answer.results.iter().map(count).collect()
+    }
+
+    async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
+        let head = |length| http::head("/v1/events", NDJSON, length);
+        let body =
+            self.bodies.entry(turn % BODIES).or_insert_with_key(|&place| Rendered::new(writes.batch(place), head));
+        writes.renew(body);
+        let answer = self.connection.call(&body.bytes).await?;
+        let taken: Taken = serde_json::from_slice(&answer)?;
+        let text = || String::from_utf8_lossy(&answer).into_owned();
+        ensure!(taken.duplicates == 0 && taken.rejected.is_empty(), "of new events: {}", text());
+        ensure!(taken.accepted == body.events() as u64, "of {} events: {}", body.events(), text());
+        Ok(taken.accepted)
+    }
+}
+
+impl Peer for Raingauge {
+    type Client = Connected;
+
+    fn how(&self) -> &'static str {
+        "POST /v1/counts and GET /v1/series, JSON over HTTP"
+    }
+
+    fn modes(&self) -> Vec<Mode> {
+        let how = "POST /v1/events, NDJSON".to_owned();
+        vec![Mode { how, durable: true, exactly_once: true, batch_events: 10_000, connections: 4 }]
+    }
+
+    async fn connect(&self) -> Result<Connected> {
+        Ok(Connected { connection: Connection::open(self.port).await?, bodies: HashMap::new() })
+    }
+
+    async fn load(&self, workload: &Workload) -> Result<()> {
+        self.lab.borrow_mut().load_history(workload)?;
+        Ok(())
+    }
+
+    /// Changed tiles go to disk every two seconds.
+    async fn settle(&self) -> Result<()> {
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        Ok(())
+    }
+
+    async fn total(&self) -> Result<i64> {
+        self.lab.borrow_mut().total()
+    }
+}
