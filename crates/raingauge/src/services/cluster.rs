@@ -5,17 +5,21 @@
 //!   writer:      Group ──▶ Fleet ──▶ a Worker for each partition: KafkaLog, CqlWriter
 //! ```
 
+mod options;
+mod stream;
+
 use super::waiting::{Startup, until_there};
 use super::{Engines, Services, caching};
 use crate::settings::{self, Role, Settings};
 use anyhow::Context;
+use options::{cql_options, kafka_options, mysql_options};
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
     CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlLease, CqlReader, CqlWriter, Feed,
-    NodeCompactor, ReadPlan,
+    NodeCompactor,
 };
-use raingauge_kafka::{Group, KafkaFeed, KafkaLeases, KafkaSink, KafkaTopic, Listening, Plan};
+use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
 use raingauge_maintenance::Maintenance;
 use raingauge_portal::rollouts::STILL_MAX;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
@@ -25,15 +29,12 @@ use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
 use raingauge_ports::drafts::Drafts;
 use raingauge_ports::instances::Instances;
-use raingauge_ports::leases::LeaseTopic;
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
 use raingauge_ports::people::People;
-use raingauge_ports::published::{self, Published};
+use raingauge_ports::published::Published;
 use raingauge_ports::rollouts::Rollouts;
-use raingauge_ports::tiles::{Hearing, TileFeed, TileSource};
-use raingauge_reader::{LiveOptions, LiveTiles};
-use raingauge_sql::{MySqlCatalog, MySqlOptions, SqliteCatalog};
-use raingauge_writer::audience::Audience;
+use raingauge_ports::tiles::{Hearing, TileFeed};
+use raingauge_sql::{MySqlCatalog, SqliteCatalog};
 use raingauge_writer::counters::{Covered, TakesEffect};
 use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
@@ -42,6 +43,7 @@ use raingauge_writer::states::States;
 use raingauge_writer::{Counters, Fleet, Follower, Ingest, worker};
 use std::sync::Arc;
 use std::time::Duration;
+use stream::{Stream, follow_tiles, open_leases};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -257,60 +259,6 @@ fn holder(settings: &Settings) -> String {
     format!("{}-{}-{:08x}", settings.cluster.instance, std::process::id(), rand::random::<u32>())
 }
 
-async fn open_leases(topic: &KafkaTopic, startup: &Startup) -> anyhow::Result<Arc<KafkaLeases>> {
-    use raingauge_kafka::Error::{NoTopic, Unreachable};
-    let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
-    let what = format!("the leases of readers, topic {}", topic.options().leases_topic());
-    Ok(Arc::new(until_there(startup, &what, is_final, async || KafkaLeases::open(topic).await).await?))
-}
-
-/// What a process hears of the tiles that are written, and of the readers that answer by them, for as long as it is kept.
-struct Stream {
-    _tiles: Option<Listening>,
-    _leases: Listening,
-    /// Opens the audience, and keeps the lease of a reader.
-    tasks: Vec<JoinHandle<()>>,
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
-/// The tiles of active keys in memory, in a process that reads; and everybody who acknowledges knows of them.
-fn follow_tiles(
-    settings: &Settings,
-    topic: &KafkaTopic,
-    stored: Arc<CqlReader>,
-    leases: &Arc<KafkaLeases>,
-    published: &Published,
-    clock: &Arc<dyn Clock>,
-) -> anyhow::Result<(Option<Arc<LiveTiles>>, Stream)> {
-    let lease_topic = Arc::clone(leases) as Arc<dyn LeaseTopic>;
-    let audience = Arc::new(Audience::new(rand::random(), Arc::clone(&lease_topic), Arc::clone(clock)));
-    published.set_audience(Arc::clone(&audience) as Arc<dyn published::Audience>);
-    let told = Arc::clone(&audience);
-    let heard = leases.listen(move |message| told.note(message))?;
-    let opening = tokio::spawn(async move { audience.open().await });
-    let mut stream = Stream { _tiles: None, _leases: heard, tasks: vec![opening] };
-    if !settings.cluster.has(Role::Reader) {
-        return Ok((None, stream));
-    }
-    let options = LiveOptions {
-        cache_bytes: settings.storage.tile_cache_bytes as usize,
-        partitions: topic.partitions(),
-        has_plain_rows: settings.cluster.cql.has_foreign_rows,
-    };
-    let (inner, source) = (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
-    let live = Arc::new(LiveTiles::new(inner, source, Arc::clone(clock), options));
-    let told = Arc::clone(&live);
-    stream._tiles = Some(raingauge_kafka::listen(topic, move |change| told.apply(change))?);
-    stream.tasks.push(tokio::spawn(raingauge_reader::keep_lease(Arc::clone(&live), lease_topic, rand::random())));
-    stream.tasks.push(tokio::spawn(raingauge_reader::read_ahead(Arc::clone(&live))));
-    Ok((Some(live), stream))
-}
-
 fn start_fleet(
     settings: &Settings,
     topic: &KafkaTopic,
@@ -460,59 +408,4 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
         done.push(format!("the catalog in MySQL: schema version {} is now {}", migrated.from, migrated.to));
     }
     Ok(done)
-}
-
-fn cql_options(settings: &Settings) -> raingauge_cql::Options {
-    let cql = settings.cluster.cql.clone();
-    let certificate = cql.certificate_file.zip(cql.key_file);
-    raingauge_cql::Options {
-        contact_points: cql.contact_points,
-        keyspace: cql.keyspace,
-        user: cql.user,
-        password: cql.password,
-        tls: cql.ca_file.map(|ca| raingauge_cql::Tls { ca, certificate }),
-        datacenter: cql.datacenter,
-        read_consistency: raingauge_cql::consistency(cql.read_consistency),
-        write_consistency: raingauge_cql::consistency(cql.write_consistency),
-        request_timeout: cql.request_timeout,
-        speculative_after: cql.speculative_after,
-        in_flight_max: cql.in_flight_max,
-        read_plan: if cql.reads_tables { ReadPlan::Tables } else { ReadPlan::Tiles },
-        write_tables: cql.writes_tables,
-        writer_cache_bytes: cql.writer_cache_bytes,
-    }
-}
-
-fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
-    let kafka = settings.cluster.kafka.clone();
-    let mechanism = match kafka.sasl_mechanism {
-        "scram-sha-256" => raingauge_kafka::SaslMechanism::ScramSha256,
-        "scram-sha-512" => raingauge_kafka::SaslMechanism::ScramSha512,
-        _ => raingauge_kafka::SaslMechanism::Plain,
-    };
-    let sasl = kafka.user.zip(kafka.password);
-    let sasl = sasl.map(|(user, password)| raingauge_kafka::Sasl { mechanism, user, password });
-    let certificate = kafka.certificate_file.zip(kafka.key_file);
-    let tls = kafka.has_tls.then_some(raingauge_kafka::Tls { ca: kafka.ca_file, certificate });
-    raingauge_kafka::Options {
-        brokers: kafka.brokers,
-        topic: kafka.topic,
-        dead_letter_topic: kafka.dead_letter_topic,
-        group: kafka.group,
-        instance_id: Some(settings.cluster.instance.clone()).filter(|name| !name.is_empty()),
-        epoch: kafka.epoch,
-        partitions: Some(kafka.partitions),
-        dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
-        dedupe_ids_max: settings.dedupe.ids_max as usize,
-        future_allowance_s: settings.events.future_allowance.as_secs() as i64,
-        session_timeout: kafka.session_timeout,
-        delivery_timeout: kafka.delivery_timeout,
-        queue_bytes_max: settings.log.queue_bytes_max as usize,
-        security: raingauge_kafka::Security { tls, sasl },
-        ..raingauge_kafka::Options::default()
-    }
-}
-
-fn mysql_options(settings: &Settings) -> MySqlOptions {
-    MySqlOptions::new(settings.cluster.mysql.url.clone())
 }

@@ -9,7 +9,7 @@ use raingauge_ports::log::Offset;
 use raingauge_ports::tiles::{Part, WriterId, is_of};
 
 /// Tiles of one key in memory, at most. A range that needs more is read from storage.
-pub const TILES_PER_KEY_MAX: usize = 32;
+pub const TILES_PER_KEY_MAX: usize = 256;
 
 /// Tells one placeholder from another one that was put down for the same tile later.
 pub type Token = u64;
@@ -21,7 +21,7 @@ pub struct Shard {
     token: Token,
 }
 
-/// The tiles of a key, in the order in which they were asked for.
+/// The tiles of a key, in the order of their ids.
 #[derive(Default)]
 struct Record {
     entries: Vec<Entry>,
@@ -53,12 +53,32 @@ impl Entry {
 }
 
 impl Record {
+    fn place(&self, id: TileId) -> Result<usize, usize> {
+        self.entries.binary_search_by_key(&id, |entry| entry.id)
+    }
+
     fn entry(&self, id: TileId) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.id == id)
+        self.place(id).ok().map(|place| &self.entries[place])
     }
 
     fn entry_mut(&mut self, id: TileId) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.id == id)
+        self.place(id).ok().map(|place| &mut self.entries[place])
+    }
+
+    /// Puts a placeholder down, unless the tile is there or about to be. Answers whether it did.
+    fn expect(&mut self, id: TileId, token: Token) -> bool {
+        let Err(place) = self.place(id) else { return false };
+        self.entries.insert(place, Entry { id, token, is_loaded: false, parts: Vec::new() });
+        true
+    }
+
+    /// Lets go of the tiles that were put there first, but for those that are wanted now, until there are few enough.
+    fn shrink(&mut self, wanted: &[TileId]) {
+        while self.entries.len() > TILES_PER_KEY_MAX {
+            let others = self.entries.iter().enumerate().filter(|(_, entry)| !wanted.contains(&entry.id));
+            let Some((oldest, _)) = others.min_by_key(|(_, entry)| entry.token) else { return };
+            self.entries.remove(oldest);
+        }
     }
 
     fn bytes(&self, key: &str) -> usize {
@@ -109,22 +129,10 @@ impl Shard {
     pub fn missing(&mut self, key: &str, ids: &[TileId]) -> Vec<(TileId, Token)> {
         let mut token = self.token;
         let missing = self.with(key, |record| {
-            let is_there = |record: &Record, id| record.entry(id).is_some();
-            let added = ids.iter().filter(|id| !is_there(record, **id)).copied().collect::<Vec<_>>();
-            for id in added {
-                token += 1;
-                record.entries.push(Entry { id, token, is_loaded: false, parts: Vec::new() });
-            }
-            let wanted = record.entries.iter().filter(|entry| ids.contains(&entry.id) && !entry.is_loaded);
-            let wanted = wanted.map(|entry| (entry.id, entry.token)).collect();
-            // The oldest ones go, but for those that are wanted now.
-            let mut over = record.entries.len().saturating_sub(TILES_PER_KEY_MAX);
-            record.entries.retain(|entry| {
-                let goes = over > 0 && !ids.contains(&entry.id);
-                over -= usize::from(goes);
-                !goes
-            });
-            wanted
+            ids.iter().for_each(|id| token += Token::from(record.expect(*id, token + 1)));
+            record.shrink(ids);
+            let wanted = record.entries.iter().filter(|entry| !entry.is_loaded && ids.contains(&entry.id));
+            wanted.map(|entry| (entry.id, entry.token)).collect()
         });
         self.token = token;
         self.shrink();

@@ -322,11 +322,11 @@ async fn memory_is_bounded() {
     let cached = |number: u64| setup.live.sum_cached(GENERATION, &format!("c1:{number}"), &wide()).is_some();
     assert!(cached(1_999) && !cached(0));
     // Days of one key, more than are kept of it.
-    for day in 0..100 {
+    for day in 0..300 {
         let edge = Plan::new(NOON_S - day * DAY_S, NOON_S - day * DAY_S + HOUR_S).unwrap();
         assert_eq!(setup.sum("c1:1999", edge).await, i128::from(day == 0));
     }
-    let century = Plan::new(NOON_S - 12_800 * DAY_S, NOON_S + HOUR_S).unwrap();
+    let century = Plan::new(NOON_S - 14_000 * DAY_S, NOON_S + 20_600 * DAY_S).unwrap();
     assert_eq!(setup.sum("c1:1999", century).await, 1, "more tiles than are kept of one key");
     assert!(setup.live.bytes() <= 64 * 2_000);
 }

@@ -1,0 +1,60 @@
+//! The settings as the adapters want them.
+
+use crate::settings::Settings;
+use raingauge_cql::ReadPlan;
+use raingauge_sql::MySqlOptions;
+
+pub fn cql_options(settings: &Settings) -> raingauge_cql::Options {
+    let cql = settings.cluster.cql.clone();
+    let certificate = cql.certificate_file.zip(cql.key_file);
+    raingauge_cql::Options {
+        contact_points: cql.contact_points,
+        keyspace: cql.keyspace,
+        user: cql.user,
+        password: cql.password,
+        tls: cql.ca_file.map(|ca| raingauge_cql::Tls { ca, certificate }),
+        datacenter: cql.datacenter,
+        read_consistency: raingauge_cql::consistency(cql.read_consistency),
+        write_consistency: raingauge_cql::consistency(cql.write_consistency),
+        request_timeout: cql.request_timeout,
+        speculative_after: cql.speculative_after,
+        in_flight_max: cql.in_flight_max,
+        read_plan: if cql.reads_tables { ReadPlan::Tables } else { ReadPlan::Tiles },
+        write_tables: cql.writes_tables,
+        writer_cache_bytes: cql.writer_cache_bytes,
+    }
+}
+
+pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
+    let kafka = settings.cluster.kafka.clone();
+    let mechanism = match kafka.sasl_mechanism {
+        "scram-sha-256" => raingauge_kafka::SaslMechanism::ScramSha256,
+        "scram-sha-512" => raingauge_kafka::SaslMechanism::ScramSha512,
+        _ => raingauge_kafka::SaslMechanism::Plain,
+    };
+    let sasl = kafka.user.zip(kafka.password);
+    let sasl = sasl.map(|(user, password)| raingauge_kafka::Sasl { mechanism, user, password });
+    let certificate = kafka.certificate_file.zip(kafka.key_file);
+    let tls = kafka.has_tls.then_some(raingauge_kafka::Tls { ca: kafka.ca_file, certificate });
+    raingauge_kafka::Options {
+        brokers: kafka.brokers,
+        topic: kafka.topic,
+        dead_letter_topic: kafka.dead_letter_topic,
+        group: kafka.group,
+        instance_id: Some(settings.cluster.instance.clone()).filter(|name| !name.is_empty()),
+        epoch: kafka.epoch,
+        partitions: Some(kafka.partitions),
+        dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
+        dedupe_ids_max: settings.dedupe.ids_max as usize,
+        future_allowance_s: settings.events.future_allowance.as_secs() as i64,
+        session_timeout: kafka.session_timeout,
+        delivery_timeout: kafka.delivery_timeout,
+        queue_bytes_max: settings.log.queue_bytes_max as usize,
+        security: raingauge_kafka::Security { tls, sasl },
+        ..raingauge_kafka::Options::default()
+    }
+}
+
+pub fn mysql_options(settings: &Settings) -> MySqlOptions {
+    MySqlOptions::new(settings.cluster.mysql.url.clone())
+}

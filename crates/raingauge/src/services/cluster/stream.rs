@@ -1,0 +1,67 @@
+//! The stream of tiles: what a reader keeps in memory by it, and who waits for readers to hear of it.
+
+use crate::services::waiting::{Startup, until_there};
+use crate::settings::{Role, Settings};
+use raingauge_cql::CqlReader;
+use raingauge_kafka::{KafkaLeases, KafkaTopic, Listening};
+use raingauge_ports::buckets::BucketReader;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::leases::LeaseTopic;
+use raingauge_ports::published::{self, Published};
+use raingauge_ports::tiles::TileSource;
+use raingauge_reader::{LiveOptions, LiveTiles};
+use raingauge_writer::audience::Audience;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+pub async fn open_leases(topic: &KafkaTopic, startup: &Startup) -> anyhow::Result<Arc<KafkaLeases>> {
+    use raingauge_kafka::Error::{NoTopic, Unreachable};
+    let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
+    let what = format!("the leases of readers, topic {}", topic.options().leases_topic());
+    Ok(Arc::new(until_there(startup, &what, is_final, async || KafkaLeases::open(topic).await).await?))
+}
+
+/// What a process hears of the tiles that are written, and of the readers that answer by them, for as long as it is kept.
+pub struct Stream {
+    _listening: Vec<Listening>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Stream {
+    /// A reader gives its lease back.
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// The tiles of active keys in memory, in a process that reads; and everybody who acknowledges knows of them.
+pub fn follow_tiles(
+    settings: &Settings,
+    topic: &KafkaTopic,
+    stored: Arc<CqlReader>,
+    leases: &Arc<KafkaLeases>,
+    published: &Published,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<(Option<Arc<LiveTiles>>, Stream)> {
+    let lease_topic = Arc::clone(leases) as Arc<dyn LeaseTopic>;
+    let audience = Arc::new(Audience::new(rand::random(), Arc::clone(&lease_topic), Arc::clone(clock)));
+    published.set_audience(Arc::clone(&audience) as Arc<dyn published::Audience>);
+    let told = Arc::clone(&audience);
+    let mut listening = vec![leases.listen(move |message| told.note(message))?];
+    let mut tasks = vec![tokio::spawn(async move { audience.open().await })];
+    if !settings.cluster.has(Role::Reader) {
+        return Ok((None, Stream { _listening: listening, tasks }));
+    }
+    let options = LiveOptions {
+        cache_bytes: settings.storage.tile_cache_bytes as usize,
+        partitions: topic.partitions(),
+        has_plain_rows: settings.cluster.cql.has_foreign_rows,
+    };
+    let (inner, source) = (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
+    let live = Arc::new(LiveTiles::new(inner, source, Arc::clone(clock), options));
+    let told = Arc::clone(&live);
+    listening.push(raingauge_kafka::listen(topic, move |change| told.apply(change))?);
+    tasks.push(tokio::spawn(raingauge_reader::keep_lease(Arc::clone(&live), lease_topic, rand::random())));
+    tasks.push(tokio::spawn(raingauge_reader::read_ahead(Arc::clone(&live))));
+    Ok((Some(live), Stream { _listening: listening, tasks }))
+}
