@@ -45,7 +45,7 @@ async fn everything_is_exported_as_one_file() {
     world.get("/").await.shows("href=\"/settings.yaml\"");
     let file = world.get("/settings.yaml").await;
     assert_eq!(file.headers["content-disposition"], "attachment; filename=\"raingauge.yaml\"");
-    file.shows("name: rides").shows("name: Drops").lacks("name: tips").shows("cachePolicy:\n  strategy: none");
+    file.shows("name: rides").shows("name: Drops").lacks("name: tips").shows("cachePolicy:\n  strategy: live");
     world.get("/settings.yaml?all=1").await.shows("name: tips");
     world.get("/counters/1").await.shows("href=\"/counters/1/counter.yaml\"");
     world.get("/counters/1/counter.yaml").await.shows("by test\nid: 1\nname: rides").lacks("Drops");

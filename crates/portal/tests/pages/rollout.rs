@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// Half a minute for each step: six beats.
 const PLAN: [(&str, &str); 11] = [
-    ("to", "live"),
+    ("to", "none"),
     ("shares", "50, 100"),
     ("hold", "0.5"),
     ("canary", "0"),
@@ -24,7 +24,7 @@ const PLAN: [(&str, &str); 11] = [
     ("store-times", "4"),
     ("breakers", "0"),
     ("batches", "100"),
-    ("why", "try <b>live</b>"),
+    ("why", "try <b>none</b>"),
 ];
 /// More than any rollout of these tests takes.
 const BEATS_MAX: i64 = 60;
@@ -113,21 +113,21 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("Stage 1 of 3")
         .shows("5 s of 30 s are over, 25 s are left")
         .shows("There is nothing to compare with yet");
-    before.shows("try &lt;b&gt;live&lt;/b&gt;").shows("every 5s").lacks("Start the rollout");
+    before.shows("try &lt;b&gt;none&lt;/b&gt;").shows("every 5s").lacks("Start the rollout");
     service.pass(1, 0).await;
     page(&world).await.shows("Stage 2 of 3: 50 of 100 counters").shows("every process follows it within seconds");
-    assert_eq!(service.policy().await, (1, "live where id % 100 < 50; otherwise none".to_owned()));
-    assert_eq!(world.portal.policies.strategy_of(7), Strategy::Live);
+    assert_eq!(service.policy().await, (1, "none where id % 100 < 50; otherwise live".to_owned()));
+    assert_eq!(world.portal.policies.strategy_of(7), Strategy::None);
     service.beat(0).await;
     service.beat(0).await;
     let step = page(&world).await;
     step.lacks("Set the policy").shows("To set a policy by hand, stop the rollout first");
     step.shows("4.0 ms").shows("20.0 ms").shows("0.10").shows("6.00").shows("holds").lacks("broken");
     service.pass(3, 0).await;
-    assert_eq!(service.policy().await, (2, "live".to_owned()));
+    assert_eq!(service.policy().await, (2, "none".to_owned()));
     let after = page(&world).await;
-    after.shows("live answers all counters, and every limit held").shows("Earlier rollouts").shows("finished");
-    after.shows("Rollout 1: live for 50 % of the counters").shows("Start the rollout").lacks("every 5s");
+    after.shows("none answers all counters, and every limit held").shows("Earlier rollouts").shows("finished");
+    after.shows("Rollout 1: none for 50 % of the counters").shows("Start the rollout").lacks("every 5s");
     let report = world.get("/system/cache/rollouts/1").await;
     report
         .is(StatusCode::OK)
@@ -142,7 +142,7 @@ async fn a_rollout_begins_runs_and_finishes() {
     assert_eq!(told["watched"].as_array().map(Vec::len), Some(3));
     // It holds already.
     let again = world.post("/system/cache/rollouts", &PLAN).await;
-    again.is(StatusCode::UNPROCESSABLE_ENTITY).shows("All counters are answered by `live` already");
+    again.is(StatusCode::UNPROCESSABLE_ENTITY).shows("All counters are answered by `none` already");
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn a_broken_limit_rolls_back() {
     service.pass(2, 5).await;
     let run = service.run().await;
     assert_eq!((run.rollout.end(), run.ended_at.is_some()), (Some(End::Broken), true));
-    assert_eq!(service.policy().await, (2, "none".to_owned()));
+    assert_eq!(service.policy().await, (2, "live".to_owned()));
     let page = page(&world).await;
     page.shows("was rolled back by itself: the 99th percentile is")
         .shows("Rollout 1: rolled back: the 99th percentile");
@@ -168,8 +168,8 @@ async fn a_broken_limit_rolls_back() {
     service.breakers += 1;
     service.beat(0).await;
     let page = world.get("/system/cache").await;
-    page.shows("Rollout 2 of live was rolled back by itself: 1 circuit breakers opened, above 0");
-    assert_eq!(service.policy().await, (4, "none".to_owned()));
+    page.shows("Rollout 2 of none was rolled back by itself: 1 circuit breakers opened, above 0");
+    assert_eq!(service.policy().await, (4, "live".to_owned()));
 }
 
 /// The newest entries as lines, oldest first.
@@ -197,11 +197,11 @@ async fn somebody_goes_on_and_somebody_stops_and_both_are_written_down() {
     max.post("/system/cache/rollouts/1/stop", &[]).await.is(StatusCode::FORBIDDEN);
     zoe.get("/system/cache").await.shows("Stop and roll back");
     zoe.post("/system/cache/rollouts/1/stop", &[]).await.leads_to("/system/cache?note=rollout-stopped");
-    assert_eq!(service.policy().await, (2, "none".to_owned()));
-    max.get("/system/cache").await.shows("of live has ended: zoe stopped it").shows("Report 1");
+    assert_eq!(service.policy().await, (2, "live".to_owned()));
+    max.get("/system/cache").await.shows("of none has ended: zoe stopped it").shows("Report 1");
     zoe.post("/system/cache/rollouts/1/stop", &[]).await.is(StatusCode::CONFLICT).shows("has ended already");
     zoe.post("/system/cache/rollouts/9/stop", &[]).await.is(StatusCode::NOT_FOUND);
-    let plan = r#"{"canaryS":0.0,"holdS":30.0,"limits":{"batchesMin":100.0,"breakers":0.0,"failedShare":0.001,"p99FreeMs":20.0,"p99Times":2.0,"storeTimes":4.0},"reason":"try <b>live</b>","shares":[50,100],"to":"live"}"#;
+    let plan = r#"{"canaryS":0.0,"holdS":30.0,"limits":{"batchesMin":100.0,"breakers":0.0,"failedShare":0.001,"p99FreeMs":20.0,"p99Times":2.0,"storeTimes":4.0},"reason":"try <b>none</b>","shares":[50,100],"to":"none"}"#;
     let expected = [
         format!("zoe rollout.begin rollout 1 done {plan}"),
         "zoe rollout.begin rollout refused_409 {}".to_owned(),
@@ -225,7 +225,7 @@ async fn a_policy_that_somebody_sets_ends_it_and_stays() {
     world.post("/system/cache", &fields).await.leads_to("/system/cache?note=policy-set");
     service.beat(0).await;
     assert_eq!(service.policy().await, (2, "phased".to_owned()));
-    page(&world).await.shows("of live has ended: anonymous set version 2 of the policy, which stays");
+    page(&world).await.shows("of none has ended: anonymous set version 2 of the policy, which stays");
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn who_goes_back_by_hand_ends_it_too() {
 /// A rollout that another portal conducts, in its first step; that it was set is noted or not.
 async fn of_another(world: &World, is_noted: bool) -> Run {
     let (shares, limits) = (vec![50, 100], Limits::DEFAULT);
-    let plan = Plan { to: Strategy::Live, shares, canary_s: 0.0, hold_s: 30.0, limits };
+    let plan = Plan { to: Strategy::None, shares, canary_s: 0.0, hold_s: 30.0, limits };
     let mut rollout = Rollout::new(plan, Policy::default(), 0, NOW_S * 1_000);
     let grown = raingauge_core::rollout::Tally { batches: 500.0, counts: 5_000.0, ..Default::default() };
     rollout.beat(NOW_S * 1_000 + 30_000, &grown, Vec::new());
@@ -285,7 +285,7 @@ async fn a_rollout_whose_portal_died_is_told_and_taken_over() {
     assert_eq!(run.conductor, world.portal.watch.id());
     world.get("/system/cache").await.shows("was gone once; the window that was open began anew");
     service.pass(3, 0).await;
-    assert_eq!(service.policy().await, (2, "live".to_owned()));
+    assert_eq!(service.policy().await, (2, "none".to_owned()));
 }
 
 #[tokio::test]
@@ -296,7 +296,7 @@ async fn a_portal_that_died_behind_its_order_set_it_once() {
     while service.run().await.conductor == "another" {
         service.beat(0).await;
     }
-    assert_eq!(service.policy().await, (1, "live where id % 100 < 50; otherwise none".to_owned()));
+    assert_eq!(service.policy().await, (1, "none where id % 100 < 50; otherwise live".to_owned()));
     service.pass(3, 0).await;
     assert_eq!((service.run().await.rollout.end(), service.policy().await.0), (Some(End::Finished), 2));
 }
@@ -314,7 +314,7 @@ async fn a_conductor_that_goes_on_is_left_alone_and_a_wish_holds_at_once() {
         world.rollouts.replace(run).await.unwrap();
     }
     world.post("/system/cache/rollouts/1/stop", &[]).await.leads_to("/system/cache?note=rollout-stopped");
-    assert_eq!(service.policy().await, (2, "none".to_owned()));
+    assert_eq!(service.policy().await, (2, "live".to_owned()));
     assert_eq!(service.run().await.rollout.end(), Some(End::Stopped));
 }
 
@@ -342,8 +342,8 @@ async fn every_reader_is_watched_and_has_to_follow() {
     let world = World::new();
     let mut service = Service::new(&world).await;
     begin(&world).await;
-    let old = json!({ "strategy": "none" });
-    let new = json!({ "strategy": "none", "rollout": [{ "strategy": "live", "modulo": 100, "below": 50 }] });
+    let old = json!({ "strategy": "live" });
+    let new = json!({ "strategy": "live", "rollout": [{ "strategy": "none", "modulo": 100, "below": 50 }] });
     while service.run().await.rollout.watched.is_empty() {
         announce(&service, &old, 0).await;
         service.beat(0).await;

@@ -60,7 +60,7 @@ async fn what_needs_somebody_is_said_with_what_to_do() {
         raingauge_log_lag_seconds{partition=\"3\"} 400\nraingauge_log_lag_events{partition=\"3\"} 9\n\
         raingauge_disk_bytes 1000\nraingauge_disk_free_bytes 20\n"
         .to_owned();
-    let said = json!({ "atMs": 0, "values": {}, "choice": { "strategy": "live" }, "failure": "the disk is full" });
+    let said = json!({ "atMs": 0, "values": {}, "choice": { "strategy": "none" }, "failure": "the disk is full" });
     world.instances.announce(other("reader-2", "9.9.9", &said.to_string())).await.expect("announced");
     for time in 1..=3 {
         beat(&world, time).await;
@@ -70,7 +70,7 @@ async fn what_needs_somebody_is_said_with_what_to_do() {
         .shows("behind the log, and falls further behind")
         .shows("has 20 B left")
         .shows("reader-2 (012345) has stopped counting: the disk is full")
-        .shows("reader-2 (012345) caches as “live”, and the policy says otherwise")
+        .shows("reader-2 (012345) caches as “none”, and the policy says otherwise")
         .shows("Processes of several versions run: 0.0.1, 9.9.9");
     // A reader that is silent for long is gone.
     world.clock.set_s(NOW_S + 100);
@@ -118,8 +118,8 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
     }
     let preview = world.post("/system/cache/preview", &POLICY).await;
     assert_eq!(preview.status, StatusCode::OK);
-    preview.shows("3 of 3 counters are treated otherwise");
-    assert_eq!(world.portal.policies.choice().strategy, Strategy::None);
+    preview.shows("2 of 3 counters are treated otherwise");
+    assert_eq!(world.portal.policies.choice().strategy, Strategy::Live);
     let set = world.post("/system/cache", &POLICY).await;
     assert_eq!((set.status, set.location()), (StatusCode::SEE_OTHER, "/system/cache?note=policy-set"));
     assert_eq!(world.portal.policies.strategy_of(2), Strategy::Live);
@@ -132,7 +132,7 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
     late.shows("Somebody else has set version 1 meanwhile").shows("value=\"try &lt;b&gt;live&lt;/b&gt;\"");
     let back = world.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await;
     assert_eq!((back.status, back.location()), (StatusCode::SEE_OTHER, "/system/cache?note=policy-back"));
-    assert_eq!(world.portal.policies.strategy_of(2), Strategy::None);
+    assert_eq!(world.portal.policies.strategy_of(1), Strategy::Live);
     world.get("/system/cache").await.shows("Back to version 0").shows("Back to version 1, the previous one");
     assert_eq!(world.post("/system/cache/back", &[("version", "2"), ("to", "9")]).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.post("/system/cache/back", &[("version", "1"), ("to", "1")]).await.status, StatusCode::CONFLICT);

@@ -123,6 +123,7 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
     let home = Home::with(&[("portal.sign_in", "false")]);
     let server = home.start();
     count_ten(&server);
+    server.send("PUT", "/v1/cache-policy", &[], br#"{"strategy": "none"}"#).expect(200);
     while_asked(&server, || {
         begin(&server, "1000000");
         phase(&server, 1, |phase| phase["name"] == "following");
@@ -132,7 +133,7 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
     let server = home.start();
     let report = while_asked(&server, || phase(&server, 1, |phase| phase["name"] == "ended"));
     assert_eq!((&report["phase"]["end"], &report["interruptions"]), (&json!("finished"), &json!(1)), "{report}");
-    assert_eq!(server.get("/v1/cache-policy").json()["version"], 1, "it set nothing twice");
+    assert_eq!(server.get("/v1/cache-policy").json()["version"], 2, "it set nothing twice");
 
     server.send("PUT", "/v1/cache-policy", &[], br#"{"strategy": "none"}"#).expect(200);
     let report = while_asked(&server, || {
@@ -142,6 +143,6 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
     let why = report["phase"]["why"].as_str().unwrap_or_default();
     assert!(report["phase"]["end"] == "broken" && why.starts_with("the 99th percentile is"), "{report}");
     let back = server.get("/v1/cache-policy").json();
-    assert_eq!((&back["strategy"], &back["version"]), (&json!("none"), &json!(4)));
+    assert_eq!((&back["strategy"], &back["version"]), (&json!("none"), &json!(5)));
     assert!(back["reason"].as_str().is_some_and(|why| why.starts_with("Rollout 2: rolled back: the 99th")), "{back}");
 }

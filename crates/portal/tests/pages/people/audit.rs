@@ -98,10 +98,10 @@ async fn what_changed_is_told_of_the_cache_policy() {
     }
     let policy = [
         ("version", "0"),
-        ("strategy", "none"),
+        ("strategy", "live"),
         ("step-modulo", "2"),
         ("step-below", "1"),
-        ("step-strategy", "live"),
+        ("step-strategy", "none"),
         ("reason", "try it"),
     ];
     root.post("/system/cache", &policy).await.leads_to("/system/cache?note=policy-set");
@@ -109,9 +109,9 @@ async fn what_changed_is_told_of_the_cache_policy() {
     root.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await;
     root.post("/system/compaction", &[]).await.is(StatusCode::NOT_FOUND);
     let expected = [
-        r#"cache_policy.replace cache policy done {"countersChanged":"1 of 3","policy":"none → live where id % 2 < 1; otherwise none","reason":"try it","version":1}"#,
+        r#"cache_policy.replace cache policy done {"countersChanged":"1 of 3","policy":"live → none where id % 2 < 1; otherwise live","reason":"try it","version":1}"#,
         "cache_policy.replace cache policy refused_422 {}",
-        r#"cache_policy.replace cache policy done {"countersChanged":"1 of 3","policy":"live where id % 2 < 1; otherwise none → none","reason":"Back to version 0","version":2}"#,
+        r#"cache_policy.replace cache policy done {"countersChanged":"1 of 3","policy":"none where id % 2 < 1; otherwise live → live","reason":"Back to version 0","version":2}"#,
         "compaction.begin compaction refused_404 {}",
     ];
     assert_eq!(written(&world).await, expected);
