@@ -7,9 +7,9 @@
 //! ended      ┌──────┬────────┐
 //!            │ 1 u8 │ reader │
 //!            └──────┴────────┘
-//! barrier    ┌──────┬─────────┬─────────┐
-//!            │ 2 u8 │ process │ sent ms │
-//!            └──────┴─────────┴─────────┘
+//! barrier    ┌──────┬─────────┬────────┬─────────┐
+//!            │ 2 u8 │ process │ number │ sent ms │
+//!            └──────┴─────────┴────────┴─────────┘
 //! ```
 
 use crate::error::Error;
@@ -65,9 +65,10 @@ fn encode(message: &LeaseMessage) -> Vec<u8> {
             bytes.push(1);
             bytes.extend_from_slice(&reader.to_le_bytes());
         }
-        LeaseMessage::Barrier { process, sent_ms } => {
+        LeaseMessage::Barrier { process, number, sent_ms } => {
             bytes.push(2);
             bytes.extend_from_slice(&process.to_le_bytes());
+            bytes.extend_from_slice(&number.to_le_bytes());
             bytes.extend_from_slice(&sent_ms.to_le_bytes());
         }
         LeaseMessage::Gap => bytes.push(3),
@@ -90,7 +91,8 @@ impl Told for LeaseMessage {
             1 => Some(Self::Ended { reader: u64::from_le_bytes(take(&mut rest)?) }),
             2 => {
                 let process = u64::from_le_bytes(take(&mut rest)?);
-                Some(Self::Barrier { process, sent_ms: i64::from_le_bytes(take(&mut rest)?) })
+                let number = u64::from_le_bytes(take(&mut rest)?);
+                Some(Self::Barrier { process, number, sent_ms: i64::from_le_bytes(take(&mut rest)?) })
             }
             3 => Some(Self::Gap),
             _ => None,
@@ -108,7 +110,7 @@ mod tests {
             LeaseMessage::Held { reader: u64::MAX, heard: vec![0, 1 << 50, 7] },
             LeaseMessage::Held { reader: 1, heard: Vec::new() },
             LeaseMessage::Ended { reader: 5 },
-            LeaseMessage::Barrier { process: 3, sent_ms: -1 },
+            LeaseMessage::Barrier { process: 3, number: 9, sent_ms: -1 },
             LeaseMessage::Gap,
         ];
         for message in messages {

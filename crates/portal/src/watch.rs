@@ -318,7 +318,7 @@ mod tests {
             let names: Vec<&str> = seen.iter().map(|seen| seen.instance.name.as_str()).collect();
             assert_eq!(names, ["a", "b"]);
             assert_eq!(seen[1].said.failure.as_deref(), Some("the disk is full"));
-            assert_eq!(seen[0].said.choice.as_ref().map(|choice| choice.strategy), Some(Strategy::None));
+            assert_eq!(seen[0].said.choice.as_ref().map(|choice| choice.strategy), Some(Strategy::Live));
         }
     }
 

@@ -31,8 +31,8 @@ pub enum LeaseMessage {
     Held { reader: u64, heard: Vec<Offset> },
     /// The reader answers nothing from memory any more.
     Ended { reader: u64 },
-    /// Sent at this time by the own clock of a process, which is to read it back.
-    Barrier { process: u64, sent_ms: i64 },
+    /// Sent at this time by the own clock of a process, which is to read it back, and numbers its barriers.
+    Barrier { process: u64, number: u64, sent_ms: i64 },
     /// Some messages are missing.
     Gap,
 }
@@ -84,8 +84,10 @@ pub struct Holders {
     readers: HashMap<u64, Holder>,
     /// When the first barrier was read back. Leases that were granted before have run out [`LEASE_MS`] later.
     opened_ms: Option<i64>,
-    /// Everything that was in the topic at this time has been read.
+    /// Everything that was in the topic at this time has been read, ...
     read_ms: i64,
+    /// ... and when the barrier with this number was sent.
+    read_number: u64,
 }
 
 #[derive(Debug)]
@@ -96,7 +98,7 @@ struct Holder {
 
 impl Holders {
     pub fn new(process: u64) -> Self {
-        Self { process, readers: HashMap::new(), opened_ms: None, read_ms: i64::MIN }
+        Self { process, readers: HashMap::new(), opened_ms: None, read_ms: i64::MIN, read_number: 0 }
     }
 
     /// Takes one message, in its order.
@@ -107,9 +109,10 @@ impl Holders {
                 self.readers.insert(reader, Holder { heard, until_ms });
             }
             LeaseMessage::Ended { reader } => drop(self.readers.remove(&reader)),
-            LeaseMessage::Barrier { process, sent_ms } if process == self.process => {
+            LeaseMessage::Barrier { process, number, sent_ms } if process == self.process => {
                 self.opened_ms.get_or_insert(now_ms);
                 self.read_ms = self.read_ms.max(sent_ms);
+                self.read_number = self.read_number.max(number);
                 self.readers.retain(|_, holder| holder.until_ms > sent_ms);
             }
             LeaseMessage::Barrier { .. } => {}
@@ -117,10 +120,11 @@ impl Holders {
         }
     }
 
-    /// Whether no reader answers from memory without everything before these ends, which were in the store at that time.
-    pub fn have_heard(&self, ends: &[(Partition, Offset)], stored_ms: i64) -> bool {
+    /// Whether no reader answers from memory without everything before these ends, which were in the store before the barrier
+    /// with this number was sent.
+    pub fn have_heard(&self, ends: &[(Partition, Offset)], number: u64) -> bool {
         let knows_all = self.opened_ms.is_some_and(|opened_ms| self.read_ms >= opened_ms + LEASE_MS + GRACE_MS);
-        knows_all && self.read_ms >= stored_ms && self.readers.values().all(|holder| holder.has_heard(ends))
+        knows_all && self.read_number >= number && self.readers.values().all(|holder| holder.has_heard(ends))
     }
 
     pub fn len(&self) -> usize {

@@ -7,6 +7,7 @@ use raingauge_ports::leases::{Holders, LeaseMessage, LeaseTopic};
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::published;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -17,6 +18,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The readers that may answer from memory.
 pub struct Audience {
     process: u64,
+    /// Barriers that were sent.
+    barriers: AtomicU64,
     holders: Mutex<Holders>,
     /// Told with each message that was read.
     changed: watch::Sender<()>,
@@ -28,7 +31,7 @@ impl Audience {
     /// An audience that nothing is known of yet: [`Audience::note`] is to be told everything that is in the topic.
     pub fn new(process: u64, topic: Arc<dyn LeaseTopic>, clock: Arc<dyn Clock>) -> Self {
         let (holders, changed) = (Mutex::new(Holders::new(process)), watch::Sender::new(()));
-        Self { process, holders, changed, topic, clock }
+        Self { process, barriers: AtomicU64::new(0), holders, changed, topic, clock }
     }
 
     /// Takes one message of the topic, in its order.
@@ -46,13 +49,15 @@ impl Audience {
     }
 
     async fn wait(&self, ends: &[(Partition, Offset)]) {
-        let stored_ms = self.clock.elapsed_ms();
+        // Any barrier from here on was sent when everything before these ends was in the store.
+        let least = self.barriers.load(Ordering::SeqCst) + 1;
         let mut changed = self.changed.subscribe();
         loop {
             let sent_ms = self.clock.elapsed_ms();
-            self.topic.send(&LeaseMessage::Barrier { process: self.process, sent_ms }, Box::new(drop));
+            let number = self.barriers.fetch_add(1, Ordering::SeqCst) + 1;
+            self.topic.send(&LeaseMessage::Barrier { process: self.process, number, sent_ms }, Box::new(drop));
             let heard = async {
-                while !self.holders.lock().have_heard(ends, stored_ms) {
+                while !self.holders.lock().have_heard(ends, least) {
                     if changed.changed().await.is_err() {
                         return;
                     }

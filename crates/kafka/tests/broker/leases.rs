@@ -27,7 +27,7 @@ async fn everybody_hears_the_same_in_one_order_and_whoever_sent_is_told() {
             }),
         );
     };
-    let opening = LeaseMessage::Barrier { process: 1, sent_ms: 0 };
+    let opening = LeaseMessage::Barrier { process: 1, number: 1, sent_ms: 0 };
     until("both listen", || {
         send(&opening);
         heard.iter().all(|heard| heard.lock().unwrap().contains(&opening))

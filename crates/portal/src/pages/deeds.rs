@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn a_policy_is_told_from_what_to_what_and_for_whom() {
         let rollout = vec![Step { strategy: Strategy::Live, modulo: 2, below: 1 }];
-        let before = Policy { overrides: [("b".to_owned(), choice(Strategy::None))].into(), ..Policy::default() };
+        let overrides = [("b".to_owned(), choice(Strategy::None))].into();
+        let before = Policy { choice: choice(Strategy::None), overrides };
         let overrides = [("a".to_owned(), choice(Strategy::Live))].into();
         let policy = Policy { choice: Choice { strategy: Strategy::Result, rollout }, overrides };
         let set = VersionedPolicy { policy, version: 3, reason: "☔".repeat(200), ..VersionedPolicy::default() };

@@ -69,8 +69,10 @@ struct Reader {
 struct Process {
     holders: Holders,
     read: usize,
-    /// What it is to acknowledge, and when that was found to be stored.
-    asked: Option<(Offset, i64)>,
+    /// Barriers that it sent.
+    barriers: u64,
+    /// What it is to acknowledge, and the first barrier that was sent when it was stored.
+    asked: Option<(Offset, u64)>,
 }
 
 struct World {
@@ -87,7 +89,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let process = |number| Process { holders: Holders::new(number as u64), read: 0, asked: None };
+        let process = |number| Process { holders: Holders::new(number as u64), read: 0, barriers: 0, asked: None };
         Self {
             now_ms: 0,
             stored: 1,
@@ -136,10 +138,15 @@ impl World {
                 // It comes back as another one, which may have the old one's words still under way.
                 *reader = Reader { read: reader.read, heard: reader.heard, ..Reader::default() };
             }
-            Step::Acknowledge(of) => drop(self.processes[of].asked.get_or_insert((self.stored, now_ms))),
+            Step::Acknowledge(of) => {
+                let process = &mut self.processes[of];
+                process.asked.get_or_insert((self.stored, process.barriers + 1));
+            }
             Step::Barrier(of, is_kept) => {
+                let number = self.processes[of].barriers + 1;
+                self.processes[of].barriers = number;
                 if is_kept {
-                    self.topic.push(LeaseMessage::Barrier { process: of as u64, sent_ms: now_ms });
+                    self.topic.push(LeaseMessage::Barrier { process: of as u64, number, sent_ms: now_ms });
                 }
             }
             Step::Read(of) => {
@@ -176,8 +183,8 @@ impl World {
 
     fn answer_acknowledgements(&mut self) {
         for process in &mut self.processes {
-            let Some((end, stored_ms)) = process.asked else { continue };
-            if process.holders.have_heard(&[(0, end)], stored_ms) {
+            let Some((end, number)) = process.asked else { continue };
+            if process.holders.have_heard(&[(0, end)], number) {
                 process.asked = None;
                 self.acknowledged = self.acknowledged.max(end);
                 self.acknowledgements += 1;
@@ -235,14 +242,14 @@ fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
 #[test]
 fn a_word_that_was_not_read_yet_may_have_extended_a_lease() {
     let mut holders = Holders::new(0);
-    let barrier = |sent_ms| LeaseMessage::Barrier { process: 0, sent_ms };
-    holders.note(barrier(0), 1);
-    holders.note(barrier(5_000), 5_001);
+    let barrier = |number, sent_ms| LeaseMessage::Barrier { process: 0, number, sent_ms };
+    holders.note(barrier(1, 0), 1);
+    holders.note(barrier(2, 5_000), 5_001);
     holders.note(LeaseMessage::Held { reader: 1, heard: vec![7] }, 5_002);
-    assert!(!holders.have_heard(&[(0, 8)], 4_000) && holders.have_heard(&[(0, 7)], 4_000));
-    holders.note(barrier(5_010), 5_002 + LEASE_MS + GRACE_MS + 1);
-    assert!(!holders.have_heard(&[(0, 8)], 4_000), "the barrier is older than the end of the lease");
-    holders.note(barrier(5_002 + LEASE_MS + GRACE_MS), 8_000);
-    assert!(holders.have_heard(&[(0, 8)], 4_000) && holders.is_empty());
-    assert!(!holders.have_heard(&[(0, 8)], 7_500), "somebody may have got a lease since");
+    assert!(!holders.have_heard(&[(0, 8)], 2) && holders.have_heard(&[(0, 7)], 2));
+    holders.note(barrier(3, 5_010), 5_002 + LEASE_MS + GRACE_MS + 1);
+    assert!(!holders.have_heard(&[(0, 8)], 2), "the barrier is older than the end of the lease");
+    holders.note(barrier(4, 5_002 + LEASE_MS + GRACE_MS), 8_000);
+    assert!(holders.have_heard(&[(0, 8)], 4) && holders.is_empty());
+    assert!(!holders.have_heard(&[(0, 8)], 5), "somebody may have got a lease since");
 }
