@@ -40,7 +40,7 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	scripts/check-structure
 
-# Range counts inside the process, then raingauge beside Redis, PostgreSQL and SQLite (docs/benchmarks.md).
+# Range counts inside the process, then raingauge beside eight other systems (docs/benchmarks.md; scripts/peers installs them).
 # Installs those servers where they are missing, and wants two cores for itself for about ten minutes.
 bench:
 	cargo bench --locked -p raingauge-embedded --bench range_count
