@@ -46,14 +46,6 @@ pub struct Feed {
     pub clock: Arc<dyn Clock>,
 }
 
-impl Feed {
-    /// Everything before this position has been published.
-    fn beat(&self, partition: Partition, position: Offset) {
-        let at_ms = self.clock.machine_ms();
-        self.feed.publish(partition, TileChanges::Heartbeat { partition, position, at_ms });
-    }
-}
-
 struct Inner {
     tiles: Tiles,
     /// Entries have this and their offset for a stamp.
@@ -158,8 +150,8 @@ impl BucketWriter for CqlWriter {
             Ok::<_, Error>(())
         })?;
         inner.tiles.shrink();
-        if let Some(feed) = &self.feed {
-            feed.beat(self.partition, checkpoint.position);
+        if let Some(Feed { feed, clock }) = &self.feed {
+            feed.beat(self.partition, checkpoint.position, clock.machine_ms());
         }
         Ok(())
     }

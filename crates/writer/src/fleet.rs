@@ -17,7 +17,7 @@ use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Membership, Partitions};
 use raingauge_ports::log::{EventSink, Partition};
 use raingauge_ports::published::Published;
-use raingauge_ports::tiles::{TileChanges, TileFeed};
+use raingauge_ports::tiles::TileFeed;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -171,8 +171,7 @@ impl Fleet {
         }
         self.beaten = Some(Instant::now());
         for (partition, running) in &self.running {
-            let (position, at_ms) = (running.writer.committed(), self.means.clock.machine_ms());
-            feed.publish(*partition, TileChanges::Heartbeat { partition: *partition, position, at_ms });
+            feed.beat(*partition, running.writer.committed(), self.means.clock.machine_ms());
         }
     }
 
