@@ -16,6 +16,7 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// With its feature `override` it serves C as well: librdkafka and SQLite allocate all the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
