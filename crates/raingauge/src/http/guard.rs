@@ -7,7 +7,7 @@ use crate::auth::{Denied, Scope, Tokens, Who};
 use crate::settings::Role;
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
     let began = Instant::now();
     let admitted = guard.check(&request).and_then(|who| Ok((who, guard.room.take(&request)?)));
     let response = match admitted {
-        Err(problem) => problem.into_response(),
+        Err(problem) => unread(&request, problem.into_response()),
         Ok((who, _room)) => {
             let asked = Asked::of(&guard.door, guard.path, &request);
             if let Some(who) = who.clone() {
@@ -167,6 +167,14 @@ impl Guard {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", detail).into_response()
         })
     }
+}
+
+/// A connection whose request was not read to its end is closed. Whoever sent it is told, and sends nothing more over it.
+fn unread(request: &Request, mut response: Response) -> Response {
+    if request.version() <= Version::HTTP_11 && !request.body().is_end_stream() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// What the framework refuses by itself, before a handler sees it, is told as a problem document too.

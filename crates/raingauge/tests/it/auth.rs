@@ -103,9 +103,11 @@ fn a_version_names_the_holder_of_the_token() {
 fn a_refusal_comes_before_the_body() {
     let home = home_with_tokens();
     let server = home.start();
-    let head = "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\nconnection: close\r\n\r\n";
+    let head = "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
     let answer = server.raw(head.as_bytes());
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    // The connection is of no more use, and whoever keeps it for the next request is told.
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(server.errors().lines().all(|line| !line.contains(&token("admin"))), "no secret is logged");
     for header in ["Basic cm9vdDpyb290", "Bearer", "bearer  ", "rg_", ""] {
         server.send("GET", "/v1/counters", &[("authorization", header)], b"").expect_problem(401, "token_missing");
