@@ -108,6 +108,9 @@ pub enum End {
 }
 
 impl End {
+    pub const ALL: [Self; 6] =
+        [Self::Finished, Self::Broken, Self::Inconclusive, Self::Failed, Self::Stopped, Self::Overruled];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",

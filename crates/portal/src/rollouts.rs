@@ -13,7 +13,8 @@
 
 use crate::measures::{Measures, SAMPLE_INTERVAL};
 use crate::watch::Watch;
-use raingauge_core::rollout::{Order, Plan, Refused, Rollout};
+use metrics::{Counter, counter};
+use raingauge_core::rollout::{End, Order, Plan, Refused, Rollout};
 use raingauge_ports::catalog::{self, Change, VersionedPolicy};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::rollouts::{self, Rollouts, Run};
@@ -69,6 +70,8 @@ struct State {
 
 impl Conductor {
     pub fn new(means: Means) -> Self {
+        // At 0 from the start, so that the first one is seen to add something.
+        End::ALL.into_iter().for_each(|end| ended(end).increment(0));
         Self { means, state: Mutex::default() }
     }
 
@@ -150,8 +153,12 @@ impl Conductor {
     async fn carry_out(&self, mut run: Run) -> Result<Run, Error> {
         let Means { rollouts, counters, clock, .. } = &self.means;
         loop {
-            run.ended_at = run.rollout.end().map(|_| clock.now_s());
+            let end = run.rollout.end();
+            run.ended_at = end.map(|_| clock.now_s());
             run = rollouts.replace(run).await?;
+            if let Some(end) = end {
+                ended(end).increment(1);
+            }
             let Some(order) = run.rollout.order() else { return Ok(run) };
             let current = counters.catalog().cache_policy().await?;
             if run.rollout.is_overruled(current.version, &current.policy) {
@@ -227,4 +234,9 @@ impl Conductor {
             }
         }
     }
+}
+
+/// Rollouts that came to this end.
+fn ended(end: End) -> Counter {
+    counter!("raingauge_rollouts_total", "outcome" => end.name())
 }

@@ -262,6 +262,11 @@ const METRICS: &[Metric] = &[
         Unit::Count,
         "Keys whose newest check found a stored count that is not what the log comes to.",
     ),
+    Metric::counter(
+        "raingauge_rollouts_total",
+        &["outcome"],
+        "Rollouts that this portal saw to their end, by outcome.",
+    ),
     Metric::gauge("raingauge_disk_bytes", Unit::Bytes, "Size of the disk that has the data folder."),
     Metric::gauge("raingauge_disk_free_bytes", Unit::Bytes, "Room that is left on the disk that has the data folder."),
     Metric::labelled_gauge(

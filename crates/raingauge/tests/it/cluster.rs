@@ -19,5 +19,6 @@ mod lost_writers;
 mod place;
 mod portal;
 mod roles;
+mod rollout;
 mod start_order;
 mod watching;

@@ -7,24 +7,26 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const NOON: &str = "2024-09-24T12:00:00Z";
+/// A limit that nothing breaks.
+pub const ANY: &str = "1000000";
 const STEPS: [&str; 8] = ["--shares", "50,100", "--canary-s", "0.1", "--hold-s", "0.2", "--batches-min", "5"];
 
-/// Does something while somebody asks for counts all the time.
-fn while_asked<T>(server: &Server, what: impl FnOnce() -> T) -> T {
+/// Does something while somebody asks each of some readers for counts all the time.
+pub fn while_asked<T>(readers: &[&Server], what: impl FnOnce() -> T) -> T {
     let noon = at(NOON);
     let batch = json!({"requests": [{"key": "drops:a", "fromTime": noon, "toTime": noon + 7_200}]});
     let is_over = AtomicBool::new(false);
+    let ask = |client: &Client| {
+        while !is_over.load(Ordering::Acquire) {
+            assert_eq!(client.post("/v1/counts", &batch).expect(200)["results"][0]["count"], 10);
+        }
+    };
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let client: &Client = server;
-            while !is_over.load(Ordering::Acquire) {
-                assert_eq!(client.post("/v1/counts", &batch).expect(200)["results"][0]["count"], 10);
-            }
-        });
+        let asking: Vec<_> = readers.iter().map(|reader| scope.spawn(|| ask(reader))).collect();
         let over = Over(&is_over);
         let done = what();
         drop(over);
-        asking.join().expect("every count was right");
+        asking.into_iter().for_each(|asking| asking.join().expect("every count was right"));
         done
     })
 }
@@ -41,11 +43,11 @@ impl Drop for Over<'_> {
 /// Rolls `live` out by the command.
 fn roll_out(home: &Home, server: &Server, limits: &[&str]) -> Ran {
     let told = ["lab", "rollout", "--server", &server.address, "--to", "live"];
-    while_asked(server, || home.run(&[&told[..], &STEPS, limits].concat()))
+    while_asked(&[server], || home.run(&[&told[..], &STEPS, limits].concat()))
 }
 
 /// Ten events of noon.
-fn count_ten(server: &Server) {
+pub fn count_ten(server: &Server) {
     server.create(drops_counter());
     let events: Vec<Value> = (0..10).map(|n| drop_event(&n.to_string(), at(NOON) + n * 60, "a")).collect();
     server.count_events(&events);
@@ -94,18 +96,18 @@ fn send(server: &Server, path: &str, fields: &[(&str, &str)]) {
     assert_eq!(answer.status, 303, "{}", answer.text());
 }
 
-/// Begins a rollout of `live` to all counters in one step, which is watched for as short as the portal looks.
-fn begin(server: &Server, p99: &str) {
+/// Begins a rollout to all counters in some steps, which are watched for as short as the portal looks.
+pub fn begin(server: &Server, to: &str, shares: &str, p99: &str, breakers: &str) {
     let fields = [
-        ("to", "live"),
-        ("shares", "100"),
+        ("to", to),
+        ("shares", shares),
         ("hold", "0.05"),
         ("canary", "0"),
         ("p99-times", p99),
         ("p99-free", p99),
         ("failed", "100"),
-        ("store-times", "1000000"),
-        ("breakers", "1000"),
+        ("store-times", ANY),
+        ("breakers", breakers),
         ("batches", "5"),
         ("why", "try it"),
     ];
@@ -113,7 +115,7 @@ fn begin(server: &Server, p99: &str) {
 }
 
 /// What has become of a rollout, once it is so.
-fn phase(server: &Server, id: u32, is_so: impl Fn(&Value) -> bool) -> Value {
+pub fn phase(server: &Server, id: u32, is_so: impl Fn(&Value) -> bool) -> Value {
     let path = format!("/system/cache/rollouts/{id}/report.json");
     until("the rollout goes on", || Some(server.get(&path).json()).filter(|report| is_so(&report["phase"])))
 }
@@ -124,20 +126,20 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
     let server = home.start();
     count_ten(&server);
     server.send("PUT", "/v1/cache-policy", &[], br#"{"strategy": "none"}"#).expect(200);
-    while_asked(&server, || {
-        begin(&server, "1000000");
+    while_asked(&[&server], || {
+        begin(&server, "live", "100", ANY, "1000");
         phase(&server, 1, |phase| phase["name"] == "following");
     });
     assert_eq!(server.get("/v1/cache-policy").json()["strategy"], "live");
     server.kill();
     let server = home.start();
-    let report = while_asked(&server, || phase(&server, 1, |phase| phase["name"] == "ended"));
+    let report = while_asked(&[&server], || phase(&server, 1, |phase| phase["name"] == "ended"));
     assert_eq!((&report["phase"]["end"], &report["interruptions"]), (&json!("finished"), &json!(1)), "{report}");
     assert_eq!(server.get("/v1/cache-policy").json()["version"], 2, "it set nothing twice");
 
     server.send("PUT", "/v1/cache-policy", &[], br#"{"strategy": "none"}"#).expect(200);
-    let report = while_asked(&server, || {
-        begin(&server, "0");
+    let report = while_asked(&[&server], || {
+        begin(&server, "live", "100", "0", "1000");
         phase(&server, 2, |phase| phase["name"] == "ended")
     });
     let why = report["phase"]["why"].as_str().unwrap_or_default();
@@ -145,4 +147,8 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
     let back = server.get("/v1/cache-policy").json();
     assert_eq!((&back["strategy"], &back["version"]), (&json!("none"), &json!(5)));
     assert!(back["reason"].as_str().is_some_and(|why| why.starts_with("Rollout 2: rolled back: the 99th")), "{back}");
+    for (outcome, seen) in [("finished", 1.0), ("rolled back", 1.0), ("failed", 0.0)] {
+        let series = format!("raingauge_rollouts_total{{outcome=\"{outcome}\"}}");
+        until("the end is counted", || (server.metric(&series) == seen).then_some(()));
+    }
 }
