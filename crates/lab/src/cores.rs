@@ -26,6 +26,25 @@ pub fn pin_self(core: usize) -> Result<()> {
     Ok(())
 }
 
+/// Lets all threads of a process go before those of others whenever they are ready, in turns with their like.
+pub fn prefer_process(process: u32) -> Result<()> {
+    prefer(&["--all-tasks", "--rr", "--pid", "1", &process.to_string()])
+}
+
+/// The same for the thread that calls this.
+pub fn prefer_self() -> Result<()> {
+    let own = std::fs::read_link("/proc/thread-self").context("/proc does not name this thread")?;
+    let id = own.file_name().and_then(|name| name.to_str()).context("/proc/thread-self is not as expected")?;
+    prefer(&["--rr", "--pid", "1", id])
+}
+
+fn prefer(arguments: &[&str]) -> Result<()> {
+    let output = Command::new("chrt").args(arguments).output().context("cannot run chrt")?;
+    let text = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    ensure!(output.status.success(), "nobody can be preferred here, which takes root: {}", text());
+    Ok(())
+}
+
 /// Shares of time, from 0 to 1.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Busy {

@@ -19,8 +19,7 @@ pub enum Pace {
     Closed,
     /// Requests per second.
     Open(f64),
-    /// The same, by a client that shares its core with the server: it looks up a few thousand times a second instead of
-    /// always, which may add that much to a latency.
+    /// The same, by a client that shares its core with the server: it rests while nothing is due, where [`Self::Open`] spins.
     OpenShared(f64),
 }
 
@@ -43,10 +42,21 @@ pub struct Run {
 
 /// The moments at which requests are due, whether the server keeps up or not.
 pub trait Arrivals {
-    /// The moment of the oldest request that is due and not yet taken.
-    fn take_due(&mut self, now: Instant) -> Option<Instant>;
-    /// Whether none is left.
-    fn is_exhausted(&self) -> bool;
+    /// When the oldest request is due that was not taken yet; none when none is left.
+    fn next_due(&self) -> Option<Instant>;
+    /// Takes that one.
+    fn advance(&mut self);
+
+    /// Takes the oldest request if it is due by now.
+    fn take_due(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.next_due().filter(|due| *due <= now)?;
+        self.advance();
+        Some(due)
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.next_due().is_none()
+    }
 }
 
 /// Requests that are due at a steady rate.
@@ -62,23 +72,16 @@ impl Schedule {
     pub fn new(start: Instant, end: Instant, rate_per_s: f64) -> Self {
         Self { start, end, interval_s: 1.0 / rate_per_s, taken: 0 }
     }
-
-    fn next(&self) -> Instant {
-        self.start + Duration::from_secs_f64(self.interval_s * self.taken as f64)
-    }
 }
 
 impl Arrivals for Schedule {
-    fn take_due(&mut self, now: Instant) -> Option<Instant> {
-        let intended = self.next();
-        (intended <= now && intended < self.end).then(|| {
-            self.taken += 1;
-            intended
-        })
+    fn next_due(&self) -> Option<Instant> {
+        let due = self.start + Duration::from_secs_f64(self.interval_s * self.taken as f64);
+        (due < self.end).then_some(due)
     }
 
-    fn is_exhausted(&self) -> bool {
-        self.next() >= self.end
+    fn advance(&mut self) {
+        self.taken += 1;
     }
 }
 

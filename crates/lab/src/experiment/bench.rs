@@ -10,6 +10,8 @@ use super::stream::{Sent, Stream};
 use super::truth::Truth;
 use crate::cluster::roles::Role;
 use crate::cluster::servers::Servers;
+use crate::cluster::{Given, made};
+use crate::cores;
 use crate::fast::Fast;
 use crate::http::client::Client;
 use crate::http::{Target, load};
@@ -45,47 +47,33 @@ const TABLES: [&str; 4] = ["minutely_count_table", "hourly_count_table", "daily_
 /// What the command line takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Folder of running servers, as `scripts/services start` made it
-    #[arg(long)]
-    pub services: PathBuf,
-    /// The script that started them
-    #[arg(long, default_value = "scripts/services")]
-    pub script: PathBuf,
-    /// The raingauge program; default: this one
-    #[arg(long, default_value_os_t = crate::cli::this_program())]
-    pub binary: PathBuf,
+    #[command(flatten)]
+    pub given: Given,
     /// The timeline and the traffic; default: the published ones
     #[arg(long)]
     pub scenario: Option<PathBuf>,
     /// Folder for the report, and for what the processes said
     #[arg(long)]
     pub out: PathBuf,
+    /// Readers and clients go before everything else on this machine whenever they are ready, as if they had one of their
+    /// own; takes root
+    #[arg(long)]
+    pub prefer: bool,
 }
 
 impl Arguments {
     pub fn options(&self) -> Options {
-        let Self { services, script, binary, out, .. } = self.clone();
-        Options { services, script, binary, logs: out.join("logs") }
+        Options { given: self.given.clone(), logs: self.out.join("logs"), prefer: self.prefer }
     }
 }
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Folder of running servers, as `scripts/services start` made it.
-    pub services: PathBuf,
-    /// The script that started them.
-    pub script: PathBuf,
-    /// The raingauge program.
-    pub binary: PathBuf,
+    pub given: Given,
     /// Folder for the logs of the processes.
     pub logs: PathBuf,
-}
-
-impl Options {
-    fn logs(&self) -> Result<PathBuf> {
-        std::fs::create_dir_all(&self.logs).with_context(|| format!("cannot make {}", self.logs.display()))?;
-        Ok(std::path::absolute(&self.logs)?)
-    }
+    /// Whether readers and clients go before everything else on this machine.
+    pub prefer: bool,
 }
 
 /// The engines with their processes, loaded and under the fast clock.
@@ -98,6 +86,7 @@ pub struct Bench<'a> {
     /// All that has happened so far.
     happened: Vec<Sent>,
     buckets: usize,
+    prefer: bool,
     clock: Fast,
     machine: Machine,
     started: jiff::Timestamp,
@@ -141,10 +130,10 @@ impl<'a> Bench<'a> {
     /// Over the engines of a cluster, with a reader for each plan.
     pub fn on_cluster(scenario: &'a Scenario, plans: &[&str], options: &Options) -> Result<Self> {
         let (machine, started) = (Machine::here(), jiff::Timestamp::now());
-        let servers = Servers::new(&options.script, &options.services)?;
+        let servers = options.given.servers()?;
         let name = format!("lab{}", started.as_millisecond());
-        let place = Place::on_cluster(plans, &servers, &options.binary, &name, &options.logs()?)?;
-        let mut bench = Self::loaded(scenario, place, (machine, started))?;
+        let place = Place::on_cluster(plans, &servers, &options.given.binary, &name, &made(&options.logs)?)?;
+        let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
         let contact_points = servers.needed("CQL")?;
         flush_by_clock(&Store::connect(contact_points)?, &servers, scenario, &name)?;
         bench.contact_points = Some(contact_points.to_owned());
@@ -158,8 +147,8 @@ impl<'a> Bench<'a> {
     /// Over the embedded engines, in one process.
     pub fn embedded(scenario: &'a Scenario, options: &Options) -> Result<Self> {
         let (machine, started) = (Machine::here(), jiff::Timestamp::now());
-        let place = Place::embedded(&options.binary, &options.logs()?)?;
-        let mut bench = Self::loaded(scenario, place, (machine, started))?;
+        let place = Place::embedded(&options.given.binary, &made(&options.logs)?)?;
+        let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
         bench.hurry()?;
         Ok(bench)
     }
@@ -168,6 +157,7 @@ impl<'a> Bench<'a> {
     fn loaded(
         scenario: &'a Scenario,
         mut place: Place,
+        prefer: bool,
         (machine, started): (Machine, jiff::Timestamp),
     ) -> Result<Self> {
         let clock = Fast::starting(scenario.from_ms()?, 1);
@@ -180,7 +170,19 @@ impl<'a> Bench<'a> {
         eprintln!("lab: {buckets} buckets of history are stored");
         let happened = history.into_iter().map(|(rank, time_s)| (rank, time_s, i64::MIN)).collect();
         let (processes, contact_points) = (BTreeMap::new(), None);
-        Ok(Self { scenario, place, processes, contact_points, keys, happened, buckets, clock, machine, started })
+        Ok(Self {
+            scenario,
+            place,
+            processes,
+            contact_points,
+            keys,
+            happened,
+            buckets,
+            prefer,
+            clock,
+            machine,
+            started,
+        })
     }
 
     /// Starts the processes anew, under the fast clock.
@@ -191,6 +193,9 @@ impl<'a> Bench<'a> {
         self.place.start()?;
         let running = |role: &Role| role.process().with_context(|| format!("{} does not run", role.name));
         self.processes.insert("writer".to_owned(), running(&self.place.writer)?);
+        if self.prefer {
+            self.place.answering().into_iter().try_for_each(|reader| cores::prefer_process(running(reader)?))?;
+        }
         self.processes.insert(LAB.to_owned(), std::process::id());
         Ok(())
     }
@@ -284,7 +289,7 @@ impl<'a> Bench<'a> {
             let looking = scope.spawn(|| probe.run(&stop));
             let stepping = scope.spawn(|| steps.run(actions, &stop));
             let filling = (window.recorded_from_ms > window.from_ms).then(|| scope.spawn(|| self.fill(&reader)));
-            let asked = self.ask(&reader, window);
+            let asked = scope.spawn(|| self.ask(&reader, window)).join();
             stop.store(true, Ordering::Release);
             let panicked = |what: &'static str| move |_| anyhow!("the thread of the {what} panicked");
             let sent = sending.join().map_err(panicked("events"))?.context("the events")?;
@@ -293,7 +298,7 @@ impl<'a> Bench<'a> {
             if let Some(filling) = filling {
                 filling.join().map_err(panicked("filling"))?.context("the filling of caches")?;
             }
-            let (answers, kept) = asked.context("the traffic")?;
+            let (answers, kept) = asked.map_err(panicked("traffic"))?.context("the traffic")?;
             Ok((answers, kept, Beside { sent, samples, steps }))
         })
     }
@@ -331,6 +336,9 @@ impl<'a> Bench<'a> {
 
     fn ask(&self, reader: &Target, window: Window) -> Result<(Vec<Answered>, Vec<Kept>)> {
         let (model, clock) = (&self.scenario.traffic, self.clock);
+        if self.prefer {
+            cores::prefer_self()?;
+        }
         let clients = Clients::new(model, clock, window.from_ms, window.to_ms)?;
         let mut asking = Asking::new(&self.keys, Questions::new(model), clock, reader.clone(), CONNECTIONS);
         let start = clock.instant(window.from_ms);

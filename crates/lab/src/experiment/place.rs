@@ -91,7 +91,7 @@ impl Place {
     }
 
     /// Those who answer counts.
-    fn answering(&self) -> Vec<&Role> {
+    pub fn answering(&self) -> Vec<&Role> {
         if self.readers.is_empty() { vec![&self.writer] } else { self.readers.values().collect() }
     }
 

@@ -18,8 +18,8 @@ mod report;
 mod samples;
 mod traffic;
 
+use crate::cluster::Given;
 use crate::cluster::roles::{Role, Setup};
-use crate::cluster::servers::Servers;
 use crate::report::Machine;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, FromArgMatches};
@@ -34,8 +34,7 @@ use report::{Done, Episode, Totals};
 use samples::{Door, POLL};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use traffic::Traffic;
@@ -49,15 +48,8 @@ const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Folder of running servers, as `scripts/services start` made it
-    #[arg(long)]
-    pub services: PathBuf,
-    /// The script that started them
-    #[arg(long, default_value = "scripts/services")]
-    pub script: PathBuf,
-    /// The raingauge program; default: this one
-    #[arg(long, default_value_os_t = crate::cli::this_program())]
-    pub binary: PathBuf,
+    #[command(flatten)]
+    pub given: Given,
     /// How many faults
     #[arg(long, default_value_t = 100)]
     pub faults: usize,
@@ -100,13 +92,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// What the command line does when it is told these two and nothing else.
-    pub fn new(services: PathBuf, binary: PathBuf) -> Self {
+    /// What the command line does when it is told this and nothing else.
+    pub fn new(given: Given) -> Self {
         let arguments = Self::augment_args(clap::Command::new("faults"));
-        let given: [OsString; 5] =
-            ["faults".into(), "--services".into(), services.into(), "--binary".into(), binary.into()];
-        let matches = arguments.get_matches_from(given);
-        Self::from_arg_matches(&matches).expect("every other option has a default")
+        let matches = arguments.get_matches_from(["faults", "--services", "."]);
+        let options = Self::from_arg_matches(&matches).expect("every other option has a default");
+        Self { given, ..options }
     }
 }
 
@@ -121,11 +112,10 @@ pub fn run(options: &Options) -> Result<Report> {
     let seed = options.seed.unwrap_or_else(rand::random);
     let (machine, started) = (Machine::here(), jiff::Timestamp::now());
     let names = Names { run: format!("faults{}", started.as_millisecond()) };
-    let servers = Servers::new(&options.script, &options.services)?;
-    let folder = options.logs.clone().unwrap_or_else(|| options.services.join("logs").join(&names.run));
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let servers = options.given.servers()?;
+    let folder = options.given.logs(options.logs.as_deref(), &names.run)?;
     eprintln!("faults: seed {seed}, logs of the roles in {}", folder.display());
-    let mut setup = Setup::new(&options.binary, &absolute(&folder)?, &servers, &names.run, options.partitions)?;
+    let mut setup = Setup::new(&options.given.binary, &folder, &servers, &names.run, options.partitions)?;
     options.settings.iter().for_each(|(name, value)| setup.set(name, value));
     let mut cluster = Cluster::new(servers, setup)?;
     let span = Span::of_run(started.as_second());
@@ -142,10 +132,6 @@ pub fn run(options: &Options) -> Result<Report> {
     director.report.error = ran.err().map(context);
     director.tell(&traffic)?;
     Ok(director.report)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
 }
 
 /// Deals the faults out and keeps the record.

@@ -2,7 +2,9 @@
 //!
 //! It waits on all sockets at once (epoll through mio), sends bytes that were rendered beforehand, and looks at as
 //! little of each answer as it may, so that one core of generator can saturate a faster server on another.
-//! In an open loop it spins instead of sleeping: a timer's granularity would otherwise show up as latency.
+//! In an open loop it spins instead of sleeping: a timer's granularity would otherwise show up as latency. Where it shares
+//! its core with what is measured, it rests on the sockets, whose answers wake it at once, and spins only for the last
+//! moment before a request is due.
 
 use super::response::{self, Head};
 use crate::measure::{Arrivals, DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
@@ -16,8 +18,9 @@ use std::time::{Duration, Instant};
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Wait before a request is sent again that the server pushed back.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
-/// What a client that shares its core rests when there is nothing to do.
+/// How long a client that shares its core sleeps when there is nothing to do, and what a timer may add to that.
 const REST: Duration = Duration::from_micros(100);
+const REST_LATE_MAX: Duration = Duration::from_micros(100);
 const POLL_MAX: Duration = Duration::from_millis(100);
 
 /// What an answer meant.
@@ -134,12 +137,19 @@ fn drive<S: Source>(
         if drained || now >= end + DRAIN_MAX {
             break;
         }
-        let wait = if arrivals.is_some() { Duration::ZERO } else { generator.wait(now) };
+        let idle_for = generator.idle_for(now, arrivals.as_deref());
+        let wait = match run.pace {
+            Pace::Closed => idle_for,
+            Pace::Open(_) => Duration::ZERO,
+            // A wait on sockets ends late by up to a millisecond.
+            Pace::OpenShared(_) => Duration::from_millis(idle_for.as_millis().saturating_sub(1) as u64),
+        };
         match poll.poll(&mut events, Some(wait)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             other => other.context("cannot wait for the connections")?,
         }
-        if events.is_empty() && matches!(run.pace, Pace::OpenShared(_)) {
+        let may_rest = matches!(run.pace, Pace::OpenShared(_)) && idle_for > REST + REST_LATE_MAX;
+        if may_rest && wait.is_zero() && events.is_empty() {
             std::thread::sleep(REST);
         }
         for event in &events {
@@ -196,14 +206,11 @@ impl<S: Source> Generator<'_, S> {
         Ok(())
     }
 
-    /// How long a closed loop may sleep.
-    fn wait(&self, now: Instant) -> Duration {
-        self.paused
-            .iter()
-            .map(|&(until, _)| until.saturating_duration_since(now))
-            .min()
-            .unwrap_or(POLL_MAX)
-            .min(POLL_MAX)
+    /// How long there is nothing to do but to wait for answers.
+    fn idle_for(&self, now: Instant, arrivals: Option<&(dyn Arrivals + 'static)>) -> Duration {
+        let due = arrivals.filter(|_| !self.idle.is_empty()).and_then(|arrivals| arrivals.next_due());
+        let moments = self.paused.iter().map(|&(until, _)| until).chain(due);
+        moments.map(|moment| moment.saturating_duration_since(now)).min().unwrap_or(POLL_MAX).min(POLL_MAX)
     }
 
     fn begin(&mut self, slot: usize, intended: Instant) -> Result<()> {

@@ -6,9 +6,10 @@
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
-use super::embedded::{Connected, query};
+use super::embedded::{Connected, keys, query, within};
+use super::http::Asking;
 use super::question::Question;
-use crate::workload::{Range, Workload, key_of};
+use crate::workload::{Workload, key_of};
 use anyhow::{Context, Result};
 
 // Point reads want small granules; the default of 8,192 rows is for scans.
@@ -36,25 +37,20 @@ fn render(bytes: &mut Vec<u8>, key: &str, time_s: i64, id: u64) {
     bytes.extend_from_slice(&id.to_le_bytes());
 }
 
-fn within(range: &Range) -> String {
-    let (from_s, to_s) = range.floored();
-    format!("key = '{}' AND bucket >= {from_s} AND bucket < {to_s}", key_of(range.asked.city))
-}
-
 fn sql(question: &Question) -> String {
     match question {
         Question::Counts(ranges) if ranges.len() == 1 => {
-            format!("SELECT sum(n) FROM lab.counts WHERE {}", within(&ranges[0]))
+            format!("SELECT sum(n) FROM lab.counts WHERE {}", within(&ranges[0], "bucket"))
         }
         Question::Counts(ranges) => {
-            let sums: Vec<String> = ranges.iter().map(|range| format!("sumIf(n, {})", within(range))).collect();
-            let keys: Vec<String> = ranges.iter().map(|range| format!("'{}'", key_of(range.asked.city))).collect();
+            let sums: Vec<String> =
+                ranges.iter().map(|range| format!("sumIf(n, {})", within(range, "bucket"))).collect();
             let from_s = ranges.iter().map(|range| range.floored().0).min().unwrap_or_default();
             let to_s = ranges.iter().map(|range| range.floored().1).max().unwrap_or_default();
             format!(
                 "SELECT {} FROM lab.counts WHERE key IN ({}) AND bucket >= {from_s} AND bucket < {to_s}",
                 sums.join(", "),
-                keys.join(", ")
+                keys(ranges)
             )
         }
         Question::Series(days, _) => format!(
@@ -65,11 +61,6 @@ fn sql(question: &Question) -> String {
             days.to_s
         ),
     }
-}
-
-pub struct Asking {
-    request: Vec<u8>,
-    question: Question,
 }
 
 impl Client for Connected {

@@ -6,9 +6,10 @@
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
-use super::embedded::{self, query};
+use super::embedded::{self, keys, query, within};
+use super::http::Asking;
 use super::question::Question;
-use crate::workload::{Range, Workload, key_of};
+use crate::workload::{Workload, key_of};
 use anyhow::{Context, Result};
 
 const SCHEMA: &str = "CREATE TABLE events (key VARCHAR NOT NULL, time_s BIGINT NOT NULL, id UBIGINT NOT NULL)";
@@ -30,21 +31,15 @@ fn render(bytes: &mut Vec<u8>, key: &str, time_s: i64, id: u64) {
     bytes.extend_from_slice(&id.to_le_bytes());
 }
 
-fn within(range: &Range) -> String {
-    let (from_s, to_s) = range.floored();
-    format!("key = '{}' AND time_s >= {from_s} AND time_s < {to_s}", key_of(range.asked.city))
-}
-
 fn sql(question: &Question) -> String {
     match question {
         Question::Counts(ranges) if ranges.len() == 1 => {
-            format!("SELECT count(*) FROM events WHERE {}", within(&ranges[0]))
+            format!("SELECT count(*) FROM events WHERE {}", within(&ranges[0], "time_s"))
         }
         Question::Counts(ranges) => {
             let counts: Vec<String> =
-                ranges.iter().map(|range| format!("count(*) FILTER ({})", within(range))).collect();
-            let keys: Vec<String> = ranges.iter().map(|range| format!("'{}'", key_of(range.asked.city))).collect();
-            format!("SELECT {} FROM events WHERE key IN ({})", counts.join(", "), keys.join(", "))
+                ranges.iter().map(|range| format!("count(*) FILTER ({})", within(range, "time_s"))).collect();
+            format!("SELECT {} FROM events WHERE key IN ({})", counts.join(", "), keys(ranges))
         }
         Question::Series(days, _) => format!(
             "SELECT time_s // 86400 * 86400 AS day, count(*) FROM events
@@ -57,11 +52,6 @@ fn sql(question: &Question) -> String {
 }
 
 pub struct Connected(embedded::Connected);
-
-pub struct Asking {
-    request: Vec<u8>,
-    question: Question,
-}
 
 impl Client for Connected {
     type Asking = Asking;

@@ -5,7 +5,7 @@
 use super::Writes;
 use super::http::{self, Connection};
 use crate::events::Drop;
-use crate::workload::{Workload, key_of};
+use crate::workload::{Range, Workload, key_of};
 use anyhow::{Context, Result, ensure};
 
 /// Events of the history in one insert.
@@ -18,6 +18,17 @@ pub struct Connected(Connection);
 
 pub fn query(sql: &str) -> Vec<u8> {
     http::post("/query", "text/plain", sql.as_bytes())
+}
+
+/// What belongs to a range, in SQL.
+pub fn within(range: &Range, column: &str) -> String {
+    let (from_s, to_s) = range.floored();
+    format!("key = '{}' AND {column} >= {from_s} AND {column} < {to_s}", key_of(range.asked.city))
+}
+
+/// The keys of a batch, for the list behind `IN`.
+pub fn keys(ranges: &[Range]) -> String {
+    ranges.iter().map(|range| format!("'{}'", key_of(range.asked.city))).collect::<Vec<_>>().join(", ")
 }
 
 impl Connected {

@@ -1,6 +1,7 @@
 //! HTTP/1.1 over one kept connection, for peers that speak it. Unlike the load generator of raingauge's own figures it
 //! reads chunked answers, which most of them give.
 
+use super::question::Question;
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 use std::fmt::Write;
@@ -10,6 +11,12 @@ use tokio::net::TcpStream;
 pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
+}
+
+/// A question as the bytes that ask it.
+pub struct Asking {
+    pub request: Vec<u8>,
+    pub question: Question,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
-use super::http::{self, Connection};
+use super::http::{self, Asking, Connection};
 use super::question::Question;
 use crate::events::Drop;
 use crate::plan::QUARTER_S;
@@ -30,11 +30,6 @@ pub struct QuestDb {
 }
 
 pub struct Connected(Connection);
-
-pub struct Asking {
-    request: Vec<u8>,
-    question: Question,
-}
 
 #[derive(Deserialize)]
 struct Answer {

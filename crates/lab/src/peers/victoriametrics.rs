@@ -6,7 +6,7 @@
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
-use super::http::{self, Connection};
+use super::http::{self, Asking, Connection};
 use super::question::Question;
 use crate::events::Drop;
 use crate::plan::DAY_S;
@@ -28,11 +28,6 @@ pub struct VictoriaMetrics {
 }
 
 pub struct Connected(Connection);
-
-pub struct Asking {
-    request: Vec<u8>,
-    question: Question,
-}
 
 #[derive(Deserialize)]
 struct Answer {
@@ -150,6 +145,12 @@ impl Connected {
         self.0.call(&http::post("/api/v1/import", "application/json", text.as_bytes())).await?;
         Ok(())
     }
+
+    /// Makes everything that was imported visible, in files.
+    async fn flush(&mut self) -> Result<()> {
+        self.0.call(&http::get("/internal/force_flush")).await?;
+        Ok(())
+    }
 }
 
 impl Client for Connected {
@@ -192,14 +193,15 @@ impl Peer for VictoriaMetrics {
         for chunk in drops.chunks(LOAD_SAMPLES) {
             connected.import(&lines_of(chunk)).await?;
         }
-        Ok(())
+        // What is asked before all can be seen, its cache would answer alike ever after.
+        connected.flush().await
     }
 
     /// What is in memory becomes files, and files are merged.
     async fn settle(&self) -> Result<()> {
-        let mut connected = self.connect().await?.0;
-        connected.call(&http::get("/internal/force_flush")).await?;
-        connected.call(&http::get("/internal/force_merge")).await?;
+        let mut connected = self.connect().await?;
+        connected.flush().await?;
+        connected.0.call(&http::get("/internal/force_merge")).await?;
         Ok(())
     }
 

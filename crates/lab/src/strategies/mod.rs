@@ -13,8 +13,8 @@ mod mix;
 mod report;
 mod truth;
 
+use crate::cluster::Given;
 use crate::cluster::roles::{Role, Setup};
-use crate::cluster::servers::Servers;
 use crate::counts::{self, CountSource};
 use crate::events::{Drop, Ids, Rendered};
 use crate::http::client::Client;
@@ -54,15 +54,8 @@ const CASES: [(&str, &str); 5] =
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Folder of running servers, as `scripts/services start` made it
-    #[arg(long)]
-    pub services: PathBuf,
-    /// The script that started them
-    #[arg(long, default_value = "scripts/services")]
-    pub script: PathBuf,
-    /// The raingauge program; default: this one
-    #[arg(long, default_value_os_t = crate::cli::this_program())]
-    pub binary: PathBuf,
+    #[command(flatten)]
+    pub given: Given,
     #[command(flatten)]
     pub settings: Settings,
     /// Partitions of the log
@@ -95,10 +88,9 @@ pub fn run(options: &Options) -> Result<Report> {
     let machine = Machine::here();
     let started = jiff::Timestamp::now();
     let name = format!("strategies{}", started.as_millisecond());
-    let servers = Servers::new(&options.script, &options.services)?;
-    let logs = options.logs.clone().unwrap_or_else(|| options.services.join("logs").join(&name));
-    std::fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
-    let setup = Setup::new(&options.binary, &std::path::absolute(logs)?, &servers, &name, options.partitions)?;
+    let servers = options.given.servers()?;
+    let logs = options.given.logs(options.logs.as_deref(), &name)?;
+    let setup = Setup::new(&options.given.binary, &logs, &servers, &name, options.partitions)?;
     setup.migrate()?;
     let processes = Processes::start(&setup, servers.needed("REDIS")?)?;
     let workload = Workload::new(options.settings, started.as_second());

@@ -33,11 +33,12 @@ impl Clients {
         let random = StdRng::seed_from_u64(model.seed ^ SEED);
         let even = model.even;
         let mut clients = Self { shape, clock, random, rate_max, even, next_ms: from_ms as f64, end_ms: to_ms as f64 };
-        clients.advance();
+        clients.draw();
         Ok(clients)
     }
 
-    fn advance(&mut self) {
+    /// Draws when the next one is due.
+    fn draw(&mut self) {
         if self.even {
             let rate = self.rate_max * self.shape.at(self.next_ms as i64) / self.shape.max();
             self.next_ms += 1_000.0 / rate;
@@ -57,24 +58,19 @@ impl Clients {
     pub fn moments_ms(mut self) -> impl Iterator<Item = i64> {
         std::iter::from_fn(move || {
             let due_ms = self.next_ms;
-            self.advance();
+            self.draw();
             (due_ms < self.end_ms).then_some(due_ms as i64)
         })
     }
 }
 
 impl Arrivals for Clients {
-    fn take_due(&mut self, now: Instant) -> Option<Instant> {
-        let due = self.clock.instant(self.next_ms as i64);
-        if self.is_exhausted() || due > now {
-            return None;
-        }
-        self.advance();
-        Some(due)
+    fn next_due(&self) -> Option<Instant> {
+        (self.next_ms < self.end_ms).then(|| self.clock.instant(self.next_ms as i64))
     }
 
-    fn is_exhausted(&self) -> bool {
-        self.next_ms >= self.end_ms
+    fn advance(&mut self) {
+        self.draw();
     }
 }
 

@@ -86,17 +86,13 @@ impl Replay {
 }
 
 impl Arrivals for Replay {
-    fn take_due(&mut self, now: Instant) -> Option<Instant> {
-        let at_ms = *self.at_ms.get(self.next)?;
-        let due = self.start + self.scaled(at_ms - self.at_ms[0]);
-        (due <= now).then(|| {
-            self.next += 1;
-            due
-        })
+    fn next_due(&self) -> Option<Instant> {
+        let at_ms = self.at_ms.get(self.next)?;
+        Some(self.start + self.scaled(at_ms - self.at_ms[0]))
     }
 
-    fn is_exhausted(&self) -> bool {
-        self.next >= self.at_ms.len()
+    fn advance(&mut self) {
+        self.next += 1;
     }
 }
 

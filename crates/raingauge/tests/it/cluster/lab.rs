@@ -1,5 +1,6 @@
 //! The lab's experiment, in small: what each cache strategy does to the store at the turn of a quarter hour.
 
+use raingauge_lab::cluster::Given;
 use raingauge_lab::experiment::Options;
 use raingauge_lab::experiment::cases::{self, Row};
 use raingauge_lab::experiment::prices::Prices;
@@ -43,12 +44,12 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
     };
     let scenario = Scenario::parse(SCENARIO).expect("a scenario");
     let logs = tempfile::tempdir().expect("a temporary folder");
-    let options = Options {
+    let given = Given {
         services: services.into(),
         script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services"),
         binary: env!("CARGO_BIN_EXE_raingauge").into(),
-        logs: logs.path().to_owned(),
     };
+    let options = Options { given, logs: logs.path().to_owned(), prefer: false };
     let pairs = ["none", "result", "phased", "live"].map(|strategy| ("tiles", strategy));
     let rows = cases::on_cluster(&scenario, &options, &pairs, &Prices::usual().expect("prices")).expect("a run");
     let of = |strategy: &str| rows.iter().find(|row| row.strategy == strategy).expect("every strategy was measured");
