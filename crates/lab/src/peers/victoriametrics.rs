@@ -14,10 +14,13 @@ use crate::workload::{Range, Workload, key_of};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::fmt::Write;
+use std::time::Duration;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 /// Samples of the history in one body.
 const LOAD_SAMPLES: usize = 50_000;
+/// How long what is visible may stay in memory: its `-inmemoryDataFlushInterval`, and a second for the writing.
+const IN_MEMORY: Duration = Duration::from_secs(6);
 /// Samples in one line.
 const LINE_SAMPLES: usize = 10_000;
 
@@ -146,7 +149,7 @@ impl Connected {
         Ok(())
     }
 
-    /// Makes everything that was imported visible, in files.
+    /// Makes everything that was imported visible.
     async fn flush(&mut self) -> Result<()> {
         self.0.call(&http::get("/internal/force_flush")).await?;
         Ok(())
@@ -201,6 +204,7 @@ impl Peer for VictoriaMetrics {
     async fn settle(&self) -> Result<()> {
         let mut connected = self.connect().await?;
         connected.flush().await?;
+        tokio::time::sleep(IN_MEMORY).await;
         connected.0.call(&http::get("/internal/force_merge")).await?;
         Ok(())
     }
