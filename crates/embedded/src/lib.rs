@@ -12,6 +12,7 @@
 
 mod compaction;
 mod log;
+mod room;
 mod tiles;
 
 pub use compaction::StoreCompactor;

@@ -7,6 +7,7 @@ mod run;
 mod segment;
 mod segments;
 
+use crate::room::Room;
 use acknowledged::Acknowledged;
 use appender::{Appender, Request};
 use known::Known;
@@ -33,6 +34,8 @@ pub struct Options {
     pub dedupe_window_ms: i64,
     /// Most identities that are remembered; the oldest are forgotten early, with a warning.
     pub dedupe_ids_max: usize,
+    /// Free bytes of the disk below which no events are taken.
+    pub reserve_bytes: u64,
 }
 
 impl Default for Options {
@@ -44,6 +47,7 @@ impl Default for Options {
             queue_bytes_max: 64 << 20,
             dedupe_window_ms: 86_400_000,
             dedupe_ids_max: 64_000_000,
+            reserve_bytes: 256 << 20,
         }
     }
 }
@@ -53,6 +57,7 @@ pub struct SegmentLog {
     segments: Arc<Segments>,
     appender: Appender,
     clock: Arc<dyn Clock>,
+    room: Room,
     options: Options,
 }
 
@@ -67,13 +72,19 @@ impl SegmentLog {
         let mut known = Known::open(folder, &options)?;
         known.learn(&segments, clock.now_ms())?;
         let appender = Appender::start(Arc::clone(&segments), known, acknowledged, Arc::clone(&clock), &options)?;
-        Ok(Self { segments, appender, clock, options })
+        let room = Room::new(folder, options.reserve_bytes);
+        Ok(Self { segments, appender, clock, room, options })
     }
 }
 
 impl EventSink for SegmentLog {
     fn partitions(&self) -> Partition {
         1
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.appender.check()?;
+        self.room.check()
     }
 
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {

@@ -19,6 +19,12 @@ pub enum Error {
     /// Too much waits to be written: nothing was taken, and the caller may try again.
     #[error("the event log is busy: try again after {} s", retry_after.as_secs())]
     Busy { retry_after: Duration },
+    /// The disk has little room left: nothing was taken, and the caller may try again when there is more.
+    #[error(
+        "the disk of the event log has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
+         make room, and send the events again"
+    )]
+    Full { free_bytes: u64, reserve_bytes: u64 },
     /// The log was closed, or a write to it failed; nothing is accepted until it is opened again.
     #[error("the event log takes no more events: {0}")]
     Closed(String),
@@ -110,6 +116,11 @@ impl Block {
 pub trait EventSink: Send + Sync {
     /// How many partitions there are.
     fn partitions(&self) -> Partition;
+
+    /// Whether events are taken at the moment. [`Error::Closed`] is final; any other error may pass.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Appends events. Duplicates are left out here, or by [`EventLog::read`] when only a reader can tell them.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>>;

@@ -4,7 +4,7 @@ use crate::auth::{MadeTokens, Tokens};
 use crate::http::{self, Door, Room};
 use crate::portal::Watching;
 use crate::services::{Services, Startup};
-use crate::settings::{CommandOption, Role, Settings};
+use crate::settings::{CommandOption, Role, Server as Limits, Settings};
 use crate::{grpc, observe, portal, settings};
 use anyhow::Context;
 use axum::Router;
@@ -22,6 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long connections that came before the server was ready may take to end before they are left behind.
 const EARLY_CONNECTIONS_MAX: Duration = Duration::from_secs(1);
+/// How long a process whose counting has failed may take to end, beyond draining.
+const FAILED_END_MAX: Duration = Duration::from_secs(5);
 /// How long a process takes leave of the others.
 const LEAVE_MAX: Duration = Duration::from_secs(2);
 
@@ -73,9 +75,10 @@ impl Server {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
             serving.push(open_door(listener, &slots, grpc::router(&door).await?, &stopping));
         }
-        let follower = Arc::clone(&services);
+        let (follower, watched) = (Arc::clone(&services), Arc::clone(&services));
         let mut tasks = vec![
             tokio::spawn(async move { follower.follow_catalog().await }),
+            tokio::spawn(async move { watched.watch().await }),
             tokio::spawn(observe::keep_up(metrics)),
             tokio::spawn(async move { made.follow().await }),
         ];
@@ -118,6 +121,12 @@ impl Server {
                 tracing::warn!(%error, "whether anybody can sign in is not known; `raingauge portal invite` makes a link");
             }
         }
+    }
+
+    /// Answers why counting has failed, when it has.
+    async fn failed(&self) -> Arc<str> {
+        self.services.published.failed().await;
+        self.services.published.failure().unwrap_or_else(|| "the writer stopped".into())
     }
 
     /// Takes no more connections, lets running requests end, applies what is in the log, commits.
@@ -206,13 +215,41 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
         };
         server.invite_first(settings).await;
         announce(server.address)?;
-        signals.received().await;
-        tracing::info!("stopping: no more connections, running requests may end");
-        server.stop().await
+        tokio::select! {
+            () = signals.received() => {
+                tracing::info!("stopping: no more connections, running requests may end");
+                server.stop().await
+            }
+            reason = server.failed() => end_failed(settings, server, &reason, &mut signals).await,
+        }
     });
     // A try to reach an engine that is away may still be under way on a thread of its own: nobody waits for it.
     runtime.shutdown_background();
     ran
+}
+
+/// Ends a process whose counting has failed, after a grace period in which `/readyz` says so. Its supervisor starts it
+/// again, and recovery finds out what the disk holds.
+async fn end_failed(settings: &Settings, server: Server, reason: &str, signals: &mut Signals) -> anyhow::Result<()> {
+    let Settings { server: Limits { failure_grace, drain_timeout, .. }, .. } = settings;
+    tracing::error!(%reason, grace_s = failure_grace.as_secs(), "counting has failed: this process ends with an error");
+    tokio::select! {
+        () = tokio::time::sleep(*failure_grace) => {}
+        () = signals.received() => {}
+    }
+
+    exit_by(*drain_timeout * 2 + FAILED_END_MAX);
+    server.stop().await?;
+    anyhow::bail!("counting has failed: {reason}")
+}
+
+/// Ends the process after this time, whatever hangs by then: a thread that waits for a broken disk cannot be stopped.
+fn exit_by(time: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(time);
+        tracing::error!("something does not end, and is cut off");
+        std::process::exit(1);
+    });
 }
 
 /// The one line on standard output that says where the server listens.

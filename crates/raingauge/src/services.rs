@@ -24,7 +24,8 @@ use raingauge_ports::rollouts::Rollouts;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
-use raingauge_writer::{Counters, Ingest, Writer};
+use raingauge_writer::watchdog::Watchdog;
+use raingauge_writer::{Counters, Ingest};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,8 +68,8 @@ pub struct Services {
 
 /// What has to be kept going and ended.
 enum Engines {
-    /// The writer of the data folder.
-    Embedded(Arc<Writer>),
+    /// The writer of the data folder, and what watches it.
+    Embedded(Watchdog),
     Cluster(cluster::Running),
 }
 
@@ -83,6 +84,20 @@ impl Services {
 
     pub fn has(&self, role: Role) -> bool {
         self.roles.contains(&role)
+    }
+
+    /// Why events are not taken or counts not answered, in a sentence.
+    pub fn unready(&self) -> Option<String> {
+        self.ingest.check().err().map(|error| error.to_string())
+    }
+
+    /// Publishes a failure when the engines of this process can count no more.
+    pub async fn watch(&self) {
+        match &self.engines {
+            Engines::Embedded(watchdog) => watchdog.run().await,
+            // A partition that fails is given up and begun anew by the fleet.
+            Engines::Cluster(_) => {}
+        }
     }
 
     /// Why some of what this process should count is not counted, in sentences.
@@ -116,7 +131,7 @@ impl Services {
     /// far as the drain time allows. Blocks the thread.
     pub fn close(&self) {
         match &self.engines {
-            Engines::Embedded(writer) => writer.stop(),
+            Engines::Embedded(watchdog) => watchdog.writer.stop(),
             Engines::Cluster(running) => running.stop(),
         }
     }

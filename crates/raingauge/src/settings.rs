@@ -60,6 +60,7 @@ pub struct Server {
     pub listen: SocketAddr,
     pub grpc_listen: Option<SocketAddr>,
     pub drain_timeout: Duration,
+    pub failure_grace: Duration,
     pub connections_max: usize,
     pub body_bytes_max: usize,
     pub request_timeout: Duration,
@@ -70,6 +71,7 @@ pub struct Storage {
     pub data_dir: PathBuf,
     pub tile_cache_bytes: u64,
     pub block_cache_bytes: u64,
+    pub reserve_bytes: u64,
 }
 
 /// The event log.
@@ -156,6 +158,7 @@ impl Settings {
                 listen: from.address("server", "listen"),
                 grpc_listen: from.optional_address("server", "grpc_listen"),
                 drain_timeout: seconds(from.whole("server", "drain_timeout_s")),
+                failure_grace: seconds(from.whole("server", "failure_grace_s")),
                 connections_max: size(from.whole("server", "connections_max")),
                 body_bytes_max: size(from.whole("server", "body_bytes_max")),
                 request_timeout: seconds(from.whole("server", "request_timeout_s")),
@@ -164,6 +167,7 @@ impl Settings {
                 data_dir: from.folder("storage", "data_dir"),
                 tile_cache_bytes: from.whole("storage", "tile_cache_bytes"),
                 block_cache_bytes: from.whole("storage", "block_cache_bytes"),
+                reserve_bytes: from.whole("storage", "reserve_bytes"),
             },
             log: Log {
                 segment_bytes: from.whole("log", "segment_bytes"),

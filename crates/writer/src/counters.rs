@@ -136,6 +136,7 @@ impl Counters {
 
     /// Asks the writer to make a counter's counts again from the log; answers when it has begun.
     pub async fn backfill(&self, id: u32) -> Result<(), Error> {
+        self.sink.check()?;
         let Versioned { counter, version, .. } = self.catalog.get(id).await?;
         self.follow().await?;
         let after_s = self.covered_from_s().await?;
@@ -158,6 +159,7 @@ impl Counters {
         if buckets.len() > BUCKETS_PER_REQUEST_MAX {
             return Err(Error::TooMany);
         }
+        self.sink.check()?;
         let mut receipt = Receipt::default();
         let mut good = Vec::with_capacity(buckets.len());
         for (index, bucket) in buckets.into_iter().enumerate() {

@@ -74,11 +74,17 @@ impl Ingest {
         Self { sink, counted, published, clock, future_allowance_s, lag_max }
     }
 
-    /// Begins a request, unless the writer is too far behind.
-    pub fn begin(&self) -> Result<Intake, Error> {
+    /// Whether events are taken and counted at the moment.
+    pub fn check(&self) -> Result<(), Error> {
         if let Some(reason) = self.published.failure() {
             return Err(Error::Stopped(reason));
         }
+        Ok(self.sink.check()?)
+    }
+
+    /// Begins a request, unless the log takes no events or the writer is too far behind.
+    pub fn begin(&self) -> Result<Intake, Error> {
+        self.check()?;
         let lag_of = |log: &Arc<dyn EventLog>| log.end().saturating_sub(self.published.applied(log.partition()));
         let lag = self.counted.iter().map(lag_of).sum();
         if lag > self.lag_max {

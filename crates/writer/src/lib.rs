@@ -22,6 +22,7 @@ pub mod preview;
 pub mod recount;
 mod state;
 pub mod states;
+pub mod watchdog;
 pub mod worker;
 
 pub use counters::Counters;

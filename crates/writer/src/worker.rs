@@ -14,8 +14,8 @@ use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use upkeep::Upkeep;
@@ -33,6 +33,8 @@ pub struct Options {
     pub future_allowance_s: i64,
     /// Whether [`Writer::start`] answers only when everything that the log held by then is counted.
     pub catches_up: bool,
+    /// Longest time that a commit may take. One that takes longer waits for something that will not come.
+    pub commit_time_max: Duration,
     /// How long the worker goes on applying when it is told to stop.
     pub drain_timeout: Duration,
 }
@@ -44,6 +46,7 @@ impl Default for Options {
             read_bytes: 1 << 20,
             future_allowance_s: 300,
             catches_up: true,
+            commit_time_max: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -77,6 +80,11 @@ pub struct Writer {
     /// A copy of the worker's state for those who ask about it.
     state: Arc<Mutex<State>>,
     committed: Arc<AtomicU64>,
+    /// When the commit began that is under way.
+    committing: Arc<Mutex<Option<Instant>>>,
+    commit_time_max: Duration,
+    /// Disconnected when the thread has ended.
+    ended: Mutex<mpsc::Receiver<()>>,
     partition: Partition,
 }
 
@@ -95,7 +103,10 @@ impl Writer {
         }
         let (stop, state) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
         let (committed, partition) = (Arc::clone(&worker.shown_committed), worker.log.partition());
+        let (committing, commit_time_max) = (Arc::clone(&worker.committing), worker.options.commit_time_max);
+        let (ending, ended) = mpsc::channel();
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
+            let _ending: mpsc::Sender<()> = ending;
             let reason = match std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())) {
                 Ok(Ok(())) => return published.fail("raingauge is stopping"),
                 Ok(Err(error)) => error.to_string(),
@@ -104,7 +115,8 @@ impl Writer {
             tracing::error!(%reason, "the writer stopped; nothing is counted until raingauge is restarted");
             published.fail(&reason);
         })?;
-        Ok(Self { stop, thread: Mutex::new(Some(thread)), state, committed, partition })
+        let (thread, ended) = (Mutex::new(Some(thread)), Mutex::new(ended));
+        Ok(Self { stop, thread, state, committed, committing, commit_time_max, ended, partition })
     }
 
     /// The newest backfill of a counter.
@@ -126,12 +138,23 @@ impl Writer {
         self.committed.load(Ordering::Acquire)
     }
 
-    /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread.
+    /// Whether a commit has been under way for longer than one may take.
+    pub fn is_stuck(&self) -> bool {
+        self.committing.lock().is_some_and(|began| began.elapsed() > self.commit_time_max)
+    }
+
+    /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread. A commit that
+    /// does not return is left behind: nothing that it holds is lost, since the log has it.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.lock().take() {
-            let _ = thread.join();
+        let Some(thread) = self.thread.lock().take() else { return };
+        let ended = self.ended.lock();
+        while ended.recv_timeout(IDLE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if self.is_stuck() {
+                return tracing::error!("a commit does not return, and is left behind");
+            }
         }
+        let _ = thread.join();
     }
 }
 
@@ -169,6 +192,7 @@ struct Worker {
     unpublished: bool,
     shown: Arc<Mutex<State>>,
     shown_committed: Arc<AtomicU64>,
+    committing: Arc<Mutex<Option<Instant>>>,
     applier: Applier,
     upkeep: Upkeep,
     last_commit: Instant,
@@ -205,6 +229,7 @@ impl Worker {
             unpublished: true,
             shown: Arc::default(),
             shown_committed: Arc::new(AtomicU64::new(position)),
+            committing: Arc::default(),
             applier: Applier::default(),
             upkeep: Upkeep::default(),
             last_commit: Instant::now(),
@@ -354,7 +379,10 @@ impl Worker {
         }
         let checkpoint =
             Checkpoint { position: self.position, state: self.state_json.clone(), stamp_us: self.stamp_us };
-        self.store.commit(&checkpoint)?;
+        *self.committing.lock() = Some(began);
+        let committed = self.store.commit(&checkpoint);
+        *self.committing.lock() = None;
+        committed?;
         (self.committed, self.state_changed) = (self.position, false);
         self.shown_committed.store(self.position, Ordering::Release);
         self.needed_from = self.state.needs_log_from(self.position);

@@ -13,6 +13,7 @@ use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Appended, Batch, Error, Offset};
 use raingauge_ports::record::push_control;
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -75,7 +76,12 @@ impl Appender {
             remembered_to: AtomicU64::new(known.sealed_to()),
         });
         let worker = Worker { segments, known, acknowledged, clock, queue: Arc::clone(&queue), block: Vec::new() };
-        let thread = std::thread::Builder::new().name("log-appender".to_owned()).spawn(move || worker.run())?;
+        let guarded = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("log-appender".to_owned()).spawn(move || {
+            if std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
+                guarded.close("its appender panicked, which is a defect of raingauge", Vec::new());
+            }
+        })?;
         Ok(Self { queue, thread: Some(thread) })
     }
 
@@ -96,9 +102,30 @@ impl Appender {
         Ok(receiver)
     }
 
+    /// Whether requests are taken.
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.queue.waiting.lock().closed {
+            Some(reason) => Err(Error::Closed(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
     /// Identities of entries before this offset are kept apart from the log.
     pub fn remembered_to(&self) -> Offset {
         self.queue.remembered_to.load(Ordering::Acquire)
+    }
+}
+
+impl Queue {
+    /// Takes no more requests, and refuses those that wait and those at hand.
+    fn close(&self, reason: &str, at_hand: Vec<Answer>) {
+        tracing::error!(%reason, "the event log failed and takes no more events");
+        let mut waiting = self.waiting.lock();
+        waiting.closed = Some(reason.to_owned());
+        let left = std::mem::take(&mut waiting.requests);
+        for answer in at_hand.into_iter().chain(left.into_iter().map(|(_, answer)| answer)) {
+            let _ = answer.send(Err(Error::Closed(reason.to_owned())));
+        }
     }
 }
 
@@ -132,7 +159,7 @@ impl Worker {
                     // Whoever asked may have gone away; the events are in the log all the same.
                     let _ = answer.send(Ok(result));
                 }),
-                Err(error) => return self.close(&error, answers),
+                Err(error) => return self.queue.close(&error.to_string(), answers),
             }
         }
     }
@@ -216,17 +243,6 @@ impl Worker {
         metrics::gauge!("raingauge_dedupe_ids").set(self.known.len() as f64);
         if let Some(oldest_ms) = self.known.oldest_ms() {
             metrics::gauge!("raingauge_dedupe_window_seconds").set((self.clock.now_ms() - oldest_ms) as f64 / 1e3);
-        }
-    }
-
-    fn close(&self, error: &Error, answers: Vec<Answer>) {
-        tracing::error!(%error, "the event log failed and takes no more events; restart raingauge once the disk is sound");
-        let reason = error.to_string();
-        let mut waiting = self.queue.waiting.lock();
-        waiting.closed = Some(reason.clone());
-        let left = std::mem::take(&mut waiting.requests);
-        for answer in answers.into_iter().chain(left.into_iter().map(|(_, answer)| answer)) {
-            let _ = answer.send(Err(Error::Closed(reason.clone())));
         }
     }
 }

@@ -3,10 +3,13 @@
 use super::proto::raingauge::v1::{counts_server, events_server};
 use crate::http::Door;
 use std::sync::Arc;
+use std::time::Duration;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::{HealthReporter, health_reporter};
 
+/// How often readiness is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// The whole server, and each service of it.
 const SERVICES: [&str; 3] = ["", counts_server::SERVICE_NAME, events_server::SERVICE_NAME];
 
@@ -20,12 +23,23 @@ pub async fn service(door: &Arc<Door>) -> HealthServer<impl Health> {
 
 async fn follow(door: Arc<Door>, mut reporter: HealthReporter) {
     let mut draining = door.draining.clone();
-    tokio::select! {
-        () = door.services.published.failed() => {}
-        _ = draining.wait_for(|draining| *draining) => {}
+    let mut interval = tokio::time::interval(LOOK_INTERVAL);
+    let mut said = ServingStatus::Serving;
+    loop {
+        let status = match door.services.unready() {
+            None => ServingStatus::Serving,
+            Some(_) => ServingStatus::NotServing,
+        };
+        if said != status {
+            say(&reporter, status).await;
+            said = status;
+        }
+        tokio::select! {
+            _ = interval.tick() => {}
+            _ = draining.wait_for(|draining| *draining) => break,
+        }
     }
     say(&reporter, ServingStatus::NotServing).await;
-    let _ = draining.wait_for(|draining| *draining).await;
     // Those who watch have been told, and would hold the server up.
     for name in SERVICES {
         reporter.clear_service_status(name).await;

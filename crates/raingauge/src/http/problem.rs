@@ -8,6 +8,9 @@ use raingauge_writer::{counters, ingest, worker};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
+/// What a caller is told to wait while the disk has no room.
+const DISK_FULL_RETRY_AFTER: Duration = Duration::from_secs(5);
+
 #[derive(Debug)]
 pub struct Problem {
     pub status: StatusCode,
@@ -94,6 +97,10 @@ impl From<log::Error> for Problem {
         match error {
             log::Error::Busy { retry_after } => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "log_busy", error.to_string()).retry_after(retry_after)
+            }
+            log::Error::Full { .. } => {
+                let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "disk_full", error.to_string());
+                problem.retry_after(DISK_FULL_RETRY_AFTER)
             }
             error => Self::unavailable(error.to_string()),
         }

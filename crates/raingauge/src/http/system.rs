@@ -21,8 +21,8 @@ pub async fn ready(State(door): State<Arc<Door>>) -> Result<String, Problem> {
     if *door.draining.borrow() {
         return Err(not_ready("the server is stopping"));
     }
-    match door.services.published.failure() {
-        Some(reason) => Err(not_ready(&format!("counting has stopped: {reason}"))),
+    match door.services.unready() {
+        Some(reason) => Err(not_ready(&reason)),
         None => {
             Ok(std::iter::once("ready".to_owned()).chain(door.services.troubles()).map(|line| line + "\n").collect())
         }

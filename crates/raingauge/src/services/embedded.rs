@@ -14,6 +14,7 @@ use raingauge_ports::published::Published;
 use raingauge_sql::SqliteCatalog;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
+use raingauge_writer::watchdog::Watchdog;
 use raingauge_writer::{Counters, Ingest, Writer, worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let buckets = store as Arc<dyn BucketReader>;
     let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock));
     counters.follow().await?;
+    let watchdog = Watchdog { sink: Arc::clone(&sink), writer: Arc::clone(&writer), published: Arc::clone(&published) };
     let ingest = Ingest::new(
         sink,
         logs.clone(),
@@ -90,7 +92,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         rollout_still_max: Duration::ZERO,
         disk: Some(folder.clone()),
         people,
-        engines: Engines::Embedded(writer),
+        engines: Engines::Embedded(watchdog),
     })
 }
 
@@ -109,5 +111,6 @@ fn log_options(settings: &Settings) -> LogOptions {
         queue_bytes_max: settings.log.queue_bytes_max as usize,
         dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
         dedupe_ids_max: settings.dedupe.ids_max as usize,
+        reserve_bytes: settings.storage.reserve_bytes,
     }
 }

@@ -91,6 +91,14 @@ pub const KEYS: &[Key] = &[
         "seconds",
         "Longest wait for requests in flight when the server stops.",
     ),
+    whole(
+        "server",
+        "failure_grace_s",
+        5,
+        (0, 3_600),
+        "seconds",
+        "How long a process whose counting has failed stays, with /readyz red, before it ends with an error.",
+    ),
     whole("server", "connections_max", 10_000, (1, 1_000_000), "connections", "Most connections open at once."),
     bytes(
         "server",
@@ -108,6 +116,13 @@ pub const KEYS: &[Key] = &[
     },
     bytes("storage", "tile_cache_bytes", 256 * MIB, (MIB, TIB), "Memory for decoded tiles of active keys."),
     bytes("storage", "block_cache_bytes", 64 * MIB, (MIB, TIB), "Memory for blocks of the storage engine."),
+    bytes(
+        "storage",
+        "reserve_bytes",
+        256 * MIB,
+        (0, TIB),
+        "Free room of the disk, at most a tenth of it, below which events are refused with 503 disk_full.",
+    ),
     bytes("log", "segment_bytes", 128 * MIB, (MIB, 4 * GIB), "Size at which the event log starts a new segment file."),
     whole(
         "log",

@@ -253,3 +253,37 @@ fn a_server_that_is_ready_says_so_in_one_line() {
     output.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "", "nothing else is printed there");
 }
+
+/// A store that cannot write stops counting: readiness says so, the process ends with an error, and the next one counts
+/// everything that was acknowledged.
+#[test]
+fn a_failure_turns_readiness_red_and_ends_the_process() {
+    let home = Home::with(&[("storage.tile_cache_bytes", "1048576"), ("server.failure_grace_s", "1")]);
+    let server = home.start();
+    server.create(drops_counter());
+    assert_eq!(server.get("/readyz").status, 200);
+
+    // The next file of the store cannot be made where the folder has gone.
+    let (tiles, aside) = (home.data().join("tiles"), home.path().join("aside"));
+    std::fs::rename(&tiles, &aside).unwrap();
+    let mut acknowledged = 0;
+    until("readiness is red", || {
+        let city = |n: i64| format!("city-{acknowledged}-{n}");
+        let lines: String = (0..5_000).map(|n| format!("{}\n", drop_event(&city(n), at(NOON), &city(n)))).collect();
+        let headers = [("content-type", "application/x-ndjson")];
+        if server.try_send("POST", "/v1/events", &headers, lines.as_bytes()).is_ok_and(|answer| answer.status == 200) {
+            acknowledged += 5_000;
+        }
+        (server.get("/readyz").status == 503).then_some(())
+    });
+    let errors = home.errors_path();
+    assert_eq!(server.ended().code(), Some(1));
+    assert!(std::fs::read_to_string(errors).unwrap().contains("counting has failed"));
+
+    std::fs::rename(&aside, &tiles).unwrap();
+    let server = home.start();
+    for batch in (0..acknowledged).step_by(5_000) {
+        let key = format!("drops:city-{batch}-4999");
+        assert_eq!(server.count(&key, at(NOON), at(NOON) + 900), 1, "{key}");
+    }
+}

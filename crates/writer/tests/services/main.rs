@@ -6,4 +6,5 @@ mod observed;
 mod preview;
 mod recount;
 mod support;
+mod watchdog;
 mod writer;
