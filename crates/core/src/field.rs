@@ -112,10 +112,28 @@ impl<'a> Scalar<'a> {
 
 /// A JSON number as an exact decimal; `None` when it has more than 28 digits.
 pub fn parse_decimal(text: &str) -> Option<Decimal> {
-    if text.bytes().any(|byte| matches!(byte, b'e' | b'E')) {
-        return Decimal::from_scientific(text).ok();
+    match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => shifted(mantissa, exponent),
+        None => Decimal::from_str_exact(text).ok(),
     }
-    Decimal::from_str_exact(text).ok()
+}
+
+/// A number with an exponent, without rounding.
+fn shifted(mantissa: &str, exponent: &str) -> Option<Decimal> {
+    let mantissa = Decimal::from_str_exact(mantissa).ok()?.normalize();
+    if mantissa.is_zero() {
+        return Some(Decimal::ZERO);
+    }
+
+    let scale = i64::from(mantissa.scale()).checked_sub(exponent.parse().ok()?)?;
+    let (digits, scale) = match u32::try_from(scale) {
+        Ok(scale) => (mantissa.mantissa(), scale),
+        Err(_) => {
+            let zeros = u32::try_from(scale.unsigned_abs()).ok()?;
+            (mantissa.mantissa().checked_mul(10_i128.checked_pow(zeros)?)?, 0)
+        }
+    };
+    Decimal::try_from_i128_with_scale(digits, scale).ok()
 }
 
 /// Reads the `fields` of an event into `found`, in their order; the data is walked once.
@@ -225,6 +243,26 @@ mod tests {
         assert_eq!(extracted(data, &paths), found.into_iter().map(|(_, text)| Some(text)).collect::<Vec<_>>());
         for data in ["", "7", "[{\"a\": 1}]", "{\"a\""] {
             assert_eq!(visited(data), [], "{data}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_exact_or_none() {
+        let read = |text: &str| parse_decimal(text).map(|number| number.normalize().to_string());
+        for (text, number) in [
+            ("1.50e2", "150"),
+            ("1.5e-2", "0.015"),
+            ("1E+3", "1000"),
+            ("-2.5e0", "-2.5"),
+            ("0e99", "0"),
+            ("1230e-3", "1.23"),
+            ("7.9228162514264337593543950335e28", "79228162514264337593543950335"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(number), "{text}");
+        }
+        for text in ["1e29", "1e-29", "1.00000000000000000000000000000001e3", "1e99999999999999999999", "1e-9999999999"]
+        {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 

@@ -12,6 +12,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 /// A filter as it is written in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ pub enum Filter {
     Not(Box<Filter>),
     Exists(usize),
     Prefix(usize, Box<str>),
-    In(usize, Vec<Constant>),
+    In(usize, OneOf),
     Eq(usize, Constant),
     Ne(usize, Constant),
     Order(usize, Comparison, Constant),
@@ -46,6 +47,41 @@ pub enum Comparison {
     Gte,
     Lt,
     Lte,
+}
+
+/// The right-hand side of an `in`, by kind: the scalar is read once, however many alternatives there are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OneOf {
+    texts: HashSet<Box<str>>,
+    numbers: HashSet<Decimal>,
+    bools: [bool; 2],
+}
+
+impl OneOf {
+    fn new(constants: Vec<Constant>) -> Self {
+        let mut one_of = Self::default();
+        for constant in constants {
+            match constant {
+                Constant::Text(text) => {
+                    one_of.texts.insert(text);
+                }
+                Constant::Number(number) => {
+                    one_of.numbers.insert(number);
+                }
+                Constant::Bool(flag) => one_of.bools[usize::from(flag)] = true,
+            }
+        }
+        one_of
+    }
+
+    fn holds(&self, scalar: &Scalar<'_>) -> bool {
+        match scalar {
+            Scalar::Text(text) => self.texts.contains(&**text),
+            Scalar::Number(_) if self.numbers.is_empty() => false,
+            Scalar::Number(_) => scalar.as_decimal().is_some_and(|number| self.numbers.contains(&number)),
+            Scalar::Bool(flag) => self.bools[usize::from(*flag)],
+        }
+    }
 }
 
 /// The right-hand side of a comparison.
@@ -80,7 +116,7 @@ impl Filter {
             Self::Prefix(field, prefix) => {
                 matches!(&fields[*field], Some(Scalar::Text(text)) if text.starts_with(&**prefix))
             }
-            Self::In(field, constants) => constants.iter().any(|constant| constant.equals(&fields[*field])),
+            Self::In(field, one_of) => fields[*field].as_ref().is_some_and(|scalar| one_of.holds(scalar)),
             Self::Eq(field, constant) => constant.equals(&fields[*field]),
             Self::Ne(field, constant) => !constant.equals(&fields[*field]),
             Self::Order(field, comparison, constant) => fields[*field]
@@ -227,14 +263,14 @@ impl Compiler<'_> {
     fn one_of(&mut self, condition: &Condition, field: Option<Field>, at: &str) -> Option<Filter> {
         let values =
             condition.rhs.as_ref().and_then(Json::as_array).filter(|values| values.len() <= FILTER_IN_VALUES_MAX);
-        let constants = values.and_then(|values| values.iter().map(Constant::of_json).collect());
+        let constants = values.and_then(|values| values.iter().map(Constant::of_json).collect::<Option<Vec<_>>>());
         let Some(constants) = constants else {
             self.problems.push(format!(
                 "{at}.rhs of `in` must be a list of at most {FILTER_IN_VALUES_MAX} texts, numbers, true or false"
             ));
             return None;
         };
-        Some(Filter::In((self.field_index)(field?), constants))
+        Some(Filter::In((self.field_index)(field?), OneOf::new(constants)))
     }
 }
 
@@ -285,6 +321,11 @@ mod tests {
         assert!(compare("prefix", json!("C"), r#"{"a": "C536379"}"#));
         assert!(!compare("prefix", json!("C"), r#"{"a": "536379"}"#));
         assert!(compare("in", json!(["x", 2]), r#"{"a": 2}"#));
+        assert!(compare("in", json!(["x", 2.0, true]), r#"{"a": 2}"#));
+        assert!(compare("in", json!(["x", 2]), r#"{"a": 2.00}"#));
+        assert!(compare("in", json!([2, true]), r#"{"a": true}"#));
+        assert!(!compare("in", json!([2, true]), r#"{"a": false}"#));
+        assert!(!compare("in", json!(["2", true]), r#"{"a": 2}"#));
         assert!(!compare("in", json!([]), r#"{"a": 2}"#));
         assert!(holds(json!({"operator": "exists", "lhs": "data.a"}), r#"{"a": 0}"#));
         assert!(compare("exists", json!(false), r#"{"a": null}"#));
