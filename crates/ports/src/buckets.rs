@@ -78,6 +78,9 @@ pub trait BucketReader: Send + Sync {
     /// The sum of a range, when everything it needs is in memory. Never waits for storage.
     fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>>;
 
+    /// Takes note of sums that were found in memory, many at once.
+    fn note_hits(&self, _sums: usize) {}
+
     /// The sums of many ranges, in their order.
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>>;
 

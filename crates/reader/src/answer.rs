@@ -193,7 +193,7 @@ impl Reader {
         let (view, now_s) = (Arc::clone(&self.published.view()), self.clock.now_s());
         let choice = self.policies.choice();
         let sampled = self.asked.place(ranges.len());
-        let mut rows = 0;
+        let (mut rows, mut hits) = (0, 0);
         for (index, range) in ranges.iter().enumerate() {
             let pending = Ok(Answer { from_s: 0, to_s: 0, count: 0 });
             answers.push(match self.resolve(&view, &choice, range, now_s) {
@@ -210,16 +210,23 @@ impl Reader {
                         Err(resolved) => {
                             rows += resolved.rows();
                             let is_live = strategy == Strategy::Live;
-                            self.sum_in_memory(range.key, &resolved, is_live).unwrap_or_else(|| {
-                                left.push(Left { index, resolved, keep: None, is_live });
-                                pending
-                            })
+                            match self.sum_in_memory(range.key, &resolved, is_live) {
+                                Some(answer) => {
+                                    hits += resolved.plans.len();
+                                    answer
+                                }
+                                None => {
+                                    left.push(Left { index, resolved, keep: None, is_live });
+                                    pending
+                                }
+                            }
                         }
                     }
                 }
             });
         }
         self.rows.increment(rows);
+        self.storage.buckets.note_hits(hits);
     }
 
     /// The count of one range when all it needs is in memory. Never waits.
@@ -230,7 +237,11 @@ impl Reader {
         let (view, choice) = (self.published.view(), self.policies.choice());
         match self.resolve(&view, &choice, range, self.clock.now_s()) {
             Ok((Strategy::Result | Strategy::Phased, _)) if self.results.is_some() && !range.fresh => None,
-            Ok((strategy, resolved)) => self.sum_in_memory(range.key, &resolved, strategy == Strategy::Live),
+            Ok((strategy, resolved)) => {
+                let answer = self.sum_in_memory(range.key, &resolved, strategy == Strategy::Live)?;
+                self.storage.buckets.note_hits(resolved.plans.len());
+                Some(answer)
+            }
             Err(failure) => Some(Err(failure)),
         }
     }

@@ -49,6 +49,8 @@ impl Default for Options {
 
 type Sum = Result<i128, Failure>;
 
+/// Most ranges of one round. A larger batch is read in several rounds at once, each with places of its own.
+const ROUND_LEN_MAX: usize = 64;
 /// How long a read waits for one that began before and reads the same, so that all who ask meanwhile share it.
 const SHARING_MAX: Duration = Duration::from_millis(20);
 
@@ -226,11 +228,10 @@ impl Storage {
         answers.into_iter().next().unwrap_or_else(|| Err(lost()))
     }
 
-    /// Joins the queries that are about to be read, and sets out with the others in one round.
+    /// Joins the queries that are about to be read, and sets out with the others in rounds.
     fn join(&self, queries: Vec<Query>) -> Vec<Landing> {
         let mut landings = Vec::with_capacity(queries.len());
-        let mut round = Round { flights: Arc::clone(&self.flights), works: Vec::new() };
-        let (mut own, mut senders, mut before) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rounds = vec![self.round()];
         {
             let mut flights = self.flights.lock();
             for query in queries {
@@ -241,31 +242,36 @@ impl Storage {
                     landings.push(landing.clone());
                     continue;
                 }
-                before.extend(flights.begun.get(&work).cloned());
+
+                if rounds.last().is_none_or(|round| round.queries.len() == ROUND_LEN_MAX) {
+                    rounds.push(self.round());
+                }
+                let Some(round) = rounds.last_mut() else { unreachable!("there is a round") };
+                round.before.extend(flights.begun.get(&work).cloned());
                 let (sender, landing) = watch::channel(None);
                 flights.boarding.insert(work.clone(), landing.clone());
                 landings.push(landing.clone());
                 round.works.push((work, landing));
-                senders.push(sender);
-                own.push(query);
+                round.senders.push(sender);
+                round.queries.push(query);
             }
         }
-        if !own.is_empty() {
+        for round in rounds.into_iter().filter(|round| !round.queries.is_empty()) {
             let (buckets, gate) = (Arc::clone(&self.buckets), Arc::clone(&self.gate));
             // On its own, so that those who joined get their answer even if the first one stops waiting.
-            tokio::spawn(async move {
-                wait_a_moment(before).await;
-                let deadline = Some(gate.options.deadline);
-                let read = async {
-                    round.begin();
-                    buckets.sums(own).await
-                };
-                let sums = gate.read(senders.len(), deadline, read).await;
-                drop(round);
-                senders.into_iter().zip(sums).for_each(|(sender, sum)| drop(sender.send(Some(sum))));
-            });
+            tokio::spawn(round.fly(buckets, gate));
         }
         landings
+    }
+
+    fn round(&self) -> Round {
+        Round {
+            flights: Arc::clone(&self.flights),
+            works: Vec::new(),
+            queries: Vec::new(),
+            senders: Vec::new(),
+            before: Vec::new(),
+        }
     }
 }
 
@@ -281,9 +287,28 @@ async fn wait_a_moment(before: Vec<Landing>) {
 struct Round {
     flights: Arc<Mutex<Flights>>,
     works: Vec<(Work, Landing)>,
+    /// What each work reads, and who is told.
+    queries: Vec<Query>,
+    senders: Vec<watch::Sender<Option<Sum>>>,
+    /// Reads of the same that began before.
+    before: Vec<Landing>,
 }
 
 impl Round {
+    /// Reads, and answers everybody who waits.
+    async fn fly(mut self, buckets: Arc<dyn BucketReader>, gate: Arc<Gate>) {
+        wait_a_moment(std::mem::take(&mut self.before)).await;
+        let (queries, senders) = (std::mem::take(&mut self.queries), std::mem::take(&mut self.senders));
+        let deadline = Some(gate.options.deadline);
+        let read = async {
+            self.begin();
+            buckets.sums(queries).await
+        };
+        let sums = gate.read(senders.len(), deadline, read).await;
+        drop(self);
+        senders.into_iter().zip(sums).for_each(|(sender, sum)| drop(sender.send(Some(sum))));
+    }
+
     /// From here on, whoever asks reads anew.
     fn begin(&self) {
         let mut flights = self.flights.lock();

@@ -163,3 +163,21 @@ async fn a_store_that_fails_is_left_alone_for_a_while() {
     assert_eq!(ask(&service, vec![hours("c1:x", 1)]).await.unwrap(), [sum(1)]);
     assert_eq!(ask(&service, vec![hours("c1:x", 2)]).await.unwrap(), [sum(2)]);
 }
+
+/// One batch does not take all places, and its rounds are read at once.
+#[tokio::test]
+async fn a_large_batch_is_read_in_rounds_at_once() {
+    let options = Options { reads_in_flight_max: 130, ..Options::default() };
+    let service = Service::with(json!({"strategy": "none"}), options);
+    service.fill("c1:x");
+    service.remote.held.send_replace(true);
+    let times = |number: i64| (NOON_S - (2 + number % 50) * HOUR_S, NOON_S - number / 50 * 900);
+    let ranges = (0..200).map(times).map(|(from_s, to_s)| range("c1:x", from_s, to_s)).collect();
+    let batch = ask(&service, ranges);
+    service.settle().await;
+    assert_eq!(service.remote.reads(), 128, "two rounds of 64 have places");
+    service.remote.held.send_replace(false);
+    let sums = (0..200).map(times).map(|(from_s, to_s)| Ok(model(from_s, to_s)));
+    assert_eq!(batch.await.unwrap(), sums.collect::<Vec<_>>());
+    assert_eq!(service.remote.reads(), 200);
+}
