@@ -41,7 +41,9 @@ fn key(number: u64) -> String {
 
 /// A store with so many cells. The hot keys are spread over all keys.
 fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore {
-    let store = TileStore::open(folder, &TileOptions { cache_bytes, block_cache_bytes: 1 << 30 }).expect("a store");
+    let store =
+        TileStore::open(folder, &TileOptions { cache_bytes, block_cache_bytes: 1 << 30, ..TileOptions::default() })
+            .expect("a store");
     let mut state = 7;
     for number in 0..(cells / CELLS_PER_KEY).max(KEYS_MIN) {
         let key = key(number);
@@ -127,7 +129,7 @@ fn from_memory(criterion: &mut Criterion, store: &Arc<TileStore>, cells: u64, ho
 
 /// With no tiles in memory: every tile is asked of fjall, whose blocks are.
 fn from_the_engine(criterion: &mut Criterion, folder: &std::path::Path, cells: u64) {
-    let options = TileOptions { cache_bytes: 0, block_cache_bytes: 4 << 30 };
+    let options = TileOptions { cache_bytes: 0, block_cache_bytes: 4 << 30, ..TileOptions::default() };
     let store = TileStore::open(folder, &options).expect("a store");
     let plans = plans(&ranges((cells / CELLS_PER_KEY).max(KEYS_MIN), KEYS_MIN));
     for (key, plan) in &plans {

@@ -10,6 +10,8 @@
 //!
 //! The log is the truth. The store is a function of a prefix of the log, and says which one.
 
+#[cfg(test)]
+mod allocations;
 mod compaction;
 mod log;
 mod room;

@@ -9,8 +9,10 @@
 //! The cache is the memory of the writer and of the readers at once: what the writer adds is what the next sum sees,
 //! and nothing has to be invalidated.
 
+mod blank;
 mod cache;
 mod disk;
+mod markers;
 
 use crate::tiles::cache::Shard;
 use disk::Disk;
@@ -32,6 +34,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SHARDS: usize = 64;
 /// Bytes of changed tiles after which a commit is due, at most a quarter of the cache.
 const COMMIT_BYTES: usize = 32 << 20;
+/// How often a reader tries to get at a shard before it leaves the fast path: about a microsecond.
+const LOCK_TRIES: usize = 50;
 /// How often a load gives way to evictions before it holds the shard while it reads.
 const LOAD_TRIES: usize = 4;
 
@@ -42,6 +46,8 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Bytes of fjall's own cache of blocks.
     pub block_cache_bytes: u64,
+    /// Most files of tables that fjall keeps open.
+    pub open_files_max: usize,
 }
 
 impl Options {
@@ -53,7 +59,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 256 << 20, block_cache_bytes: 64 << 20 }
+        Self { cache_bytes: 256 << 20, block_cache_bytes: 64 << 20, open_files_max: 900 }
     }
 }
 
@@ -77,7 +83,7 @@ impl TileStore {
         let shard = |_| Mutex::new(Shard::new(options.cache_bytes / SHARDS));
         let inner = Inner {
             shards: (0..SHARDS).map(shard).collect(),
-            disk: Disk::open(folder, options.block_cache_bytes, options.memtable_bytes())?,
+            disk: Disk::open(folder, options)?,
             dirty_bytes: AtomicUsize::new(0),
             commit_bytes: COMMIT_BYTES.min(options.cache_bytes / 4),
             hits: metrics::counter!("raingauge_tile_cache_hits_total"),
@@ -117,6 +123,25 @@ impl TileStore {
 impl Inner {
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
         &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    /// The shard of a hash, unless it stays locked for longer than a sum or a change takes: its holder may be waiting for
+    /// the disk then, and the caller is not to.
+    #[inline]
+    fn lock_briefly(&self, hash: u64) -> Option<MutexGuard<'_, Shard>> {
+        let mutex = self.shard(hash);
+        if let Some(shard) = mutex.try_lock() {
+            return Some(shard);
+        }
+        for _ in 0..LOCK_TRIES {
+            std::hint::spin_loop();
+            if !mutex.is_locked()
+                && let Some(shard) = mutex.try_lock()
+            {
+                return Some(shard);
+            }
+        }
+        None
     }
 
     /// The shard with all tiles of `ids` loaded, and where the key's record stands in it.
@@ -232,12 +257,13 @@ impl Inner {
 impl BucketReader for TileStore {
     fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
         let hash = cache::hash(generation, key);
-        // Whoever holds the shard may be waiting for the disk; the caller is not to.
-        let mut shard = self.inner.shard(hash).try_lock()?;
+        let mut shard = self.inner.lock_briefly(hash)?;
         let record = shard.find(hash, generation, key)?;
-        let sum = shard.sum(record, plan)?;
-        self.inner.hits.increment(1);
-        Some(sum)
+        shard.sum(record, plan)
+    }
+
+    fn note_hits(&self, sums: usize) {
+        self.inner.hits.increment(sums as u64);
     }
 
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>> {

@@ -11,6 +11,7 @@
 //! a backfill. So the store, and the worker's own state beside it, are a function of a prefix of the log.
 
 pub mod audience;
+pub mod belongs;
 pub mod counters;
 pub mod fleet;
 pub mod follow;

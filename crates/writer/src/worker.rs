@@ -274,9 +274,6 @@ impl Worker {
         let from = self.position;
         for block in &blocks {
             self.apply_block(block)?;
-            if self.store.wants_commit() {
-                self.commit()?;
-            }
         }
         self.publish();
         self.applier.report(&self.published);
@@ -314,9 +311,13 @@ impl Worker {
                     self.applier.apply_events(&*self.store, &self.published, block, next)?
                 }
             };
+            self.stamp_us = self.stamp_base_us + next as i64 - 1;
+            self.position = next;
+            // In the middle of a block, too: what one holds may be more than memory takes.
+            if self.store.wants_commit() {
+                self.commit()?;
+            }
         }
-        self.stamp_us = self.stamp_base_us + block.end() as i64 - 1;
-        self.position = block.end();
         Ok(())
     }
 

@@ -11,8 +11,12 @@ use raingauge_ports::buckets::Generation;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes that a record takes beside its key and its tiles.
-const RECORD_BYTES: usize = size_of::<Record>() + 16;
+/// Allocations are rounded up to this many bytes.
+const ROUNDED_TO: usize = 16;
+/// How far the clock's hand moves for one change or sum, so that neither waits for a walk over all records.
+const SHRINK_STEPS: usize = 64;
+/// Fewest records that the list of records grows by.
+const RECORDS_MIN: usize = 16;
 
 pub struct Shard {
     table: HashTable<u32>,
@@ -20,7 +24,8 @@ pub struct Shard {
     free: Vec<u32>,
     /// Tiles that changed since the last commit.
     changed: Vec<(u32, TileId)>,
-    bytes: usize,
+    /// Heap of the keys, and of what is known of their tiles.
+    heap_bytes: usize,
     bytes_max: usize,
     hand: usize,
     evictions: u64,
@@ -49,8 +54,8 @@ struct Slot {
 }
 
 impl Slot {
-    fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of::<TileId>() + self.tile.as_ref().map_or(0, Tile::heap_len)
+    fn heap_bytes(&self) -> usize {
+        self.tile.as_ref().map_or(0, |tile| rounded(tile.heap_len()))
     }
 }
 
@@ -77,8 +82,25 @@ impl Record {
         self.position(id).ok().map(|at| &self.slots[at])
     }
 
-    fn bytes(&self) -> usize {
-        RECORD_BYTES + self.key.len() + self.slots.iter().map(Slot::bytes).sum::<usize>()
+    /// Bytes of the lists themselves, without what the tiles have on the heap.
+    fn list_bytes(&self) -> usize {
+        rounded(self.ids.capacity() * size_of::<TileId>()) + rounded(self.slots.capacity() * size_of::<Slot>())
+    }
+
+    fn heap_bytes(&self) -> usize {
+        rounded(self.key.len()) + self.list_bytes() + self.slots.iter().map(Slot::heap_bytes).sum::<usize>()
+    }
+}
+
+/// What an allocation of `len` bytes takes.
+fn rounded(len: usize) -> usize {
+    len.next_multiple_of(ROUNDED_TO)
+}
+
+/// Makes room for one more, in smaller steps than a vector takes by itself.
+fn reserve_one<T>(list: &mut Vec<T>, least: usize, divisor: usize) {
+    if list.len() == list.capacity() {
+        list.reserve_exact((list.len() / divisor).max(least));
     }
 }
 
@@ -94,15 +116,20 @@ impl Shard {
             records: Vec::new(),
             free: Vec::new(),
             changed: Vec::new(),
-            bytes: 0,
+            heap_bytes: 0,
             bytes_max,
             hand: 0,
             evictions: 0,
         }
     }
 
+    /// What the shard takes in memory, with the room that its lists have to spare.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.heap_bytes
+            + self.records.capacity() * size_of::<Record>()
+            + self.table.allocation_size()
+            + self.free.capacity() * size_of::<u32>()
+            + self.changed.capacity() * size_of::<(u32, TileId)>()
     }
 
     /// How many records have been evicted so far.
@@ -129,13 +156,14 @@ impl Shard {
         }
         let record =
             Record { hash, generation, used: true, changes: 0, key: key.into(), ids: Vec::new(), slots: Vec::new() };
-        self.bytes += record.bytes();
+        self.heap_bytes += record.heap_bytes();
         let index = match self.free.pop() {
             Some(index) => {
                 self.records[index as usize] = record;
                 index
             }
             None => {
+                reserve_one(&mut self.records, RECORDS_MIN, 4);
                 self.records.push(record);
                 (self.records.len() - 1) as u32
             }
@@ -155,7 +183,10 @@ impl Shard {
         let record = &mut self.records[record];
         if let Err(at) = record.position(id) {
             let slot = Slot { changed: false, tile };
-            self.bytes += slot.bytes();
+            let before = record.list_bytes();
+            reserve_one(&mut record.ids, 2, 2);
+            reserve_one(&mut record.slots, 2, 2);
+            self.heap_bytes += record.list_bytes() - before + slot.heap_bytes();
             record.ids.insert(at, id);
             record.slots.insert(at, slot);
         }
@@ -166,22 +197,27 @@ impl Shard {
         self.records[record].slot(id)?.tile.as_ref()
     }
 
-    /// Changes a tile that has been loaded. Answers the bytes that a commit of it will write, when it had not changed before.
+    /// Changes a tile that has been loaded. Answers how many more bytes are kept in memory until they are committed.
     pub fn change(&mut self, index: usize, id: TileId, change: impl FnOnce(&mut Tile)) -> usize {
         let record = &mut self.records[index];
         let Ok(at) = record.position(id) else { unreachable!("only a tile that was loaded is changed") };
         let slot = &mut record.slots[at];
-        let before = slot.bytes();
+        let before = slot.heap_bytes();
         change(slot.tile.get_or_insert_default());
-        let after = slot.bytes();
-        self.bytes = self.bytes + after - before;
+        let after = slot.heap_bytes();
+        self.heap_bytes = self.heap_bytes + after - before;
         if slot.changed {
             return after.saturating_sub(before);
         }
+
         slot.changed = true;
+        let mut kept = size_of::<Slot>() + size_of::<(u32, TileId)>() + after;
+        if record.changes == 0 {
+            kept += size_of::<Record>() + rounded(record.key.len());
+        }
         record.changes += 1;
         self.changed.push((index as u32, id));
-        after + record.key.len()
+        kept
     }
 
     /// The sum of a range; `None` when something it needs has not been loaded.
@@ -239,19 +275,22 @@ impl Shard {
                 let slot = &mut record.slots[at];
                 slot.changed = false;
                 if slot.tile.as_ref().is_some_and(Tile::is_empty) {
-                    self.bytes -= slot.bytes();
+                    self.heap_bytes -= slot.heap_bytes();
                     slot.tile = None;
-                    self.bytes += slot.bytes();
                 }
             }
         }
-        self.shrink();
+        self.shrink_within(2 * self.records.len());
     }
 
-    /// Evicts records until the shard fits its bytes again, as far as changes allow.
+    /// Evicts a few records when the shard has outgrown its bytes, as far as changes allow.
     pub fn shrink(&mut self) {
-        let mut steps = 2 * self.records.len();
-        while self.bytes > self.bytes_max && steps > 0 {
+        self.shrink_within(SHRINK_STEPS);
+    }
+
+    /// Evicts records until the shard fits its bytes again, or the clock's hand has moved so many steps.
+    fn shrink_within(&mut self, mut steps: usize) {
+        while self.bytes() > self.bytes_max && steps > 0 && !self.records.is_empty() {
             steps -= 1;
             self.hand = (self.hand + 1) % self.records.len();
             let record = &mut self.records[self.hand];
@@ -267,7 +306,7 @@ impl Shard {
 
     fn evict(&mut self, index: usize) {
         let record = std::mem::take(&mut self.records[index]);
-        self.bytes -= record.bytes();
+        self.heap_bytes -= record.heap_bytes();
         if let Ok(entry) = self.table.find_entry(record.hash, |found| *found as usize == index) {
             entry.remove();
         }

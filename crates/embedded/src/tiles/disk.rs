@@ -7,10 +7,13 @@
 //! 0x01 generation u32 │ 0 span, 1 day │ key text │ 0x00 │ period u32  → a tile, see raingauge_core::tile
 //! ```
 //!
-//! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's journal is a state that
-//! the store was in: if a journal should lose its end, the position goes back with the tiles, and the log is read again.
+//! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's journals is a state that
+//! the store was in: if the last journal loses its end, the position goes back with the tiles, and the log is read again.
+//! A hole in a journal before it is told by the markers of commits ([`markers`]).
 //! Numbers in keys are big-endian, so that they sort; those in values are little-endian.
 
+use super::blank::{discard, is_blank};
+use super::{Options, markers};
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use parking_lot::Mutex;
@@ -29,27 +32,46 @@ const TILE_TAG: u8 = 1;
 /// Bytes before the text of a key, and behind it.
 const HEAD_LEN: usize = 6;
 const TAIL_LEN: usize = 5;
+/// Fewest files of tables that fjall keeps open.
+const OPEN_FILES_MIN: usize = 16;
 /// Journals are what a crash makes us read again: about a second for this many bytes.
 const JOURNAL_BYTES_MAX: u64 = 128 << 20;
 
 pub struct Disk {
     database: Database,
     keyspace: Keyspace,
-    /// The state as it was last written, so that it is not written again unchanged.
-    state: Mutex<Vec<u8>>,
+    /// What was committed last.
+    last: Mutex<Last>,
+}
+
+#[derive(Default)]
+struct Last {
+    /// The number of the commit.
+    number: u64,
+    /// The state, so that it is not written again unchanged.
+    state: Vec<u8>,
 }
 
 /// A tile and where it belongs.
 pub type Found = (String, TileId, Tile);
 
 impl Disk {
-    /// `memory_bytes` is what fjall may hold of tiles that it has not written to a table yet.
-    pub fn open(folder: &Path, block_cache_bytes: u64, memory_bytes: u64) -> Result<Self, Error> {
-        let database = open_politely(folder, block_cache_bytes)?;
-        let keyspace = database.keyspace("tiles", || options().max_memtable_size(memory_bytes)).map_err(failed)?;
-        let disk = Self { database, keyspace, state: Mutex::default() };
+    pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
+        let database = match open_politely(folder, options) {
+            Err(error) if !matches!(error, Error::Locked) && is_blank(folder).unwrap_or(false) => {
+                discard(folder)?;
+                open_politely(folder, options)?
+            }
+            opened => opened?,
+        };
+        // What fjall may hold of tiles that it has not written to a table yet.
+        let memory_bytes = options.memtable_bytes();
+        let keyspace = database.keyspace("tiles", || layout().max_memtable_size(memory_bytes)).map_err(failed)?;
+        let disk = Self { database, keyspace, last: Mutex::default() };
         disk.check_format()?;
-        *disk.state.lock() = disk.value(STATE_KEY)?.unwrap_or_default();
+        let number = markers::check(&disk.keyspace)?;
+        let state = disk.value(STATE_KEY)?.unwrap_or_default();
+        *disk.last.lock() = Last { number, state };
         Ok(disk)
     }
 
@@ -80,7 +102,7 @@ impl Disk {
             [] => 0,
             stamp => stamp.try_into().map(i64::from_le_bytes).map_err(|_| malformed())?,
         };
-        Ok(Checkpoint { position, state: self.state.lock().clone(), stamp_us })
+        Ok(Checkpoint { position, state: self.last.lock().state.clone(), stamp_us })
     }
 
     pub fn tile(&self, generation: Generation, key: &str, id: TileId) -> Result<Option<Tile>, Error> {
@@ -123,6 +145,14 @@ impl Disk {
         Batch { disk: self, batch: self.database.batch().durability(Some(PersistMode::SyncAll)) }
     }
 
+    /// Writes a position as it was written before there were markers.
+    #[cfg(test)]
+    pub fn write_unmarked(&self, checkpoint: &Checkpoint) {
+        let position = [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
+        self.keyspace.insert(POSITION_KEY, position).expect("inserted");
+        self.database.persist(PersistMode::SyncAll).expect("durable");
+    }
+
     pub fn compact(&self) -> Result<(), Error> {
         self.keyspace.major_compact().map_err(failed)
     }
@@ -149,10 +179,12 @@ impl Batch<'_> {
         let keyspace = &self.disk.keyspace;
         let position = [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
         self.batch.insert(keyspace, POSITION_KEY, position);
-        let mut state = self.disk.state.lock();
-        if *state != checkpoint.state {
+        let mut last = self.disk.last.lock();
+        last.number += 1;
+        markers::put(&mut self.batch, keyspace, last.number);
+        if last.state != checkpoint.state {
             self.batch.insert(keyspace, STATE_KEY, checkpoint.state.as_slice());
-            state.clone_from(&checkpoint.state);
+            last.state.clone_from(&checkpoint.state);
         }
         self.batch.commit().map_err(failed)
     }
@@ -163,12 +195,13 @@ const WORKER_NICENESS: i32 = 10;
 
 /// Opens fjall on a thread of low priority, which the workers that it starts inherit. A panic of fjall over a damaged
 /// folder ends that thread, and is an error here.
-fn open_politely(folder: &Path, block_cache_bytes: u64) -> Result<Database, Error> {
+fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
     let open = || {
         // Where priorities cannot be changed, they stay as they are.
         let _ = rustix::process::nice(WORKER_NICENESS);
         Database::builder(folder)
-            .cache_size(block_cache_bytes)
+            .cache_size(options.block_cache_bytes)
+            .max_cached_files(Some(options.open_files_max.max(OPEN_FILES_MIN)))
             .max_journaling_size(JOURNAL_BYTES_MAX)
             .worker_threads(2)
             .open()
@@ -181,7 +214,7 @@ fn open_politely(folder: &Path, block_cache_bytes: u64) -> Result<Database, Erro
 }
 
 /// Filters and indexes stay in memory, and blocks are searched by hash: the largest effects that were measured.
-fn options() -> KeyspaceCreateOptions {
+fn layout() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .filter_block_pinning_policy(PinningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(true))
@@ -189,7 +222,7 @@ fn options() -> KeyspaceCreateOptions {
         .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
 }
 
-fn failed(error: fjall::Error) -> Error {
+pub(super) fn failed(error: fjall::Error) -> Error {
     match error {
         fjall::Error::Locked => Error::Locked,
         fjall::Error::Io(error) => Error::Io(error.to_string()),

@@ -1,13 +1,19 @@
 use super::*;
+use crate::allocations::allocated_bytes;
 use proptest::prelude::*;
 use raingauge_core::bucket::DAY_S;
 use raingauge_ports::contract::buckets as contract;
 use raingauge_ports::memory::MemoryBuckets;
+use std::io::Read;
 
 const FOREVER: Horizons = Horizons { quarter_s: 0, hour_s: 0, day_s: 0 };
 
+fn options(cache_bytes: usize) -> Options {
+    Options { cache_bytes, block_cache_bytes: 1 << 20, ..Options::default() }
+}
+
 fn open(folder: &Path, cache_bytes: usize) -> TileStore {
-    TileStore::open(folder, &Options { cache_bytes, block_cache_bytes: 1 << 20 }).unwrap()
+    TileStore::open(folder, &options(cache_bytes)).unwrap()
 }
 
 async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter)) {
@@ -139,4 +145,130 @@ proptest! {
             prop_assert_eq!(both.0, both.1);
         }
     }
+}
+
+/// Three commits of a key of their own each, and what the journal holds behind each of them.
+fn committed(folder: &Path) -> (Vec<u8>, Vec<usize>) {
+    let (store, journal) = (open(folder, 1 << 20), folder.join("0.jnl"));
+    let mut ends = Vec::new();
+    for number in 1..=3 {
+        let added = Added { offset: number, time_s: DAY_S, value: 1 };
+        store.add(1, &format!("key-{number}"), added, &FOREVER).unwrap();
+        store.commit(&Checkpoint { position: number, ..Checkpoint::default() }).unwrap();
+        ends.push(head(&journal).iter().rposition(|byte| *byte != 0).unwrap() + 1);
+    }
+    drop(store);
+    (head(&journal), ends)
+}
+
+/// The beginning of a journal, which is made with many zeros at its end.
+fn head(journal: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(journal).unwrap().take(64 << 10).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// A folder with two journals: the sealed one has what lies before `sealed_end`, the last one what lies behind the second
+/// commit.
+fn split((journal, ends): &(Vec<u8>, Vec<usize>), folder: &Path, sealed_end: usize) {
+    let mut sealed = journal[..sealed_end].to_vec();
+    sealed.resize(journal.len(), 0);
+    std::fs::write(folder.join("0.jnl"), sealed).unwrap();
+    std::fs::write(folder.join("1.jnl"), &journal[ends[1]..]).unwrap();
+}
+
+/// fjall passes over damage to a sealed journal without a word; the markers of the commits tell it.
+#[tokio::test]
+async fn a_hole_in_a_sealed_journal_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = committed(folder.path());
+    split(&written, folder.path(), written.1[1]);
+    let store = open(folder.path(), 1 << 20);
+    for number in 1..=3 {
+        assert_eq!(contract::sum(&store, 1, &format!("key-{number}"), 0, 3 * DAY_S).await, 1);
+    }
+    drop(store);
+
+    let folder = tempfile::tempdir().unwrap();
+    let written = committed(folder.path());
+    split(&written, folder.path(), written.1[0]);
+    for _ in 0..2 {
+        let refused = TileStore::open(folder.path(), &options(1 << 20));
+        let Err(Error::Corrupt(why)) = refused else { panic!("the store was opened, and lacks a commit") };
+        assert!(why.contains("commit 2 of 3 is missing"), "{why}");
+    }
+}
+
+/// A store from before there were markers opens, and has them from then on.
+#[test]
+fn a_store_without_markers_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 1 << 20);
+    store.inner.disk.write_unmarked(&Checkpoint { position: 7, ..Checkpoint::default() });
+    drop(store);
+    let store = open(folder.path(), 1 << 20);
+    assert_eq!(store.checkpoint().unwrap().position, 7);
+    store.commit(&Checkpoint { position: 8, ..Checkpoint::default() }).unwrap();
+    drop(store);
+    assert_eq!(open(folder.path(), 1 << 20).checkpoint().unwrap().position, 8);
+}
+
+/// A process that was killed while it made the folder leaves the files that it had made by then.
+#[test]
+fn a_folder_whose_creation_was_cut_short_is_made_again() {
+    let journal = vec![0; 4_096];
+    let made: [(&str, &[u8]); 4] = [("lock", b""), ("0.jnl", b""), ("0.jnl", &journal), ("version", b"")];
+    for until in 0..=made.len() {
+        let folder = tempfile::tempdir().unwrap();
+        let tiles = folder.path().join("tiles");
+        std::fs::create_dir_all(tiles.join("keyspaces")).unwrap();
+        for (name, bytes) in &made[..until] {
+            std::fs::write(tiles.join(name), bytes).unwrap();
+        }
+        let store = open(&tiles, 1 << 20);
+        store.commit(&Checkpoint { position: 3, ..Checkpoint::default() }).unwrap();
+        drop(store);
+        assert_eq!(open(&tiles, 1 << 20).checkpoint().unwrap().position, 3, "{until}");
+    }
+}
+
+#[test]
+fn a_folder_with_data_is_never_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    committed(folder.path());
+    std::fs::write(folder.path().join("version"), b"").unwrap();
+    assert!(TileStore::open(folder.path(), &options(1 << 20)).is_err());
+    assert!(head(&folder.path().join("0.jnl")).iter().any(|byte| *byte != 0));
+}
+
+/// What the cache says that it holds is what was allocated for it, and stays within 1.3 times its bytes.
+#[test]
+fn the_cache_accounts_for_what_it_allocates() {
+    let (bytes_max, keys) = (1 << 20, 40_000_u64);
+    let before = allocated_bytes();
+    let mut shard = Shard::new(bytes_max);
+    let (mut largest, mut kept) = (0, 0);
+    for number in 0..keys {
+        let key = format!("rain:city:{number}");
+        let hash = cache::hash(1, &key);
+        let record = shard.record(hash, 1, &key);
+        // Some keys have one tile of each kind, and some many.
+        let days = if number % 16 == 0 { 40 } else { 1 };
+        for day in 0..days {
+            for id in [TileId::day(19_000 + day), TileId::span(19_000)] {
+                shard.fill(record, id, None);
+                kept += shard.change(record, id, |tile| tile.add((number % 90) as u8, 1));
+            }
+        }
+        shard.shrink();
+        if kept > bytes_max / 4 {
+            shard.settle();
+            kept = 0;
+        }
+        let held = allocated_bytes() - before;
+        largest = largest.max(held);
+        let counted = shard.bytes() as isize;
+        assert!((counted - held).abs() <= counted / 8 + 1_024, "{counted} bytes are counted, {held} are held");
+    }
+    assert!(largest <= bytes_max as isize * 13 / 10, "{largest} bytes were held");
 }

@@ -28,7 +28,8 @@ pub struct Applier {
 }
 
 impl Applier {
-    /// Applies the events of a block from `from` up to its end or to the next control entry. Answers where it stopped.
+    /// Applies the events of a block from `from` up to its end, to the next control entry, or until the store wants a
+    /// commit. Answers where it stopped.
     pub fn apply_events(
         &mut self,
         store: &dyn BucketWriter,
@@ -70,6 +71,9 @@ impl Applier {
                 }
             };
             view.ruleset.apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
+            if store.wants_commit() {
+                break;
+            }
         }
         for index in touched.drain(..) {
             let (id, events) = (view.ruleset.rules()[index].counter.id, std::mem::take(&mut counted[index]));

@@ -4,7 +4,7 @@ use super::{Error, Worker};
 use crate::state::Part;
 use raingauge_core::retention::Horizons;
 use raingauge_ports::buckets::Generation;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How often the log is trimmed and expired buckets are looked for.
@@ -26,6 +26,15 @@ pub struct Upkeep {
     /// Generations that were retired when they were last looked for.
     seen_retired: Vec<Generation>,
     sweeps: VecDeque<Sweep>,
+    /// The horizons up to which each generation was last walked through. They move once a day, and a walk reads every tile.
+    swept: HashMap<Generation, Horizons>,
+}
+
+impl Upkeep {
+    /// Whether any generation is still to be walked through.
+    pub(super) fn is_sweeping(&self) -> bool {
+        !self.sweeps.is_empty()
+    }
 }
 
 /// A walk through the tiles of one generation.
@@ -40,7 +49,9 @@ impl Worker {
     pub(super) fn keep_up(&mut self) -> Result<bool, Error> {
         if is_due(&mut self.upkeep.trimmed, TRIM_INTERVAL) {
             // A crash goes back to the checkpoint, and what began after it has to go on.
-            self.log.trim(self.state.needs_log_from(self.needed_from))?;
+            if let Err(error) = self.log.trim(self.state.needs_log_from(self.needed_from)) {
+                tracing::warn!(%error, "the event log could not be trimmed; it is tried again in a minute");
+            }
         }
         if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.expired, EXPIRE_INTERVAL) {
             self.sweep_expired();
@@ -49,29 +60,36 @@ impl Worker {
             self.sweep_retired()?;
         }
         let Some(mut sweep) = self.upkeep.sweeps.pop_front() else { return Ok(false) };
-        self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES)?;
-        if sweep.cursor.is_some() {
+        let expired = self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES);
+        if let Err(error) = expired {
+            tracing::warn!(%error, generation = sweep.generation, "expired counts could not be removed; it is tried again");
+        } else if sweep.cursor.is_some() {
             self.upkeep.sweeps.push_front(sweep);
         } else if sweep.horizons == NOTHING {
             self.state.retired.retain(|generation| *generation != sweep.generation);
+            self.upkeep.swept.remove(&sweep.generation);
             self.state_changed = true;
+        } else {
+            self.upkeep.swept.insert(sweep.generation, sweep.horizons);
         }
         if self.store.wants_commit() {
             self.commit()?;
         }
-        Ok(!self.upkeep.sweeps.is_empty())
+        Ok(self.upkeep.is_sweeping())
     }
 
     /// What has expired is told by the time of the log: a counter may be kept longer by a change that was appended
     /// before now, and is not applied yet.
-    fn sweep_expired(&mut self) {
+    pub(super) fn sweep_expired(&mut self) {
         let now_s = self.clock.now_s();
         let now_s = if self.position < self.log.end() { self.applied_s } else { now_s };
+        let Upkeep { sweeps, swept, .. } = &mut self.upkeep;
         for state in self.state.counters.values() {
             let horizons = state.counter.retention_days.horizons(now_s);
+            let is_new = |part: &&Part| swept.get(&part.generation) != Some(&horizons);
             if horizons.quarter_s > 0 {
                 let sweep = |part: &Part| Sweep { generation: part.generation, horizons, cursor: None };
-                self.upkeep.sweeps.extend(state.parts.iter().map(sweep));
+                sweeps.extend(state.parts.iter().filter(is_new).map(sweep));
             }
         }
     }

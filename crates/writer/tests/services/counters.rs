@@ -3,6 +3,8 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
 use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
 use raingauge_ports::catalog::{Catalog, Change};
+use raingauge_ports::memory::MemoryCatalog;
+use raingauge_writer::belongs;
 use raingauge_writer::counters::{Bucket, Error, bucket_of_json};
 use raingauge_writer::states::progress;
 use raingauge_writer::worker::BackfillStatus;
@@ -126,4 +128,23 @@ fn buckets_are_read_from_json() {
     ] {
         assert!(bucket_of_json(&bad).is_err(), "{bad}");
     }
+}
+
+#[tokio::test]
+async fn a_catalog_that_lacks_what_was_counted_does_not_belong_to_it() {
+    let services = Services::start();
+    services.create(counter(1, json!({}))).await;
+    services.create(counter(2, json!({}))).await;
+    services.replace(counter(1, json!({"description": "edited"}))).await;
+    belongs::check(&*services.catalog, &services.published).await.expect("its own");
+
+    let older = MemoryCatalog::default();
+    let change = Change { by: "me".to_owned(), reason: "a test".to_owned(), at_s: NOON_S };
+    let create = |id| older.create(Counter::from_json(&counter(id, json!({}))).unwrap(), change.clone());
+    create(1).await.unwrap();
+    let refused = belongs::check(&older, &services.published).await.unwrap_err().to_string();
+    assert!(refused.contains("counter 1 was counted at version 2"), "{refused}");
+    assert!(refused.contains("has version 1, and so for 1 more"), "{refused}");
+    create(2).await.unwrap();
+    assert!(belongs::check(&older, &services.published).await.is_err());
 }

@@ -123,6 +123,60 @@ fn what_has_expired_goes_and_what_is_kept_stays() {
     }
 }
 
+/// A file that cannot be removed is no reason to count nothing.
+#[test]
+fn a_trim_that_fails_does_not_stop_counting() {
+    let mut world = World::new(Medium::memory());
+    world.set_counter(1, &counter(1, json!({})));
+    world.log.refuse_trims();
+    world.keep_up();
+    world.append(&[event("a", START_S)]);
+    world.drain();
+    assert_eq!(days(&world, FIRST), [[0], [0], [0]]);
+}
+
+/// A walk reads every tile, and the horizons move once a day.
+#[test]
+fn a_generation_is_walked_through_once_for_the_same_horizons() {
+    let mut world = World::new(Medium::memory());
+    world.set_counter(1, &counter(1, kept(1, 3, 30)));
+    world.append(&[event("a", START_S)]);
+    world.drain();
+    world.keep_up();
+    world.worker().sweep_expired();
+    assert!(!world.worker().upkeep.is_sweeping());
+    world.pass_s(DAY_S);
+    world.worker().sweep_expired();
+    assert!(world.worker().upkeep.is_sweeping());
+}
+
+/// A block may hold more than memory takes, so the store commits in the middle of it, and goes on from there.
+#[test]
+fn a_commit_in_the_middle_of_a_block_is_a_place_to_go_on_from() {
+    let data: Vec<String> = (0..500).map(|key| format!(r#"{{"k":"{key}"}}"#)).collect();
+    let mut world = World::new(Medium::disk());
+    world.set_counter(1, &counter(1, json!({})));
+    world.drain();
+    let begin = world.log.end();
+    let events: Vec<Event<'_>> = data.iter().map(|data| Event::of_data("t", START_S * 1_000, data)).collect();
+    let ids: Vec<String> = (0..events.len()).map(|id| id.to_string()).collect();
+    let events: Vec<Event<'_>> =
+        events.into_iter().zip(&ids).map(|(event, id)| Event { id: id.into(), ..event }).collect();
+    world.append(&events);
+    world.worker().apply_some().unwrap();
+    let committed = world.worker().committed;
+    assert!(begin < committed && committed < world.log.end(), "{committed} is not within the block");
+
+    world.crash();
+    assert_eq!(world.worker().position, committed);
+    world.drain();
+    let slice = Slice { granularity: Granularity::Day, from_s: 0, to_s: START_S + DAY_S };
+    for key in 0..data.len() {
+        let cells = world.cells(FIRST, &format!("c1:{key}"), slice);
+        assert_eq!(cells.iter().map(|cell| cell.count).collect::<Vec<_>>(), [1], "key {key}");
+    }
+}
+
 /// Else the readers would add up buckets of which some are gone.
 #[test]
 fn a_longer_retention_does_not_bring_back_what_has_expired() {

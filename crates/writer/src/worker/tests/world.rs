@@ -41,6 +41,8 @@ struct Dates {
     read_to: Offset,
     /// What is older may be trimmed.
     oldest_ms: i64,
+    /// Whether trimming fails.
+    is_stuck: bool,
     /// Offsets that are read as taken by nothing that counts.
     voids: BTreeSet<Offset>,
 }
@@ -53,6 +55,11 @@ impl DatedLog {
     /// Lets the next trim take what is older than now.
     pub fn let_go(&self) {
         self.inner.lock().oldest_ms = self.clock.now_ms();
+    }
+
+    /// Lets no trim succeed any more.
+    pub fn refuse_trims(&self) {
+        self.inner.lock().is_stuck = true;
     }
 
     /// Drops everything before this offset, counted or not, as a broker does.
@@ -154,6 +161,9 @@ impl EventLog for DatedLog {
 
     fn trim(&self, applied_to: Offset) -> Result<(), Error> {
         let mut inner = self.inner.lock();
+        if inner.is_stuck {
+            return Err(Error::Closed("a file cannot be removed".to_owned()));
+        }
         let end = self.log.end();
         let kept = inner.appended_ms.iter().find(|(_, appended_ms)| **appended_ms >= inner.oldest_ms);
         let kept = kept.map_or(end, |(base, _)| *base).min(applied_to);
@@ -198,7 +208,8 @@ impl Medium {
         match self {
             Self::Memory(store) => Arc::clone(store) as Arc<dyn BucketWriter>,
             Self::Disk(folder, store) => {
-                let options = TileOptions { cache_bytes: 16 << 10, block_cache_bytes: 1 << 20 };
+                let options =
+                    TileOptions { cache_bytes: 16 << 10, block_cache_bytes: 1 << 20, ..TileOptions::default() };
                 let opened = Arc::new(TileStore::open(folder.path(), &options).expect("a store"));
                 *store = Some(Arc::clone(&opened));
                 opened

@@ -1,0 +1,50 @@
+//! A folder whose creation was cut short.
+//!
+//! fjall cannot open a folder that it was killed in while it made it. Nothing was ever written to such a folder, so it
+//! is removed and made again.
+
+use raingauge_ports::buckets::Error;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes at the beginning of a journal that tell whether it holds anything.
+const JOURNAL_HEAD_LEN: u64 = 64;
+
+/// Whether a folder of fjall holds no data at all: no table, and journals without a batch.
+pub fn is_blank(folder: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "jnl") && !is_empty_journal(&path)? {
+            return Ok(false);
+        }
+    }
+    let keyspaces = folder.join("keyspaces");
+    if !keyspaces.is_dir() {
+        return Ok(true);
+    }
+    for entry in std::fs::read_dir(keyspaces)? {
+        let tables = entry?.path().join("tables");
+        if tables.is_dir() && std::fs::read_dir(tables)?.next().is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_empty_journal(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?.take(JOURNAL_HEAD_LEN).read_to_end(&mut head)?;
+    Ok(head.iter().all(|byte| *byte == 0))
+}
+
+/// Removes a blank folder, unless another process is about to make it.
+pub fn discard(folder: &Path) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::Io(error.to_string());
+    match File::open(folder.join("lock")) {
+        Ok(lock) if lock.try_lock().is_err() => return Err(Error::Locked),
+        _ => {}
+    }
+    tracing::warn!(path = %folder.display(), "the first start was cut short before anything was stored: beginning again");
+    std::fs::remove_dir_all(folder).map_err(failed)
+}

@@ -1,0 +1,60 @@
+//! Markers of commits: what proves that none of the newest commits is missing.
+//!
+//! ```text
+//! 0x00 "commits"                    → number of the newest commit u64
+//! 0x00 "ring" number mod RING_LEN   → number u64
+//! ```
+//!
+//! fjall keeps a sealed journal until its memory table is written, and replays all journals when it opens. A sealed one
+//! that is damaged ends at the damage without an error, and replay goes on with the next: commits in the middle are
+//! gone, while the position is that of the newest. A marker goes with each commit, and markers that are missing below the
+//! newest one tell such a hole. A store whose newest commits are gone altogether has a lower position as well, and reads
+//! the log again from there.
+
+use super::disk::failed;
+use fjall::{Keyspace, OwnedWriteBatch};
+use raingauge_ports::buckets::Error;
+
+const NEWEST_KEY: &[u8] = b"\0commits";
+const RING_PREFIX: &[u8] = b"\0ring";
+/// Markers that are kept: far more commits than journals hold that wait for their tables.
+const RING_LEN: u64 = 16_384;
+
+/// Adds the marker of the commit with this number.
+pub fn put(batch: &mut OwnedWriteBatch, keyspace: &Keyspace, number: u64) {
+    batch.insert(keyspace, NEWEST_KEY, number.to_le_bytes());
+    batch.insert(keyspace, ring_key(number), number.to_le_bytes());
+}
+
+/// The number of the newest commit, when none before it is missing. A store from before there were markers has 0.
+pub fn check(keyspace: &Keyspace) -> Result<u64, Error> {
+    let newest = keyspace.get(NEWEST_KEY).map_err(failed)?;
+    let newest = newest.map_or(Ok(0), |value| number_of(&value))?;
+    let mut found = Vec::new();
+    for guard in keyspace.prefix(RING_PREFIX) {
+        let (_, value) = guard.into_inner().map_err(failed)?;
+        found.push(number_of(&value)?);
+    }
+    found.sort_unstable();
+
+    let oldest = newest.saturating_sub(RING_LEN - 1).max(1);
+    let missing = (oldest..=newest).find(|number| found.binary_search(number).is_err());
+    match missing {
+        None => Ok(newest),
+        Some(number) => Err(Error::Corrupt(format!(
+            "commit {number} of {newest} is missing, since a journal is damaged: restore the data folder from a backup, or, \
+             where the event log still begins at offset 0, remove the folder tiles, and everything is counted again"
+        ))),
+    }
+}
+
+fn ring_key(number: u64) -> Vec<u8> {
+    // The remainder fits.
+    let place = (number % RING_LEN) as u16;
+    [RING_PREFIX, &place.to_be_bytes()].concat()
+}
+
+fn number_of(value: &[u8]) -> Result<u64, Error> {
+    let malformed = |_| Error::Corrupt("the marker of a commit is malformed".to_owned());
+    value.try_into().map(u64::from_le_bytes).map_err(malformed)
+}
