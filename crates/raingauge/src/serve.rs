@@ -5,7 +5,7 @@ use crate::http::{self, Door, Room};
 use crate::portal::Watching;
 use crate::services::{Services, Startup};
 use crate::settings::{CommandOption, Role, Server as Limits, Settings};
-use crate::{grpc, observe, portal, settings};
+use crate::{descriptors, grpc, observe, portal, settings};
 use anyhow::Context;
 use axum::Router;
 use axum::serve::{Listener, ListenerExt};
@@ -201,8 +201,10 @@ fn open_door(
 }
 
 /// Runs the server until the process is told to end.
-pub fn run(settings: &Settings) -> anyhow::Result<()> {
+pub fn run(mut settings: Settings) -> anyhow::Result<()> {
     let metrics = observe::install(&settings.observe)?;
+    descriptors::fit(&mut settings)?;
+    let settings = &settings;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ran = runtime.block_on(async {
         let mut signals = Signals::listen()?;

@@ -37,6 +37,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Tables that the embedded store keeps open where nothing is known of the limit of open files.
+const OPEN_FILES_MAX: usize = 256;
+
 /// A configuration that has passed every check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -72,6 +75,8 @@ pub struct Storage {
     pub tile_cache_bytes: u64,
     pub block_cache_bytes: u64,
     pub reserve_bytes: u64,
+    /// Most tables that the embedded store keeps open. It follows from the limit of open files.
+    pub open_files_max: usize,
 }
 
 /// The event log.
@@ -168,6 +173,7 @@ impl Settings {
                 tile_cache_bytes: from.whole("storage", "tile_cache_bytes"),
                 block_cache_bytes: from.whole("storage", "block_cache_bytes"),
                 reserve_bytes: from.whole("storage", "reserve_bytes"),
+                open_files_max: OPEN_FILES_MAX,
             },
             log: Log {
                 segment_bytes: from.whole("log", "segment_bytes"),

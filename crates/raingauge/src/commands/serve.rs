@@ -35,6 +35,6 @@ impl Serve {
             let roles: Vec<&str> = self.role.iter().map(|role| role.name()).collect();
             options.push(("cluster.roles", "--role", roles.join(",")));
         }
-        serve::run(&serve::settings(self.config.as_deref(), options)?)
+        serve::run(serve::settings(self.config.as_deref(), options)?)
     }
 }

@@ -15,7 +15,7 @@ use raingauge_sql::SqliteCatalog;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Counters, Ingest, Writer, worker};
+use raingauge_writer::{Counters, Ingest, Writer, belongs, worker};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     );
     let buckets = store as Arc<dyn BucketReader>;
     let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock));
+    belongs::check(counters.catalog(), &published).await?;
     counters.follow().await?;
     let watchdog = Watchdog { sink: Arc::clone(&sink), writer: Arc::clone(&writer), published: Arc::clone(&published) };
     let ingest = Ingest::new(
@@ -100,6 +101,7 @@ fn tile_options(settings: &Settings) -> TileOptions {
     TileOptions {
         cache_bytes: settings.storage.tile_cache_bytes as usize,
         block_cache_bytes: settings.storage.block_cache_bytes,
+        open_files_max: settings.storage.open_files_max,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::server::{Home, until};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -286,4 +287,86 @@ fn a_failure_turns_readiness_red_and_ends_the_process() {
         let key = format!("drops:city-{batch}-4999");
         assert_eq!(server.count(&key, at(NOON), at(NOON) + 900), 1, "{key}");
     }
+}
+
+/// Clients that only hold their connections take none of the descriptors that the log and the store need.
+#[test]
+fn idle_clients_leave_room_for_files() {
+    let mut home = Home::with(&[("log.segment_bytes", "1048576"), ("storage.tile_cache_bytes", "1048576")]);
+    home.limit_open_files(256);
+    let server = home.start();
+    server.create(drops_counter());
+    let mut busy = TcpStream::connect(&server.address).unwrap();
+    let health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    busy.write_all(health).unwrap();
+    assert!(read_answer(&mut busy).starts_with("HTTP/1.1 200"));
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+
+    // Each batch is about a segment.
+    for batch in 0..6 {
+        let lines: String = (0..6_000)
+            .map(|n| format!("{}\n", drop_event(&format!("{batch}-{n}"), at(NOON), &format!("city-{batch}-{n}"))))
+            .collect();
+        let head = "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n";
+        busy.write_all(format!("{head}content-length: {}\r\n\r\n{lines}", lines.len()).as_bytes()).unwrap();
+        let answer = read_answer(&mut busy);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    drop(idle);
+    until("the server answers others again", || {
+        let ready = server.try_send("GET", "/readyz", &[], b"");
+        ready.is_ok_and(|answer| answer.status == 200).then_some(())
+    });
+    assert!(!server.errors().contains("Too many open files"), "{}", server.errors());
+}
+
+/// The head of an answer over a connection that stays open, and its body with it.
+fn read_answer(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut byte = [0];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        bytes.push(byte[0]);
+    }
+    let head = String::from_utf8(bytes).unwrap();
+    let len = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; len.expect("an answer has a length")];
+    stream.read_exact(&mut body).unwrap();
+    head
+}
+
+/// Copies a catalog, which has files beside it.
+fn copy_catalog(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in ["catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"] {
+        let _ = std::fs::remove_file(to.join(name));
+        if from.join(name).exists() {
+            std::fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
+}
+
+/// A catalog that was restored alone would give ids out again whose counts are there already.
+#[test]
+fn a_catalog_older_than_the_counts_is_refused() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    server.terminate();
+    let (data, older, newer) = (home.data(), home.path().join("older"), home.path().join("newer"));
+    copy_catalog(&data, &older);
+
+    let server = home.start();
+    let id = server.create(json!({"name": "more", "template": "more:{city}", "eventType": "drop"}))["id"].clone();
+    server.terminate();
+    copy_catalog(&data, &newer);
+    copy_catalog(&older, &data);
+    let refused = home.try_start().err().expect("it is refused");
+    let said = format!("the catalog is older than the counts: counter {id} was counted at version 1");
+    assert!(refused.errors.contains(&said), "{}", refused.errors);
+
+    copy_catalog(&newer, &data);
+    let server = home.start();
+    server.count_events(&[drop_event("1", at(NOON), "oslo")]);
+    assert_eq!(server.count("more:oslo", at(NOON), at(NOON) + 900), 1);
 }

@@ -17,6 +17,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Home {
     folder: TempDir,
     environment: Vec<(String, String)>,
+    /// The limit of open files of its processes, where it is not that of the tests.
+    open_files_max: Option<usize>,
 }
 
 /// A server that did not start.
@@ -51,7 +53,7 @@ impl Home {
     /// Settings by their place in the configuration, such as `("log.queue_bytes_max", "65536")`.
     pub fn with(settings: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut home = Self { folder, environment: Vec::new() };
+        let mut home = Self { folder, environment: Vec::new(), open_files_max: None };
         settings.iter().for_each(|(key, value)| home.set(key, value));
         home
     }
@@ -65,6 +67,11 @@ impl Home {
         let variable = format!("RAINGAUGE__{}", key.replace('.', "__").to_uppercase());
         self.environment.retain(|(known, _)| *known != variable);
         self.environment.push((variable, value.to_owned()));
+    }
+
+    /// Starts processes with this limit of open files, which they cannot raise.
+    pub fn limit_open_files(&mut self, open_files_max: usize) {
+        self.open_files_max = Some(open_files_max);
     }
 
     pub fn data(&self) -> PathBuf {
@@ -130,7 +137,15 @@ impl Home {
 
     /// The binary with the settings of this home, and nothing of the environment of the tests.
     pub fn command(&self, arguments: &[String]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raingauge"));
+        let binary = env!("CARGO_BIN_EXE_raingauge");
+        let mut command = match self.open_files_max {
+            None => Command::new(binary),
+            Some(max) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", &format!("ulimit -n {max} && exec \"$0\" \"$@\""), binary]);
+                shell
+            }
+        };
         command.args(arguments).env_clear().envs(self.environment.iter().cloned()).stdin(Stdio::null());
         command
     }
