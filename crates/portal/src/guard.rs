@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of a form, at most.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
@@ -46,6 +47,15 @@ pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> R
             Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "Something broke", advice).page(None)
         }),
     }
+}
+
+/// The page of a request that took longer than it may. The connection is closed: the rest of a form may never come.
+pub fn too_slow(portal: &Portal, limit: Duration) -> Response {
+    let advice = format!("It took longer than {} s. Ask for less at once, or try again.", limit.as_secs());
+    let mut response = Fault::new(StatusCode::GATEWAY_TIMEOUT, "That took too long", advice).page(None);
+    protect(response.headers_mut(), portal.accounts.options.is_https());
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 impl Guard {

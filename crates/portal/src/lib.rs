@@ -34,6 +34,7 @@ pub mod watch;
 pub use assets::{ASSETS, Asset};
 pub use checks::Audit;
 pub use fields::Fields;
+pub use guard::too_slow;
 pub use measures::Measures;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use person::{Person, Role, SignedIn};

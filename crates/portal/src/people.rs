@@ -28,6 +28,8 @@ pub struct Options {
     pub sign_in: bool,
     /// How browsers reach the portal, `https://host[:port]`; none when that is not known.
     pub public_url: Option<String>,
+    /// Whether the door itself speaks TLS.
+    pub has_tls: bool,
     /// A session without a request for so long ends.
     pub session_idle_s: i64,
     /// A session that is so old ends.
@@ -45,6 +47,7 @@ impl Default for Options {
         Self {
             sign_in: false,
             public_url: None,
+            has_tls: false,
             session_idle_s: 12 * 3_600,
             session_max_s: 14 * 86_400,
             audit_keep_s: 1_095 * 86_400,
@@ -57,7 +60,7 @@ impl Default for Options {
 impl Options {
     /// Whether browsers come over TLS, so that cookies can be kept from any other way.
     pub fn is_https(&self) -> bool {
-        self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
+        self.has_tls || self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
     }
 }
 

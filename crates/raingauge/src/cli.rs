@@ -1,5 +1,6 @@
 //! The command line: which commands there are. What each of them takes stands beside what it does, in `commands`.
 
+use crate::client::Trust;
 use crate::commands::{
     cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal, recount, serve, skip_lost,
     token,
@@ -46,6 +47,8 @@ pub struct Place {
     /// Token for that server, when it asks for one
     #[arg(long, env = "RAINGAUGE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+    #[command(flatten)]
+    pub trust: Trust,
     /// Work on this data folder instead; no server may be running on it
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,

@@ -1,10 +1,16 @@
 //! The HTTP client of the command line: one address, one token, JSON in and out, problems as sentences.
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use rustls::crypto::ring;
+use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{Method, Request, Response, StatusCode, header};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,9 +29,71 @@ pub enum Error {
         "no raingauge answers at {url}: {reason}; start one with `raingauge serve`, name another with --server, or work on a data folder with --data-dir"
     )]
     Unreachable { url: String, reason: String },
+    /// No connection with TLS came about.
+    #[error("{url} and this command do not agree on TLS: {reason}; {advice}")]
+    Untrusted { url: String, reason: String, advice: &'static str },
     /// The server answered with a problem.
     #[error("{}", sentence(problem))]
     Refused { status: StatusCode, retry_after: Option<Duration>, problem: Value },
+}
+
+/// Whom the client trusts, and how it shows who it is, when the address begins with https.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Trust {
+    /// Authority that signed the certificate of the server, PEM; without one, those that the system trusts
+    #[arg(long, env = "RAINGAUGE_CA_FILE", value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Certificate of this client, PEM, for a server that asks for one
+    #[arg(long, env = "RAINGAUGE_CERTIFICATE_FILE", value_name = "FILE", requires = "key_file")]
+    pub certificate_file: Option<PathBuf>,
+    /// Private key of that certificate, PEM
+    #[arg(long, env = "RAINGAUGE_KEY_FILE", value_name = "FILE", requires = "certificate_file")]
+    pub key_file: Option<PathBuf>,
+}
+
+impl Trust {
+    fn config(&self) -> anyhow::Result<TlsConfig> {
+        let roots = match &self.ca_file {
+            Some(path) => certificates(path)?,
+            None => system_roots()?,
+        };
+        let own = match (&self.certificate_file, &self.key_file) {
+            (Some(certificate), Some(key)) => {
+                Some(ClientCert::new_with_certs(&certificates(certificate)?, private_key(key)?))
+            }
+            _ => None,
+        };
+        let config = TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).client_cert(own);
+        Ok(config.unversioned_rustls_crypto_provider(Arc::new(ring::default_provider())).build())
+    }
+}
+
+/// The authorities that the system trusts. One of them that cannot be read is left out.
+fn system_roots() -> anyhow::Result<Vec<Certificate<'static>>> {
+    let found = rustls_native_certs::load_native_certs().certs;
+    if found.is_empty() {
+        return Err(anyhow!("this system trusts no authority: name the one of the server with --ca-file"));
+    }
+    Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
+}
+
+fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
+    let pem = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let items = parse_pem(&pem).collect::<Result<Vec<_>, _>>();
+    let items = items.with_context(|| format!("{} is not PEM", path.display()))?;
+    let found: Vec<_> = items
+        .into_iter()
+        .filter_map(|item| if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None })
+        .collect();
+    if found.is_empty() {
+        return Err(anyhow!("there is no certificate in {}", path.display()));
+    }
+    Ok(found)
+}
+
+fn private_key(path: &Path) -> anyhow::Result<PrivateKey<'static>> {
+    let pem = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    PrivateKey::from_pem(&pem).with_context(|| format!("there is no private key in {}", path.display()))
 }
 
 /// Talks to one server. Clones share their connections.
@@ -37,15 +105,16 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+    pub fn new(url: &str, token: Option<&str>, trust: &Trust) -> anyhow::Result<Self> {
         let url = url.trim_end_matches('/');
-        if !url.starts_with("http://") {
-            return Err(anyhow!(
-                "the server must be given as http://HOST:PORT, not as {url:?}; this version speaks no TLS"
-            ));
+        let has_tls = url.starts_with("https://");
+        if !has_tls && !url.starts_with("http://") {
+            return Err(anyhow!("the server must be given as http://HOST:PORT or https://HOST:PORT, not as {url:?}"));
         }
+        let tls = if has_tls { trust.config()? } else { TlsConfig::default() };
         let config = Agent::config_builder()
             .http_status_as_error(false)
+            .tls_config(tls)
             // Servers of counts are near by; a proxy for the web is none for them.
             .proxy(None)
             .max_redirects(0)
@@ -102,7 +171,46 @@ impl Client {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Error {
-        Error::Unreachable { url: self.url.clone(), reason: error.to_string() }
+        let url = self.url.clone();
+        match tls_error(error) {
+            Some(tls) => Error::Untrusted { url, reason: tls.to_string(), advice: advice(tls) },
+            None => Error::Unreachable { url, reason: error.to_string() },
+        }
+    }
+}
+
+/// The error of TLS that an error of the client is, or wraps.
+fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
+    match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
+        _ => None,
+    }
+}
+
+fn advice(error: &rustls::Error) -> &'static str {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
+    match error {
+        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
+            "ask the server by a name that its certificate has"
+        }
+        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            "give the server a new certificate, or look at the clock of this machine"
+        }
+        rustls::Error::InvalidCertificate(_) => {
+            "name the authority that signed the certificate of the server with --ca-file or RAINGAUGE_CA_FILE"
+        }
+        rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnknownCA
+            | AlertDescription::DecryptError
+            | AlertDescription::CertificateUnknown,
+        ) => {
+            "the server wants a certificate of this client that its authority signed: --certificate-file and --key-file"
+        }
+        rustls::Error::InvalidMessage(_) => "does the server speak TLS at all? Without it, it is asked by http://",
+        _ => "look at the log of the server",
     }
 }
 
@@ -150,8 +258,8 @@ mod tests {
 
     #[test]
     fn an_address_that_is_none_is_refused() {
-        for url in ["127.0.0.1:8080", "https://counts.example", "", "file:///etc"] {
-            let error = Client::new(url, None).err().unwrap().to_string();
+        for url in ["127.0.0.1:8080", "ftp://counts.example", "", "file:///etc"] {
+            let error = Client::new(url, None, &Trust::default()).err().unwrap().to_string();
             assert!(error.contains("http://HOST:PORT"), "{error}");
         }
     }

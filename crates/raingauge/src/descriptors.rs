@@ -3,6 +3,7 @@
 //! A client costs a descriptor, and so does a segment of the log. A process that has run out of them cannot begin the
 //! next segment or write a table, so connections are kept below what files need.
 
+use crate::connections::RESERVE_MAX;
 use crate::settings::Settings;
 use anyhow::bail;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -25,7 +26,8 @@ struct Shares {
 /// Raises the limit of open files as far as the system lets it, and lowers the settings to what fits.
 pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
     let limit = raise();
-    let Some(shares) = shares(limit, settings.server.connections_max) else {
+    let doors = 1 + usize::from(settings.server.grpc_listen.is_some());
+    let Some(shares) = shares(limit, doors, settings.server.connections_max) else {
         bail!(
             "the limit of open files is {limit}, too low for any work: raise it, with `ulimit -n 65536` or LimitNOFILE"
         );
@@ -53,12 +55,12 @@ fn raise() -> usize {
 }
 
 /// Of what is left beside the base, a quarter is for tables and a quarter for segments, up to what they ever need; the
-/// rest is for connections.
-fn shares(limit: usize, connections_max: usize) -> Option<Shares> {
+/// rest is for connections, of each door as many, and its reserve.
+fn shares(limit: usize, doors: usize, connections_max: usize) -> Option<Shares> {
     let left = limit.checked_sub(BASE)?;
     let tables = (left / 4).min(TABLES_MAX);
     let segments = (left / 4).min(TABLES_MAX);
-    let connections = (left - tables - segments).min(connections_max);
+    let connections = ((left - tables - segments) / doors).saturating_sub(RESERVE_MAX).min(connections_max);
     (connections >= CONNECTIONS_MIN.min(connections_max)).then_some(Shares { connections, tables })
 }
 
@@ -68,12 +70,13 @@ mod tests {
 
     #[test]
     fn connections_leave_room_for_files() {
-        assert_eq!(shares(65_536, 10_000), Some(Shares { connections: 10_000, tables: TABLES_MAX }));
-        assert_eq!(shares(1_024, 10_000), Some(Shares { connections: 480, tables: 240 }));
-        assert_eq!(shares(256, 10_000), Some(Shares { connections: 96, tables: 48 }));
-        assert_eq!(shares(256, 50), Some(Shares { connections: 50, tables: 48 }));
-        assert_eq!(shares(256, 1), Some(Shares { connections: 1, tables: 48 }));
-        assert_eq!((shares(64, 10_000), shares(10, 10_000)), (None, None));
-        assert_eq!(shares(usize::MAX, 1_000_000).map(|shares| shares.connections), Some(1_000_000));
+        assert_eq!(shares(65_536, 2, 10_000), Some(Shares { connections: 10_000, tables: TABLES_MAX }));
+        assert_eq!(shares(1_024, 1, 10_000), Some(Shares { connections: 448, tables: 240 }));
+        assert_eq!(shares(1_024, 2, 10_000), Some(Shares { connections: 208, tables: 240 }));
+        assert_eq!(shares(256, 1, 10_000), Some(Shares { connections: 64, tables: 48 }));
+        assert_eq!(shares(256, 1, 50), Some(Shares { connections: 50, tables: 48 }));
+        assert_eq!(shares(256, 2, 1), Some(Shares { connections: 1, tables: 48 }));
+        assert_eq!((shares(64, 1, 10_000), shares(10, 1, 10_000)), (None, None));
+        assert_eq!(shares(usize::MAX, 2, 1_000_000).map(|shares| shares.connections), Some(1_000_000));
     }
 }

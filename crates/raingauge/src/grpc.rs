@@ -8,7 +8,7 @@ mod health;
 mod status;
 
 use crate::auth::Scope;
-use crate::http::Door;
+use crate::http::{Door, connections_full};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -22,7 +22,9 @@ use proto::raingauge::v1::events_server::EventsServer;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+use tonic::Status;
 use tonic::codegen::Service;
 
 /// What the build made of `proto/`.
@@ -34,8 +36,15 @@ mod proto {
 /// The contract of this door, for those who ask for it by reflection.
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
+/// What the door answers.
+pub struct Routers {
+    pub router: Router,
+    /// For connections for which it has no place.
+    pub reserve: Router,
+}
+
 /// All methods. Health and reflection are for whoever asks.
-pub async fn router(door: &Arc<Door>) -> Result<Router, tonic_reflection::server::Error> {
+pub async fn routers(door: &Arc<Door>) -> Result<Routers, tonic_reflection::server::Error> {
     let counts = CountsServer::new(counts::Service { services: Arc::clone(&door.services) })
         .max_decoding_message_size(counts::MESSAGE_LEN_MAX.min(door.body_bytes_max));
     let events = EventsServer::new(events::Service { services: Arc::clone(&door.services) })
@@ -50,10 +59,16 @@ pub async fn router(door: &Arc<Door>) -> Result<Router, tonic_reflection::server
         .build_v1()?;
     let reflection = Router::new()
         .route_service("/grpc.reflection.v1.ServerReflection/{method}", reflection)
-        .layer(from_fn_with_state(door.draining.clone(), until_drained));
-    let health = health::service(door).await;
-    let router = methods.router.route_service("/grpc.health.v1.Health/{method}", health).merge(reflection);
-    Ok(router.fallback(async || status::method_unknown().into_http::<Body>()))
+        .layer(from_fn_with_state(door.draining.clone(), until_drained))
+        .layer(from_fn_with_state(door.request_timeout, timely));
+    let health = Router::new()
+        .route_service("/grpc.health.v1.Health/{method}", health::service(door).await)
+        .layer(from_fn_with_state(door.request_timeout, timely));
+    let router = methods.router.merge(health.clone()).merge(reflection);
+    Ok(Routers {
+        router: router.fallback(async || status::method_unknown().into_http::<Body>()),
+        reserve: health.fallback(async || Status::from(connections_full()).into_http::<Body>()),
+    })
 }
 
 struct Methods<'a> {
@@ -71,6 +86,15 @@ impl Methods<'_> {
         let method = post_service(service).layer(from_fn_with_state(guard, guard::pass));
         Self { router: self.router.route(path, method), ..self }
     }
+}
+
+/// Ends what the caller asks after the time that a request may take. Answers may go on: a watch of health does.
+async fn timely(axum::extract::State(limit): axum::extract::State<Duration>, request: Request, next: Next) -> Response {
+    let limited = |body: Body| {
+        let over = Box::pin(tokio::time::sleep(limit));
+        Body::from_stream(body.into_data_stream().take_until(over))
+    };
+    next.run(request.map(limited)).await
 }
 
 /// Ends what the caller asks when the server is about to stop: reflection goes on for as long as it is asked, and would

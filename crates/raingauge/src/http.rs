@@ -7,6 +7,7 @@ pub mod counts;
 pub mod events;
 mod guard;
 mod maintenance;
+mod pages;
 pub mod problem;
 mod system;
 mod times;
@@ -16,10 +17,12 @@ use crate::services::{Services, Startup};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
+use axum::http::StatusCode;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use guard::Guard;
 pub use guard::{Room, role_absent};
 use metrics_exporter_prometheus::PrometheusHandle;
+use problem::Problem;
 use raingauge_portal::Portal;
 use raingauge_portal::people::Options;
 use raingauge_portal::people::audit::Audit;
@@ -74,7 +77,7 @@ pub fn router(door: Arc<Door>) -> Router {
         .add("/healthz", None, get, system::live)
         .add("/readyz", None, get, system::ready)
         .add("/openapi.json", None, get, system::openapi);
-    let pages = door.portal.clone().map(raingauge_portal::router);
+    let pages = door.portal.clone().map(|portal| pages::router(portal, door.request_timeout));
     routes
         .router
         .fallback(problem::not_found)
@@ -91,6 +94,20 @@ pub fn before_ready(startup: Startup) -> Router {
         async move { system::not_ready(&startup.says()) }
     };
     Router::new().route("/healthz", get(system::live)).fallback(starting)
+}
+
+/// What a connection is answered for which the door has no place: health checks, and what to do about everything else.
+pub fn reserve(door: Arc<Door>) -> Router {
+    let routes = Routes { door: Arc::clone(&door), router: Router::new() };
+    let routes = routes.add("/healthz", None, get, system::live).add("/readyz", None, get, system::ready);
+    routes.router.fallback(async || connections_full()).with_state(door)
+}
+
+/// The answer to a request over a connection that has no place.
+pub fn connections_full() -> Problem {
+    let detail = "every connection of this door, or every one that your address may have, is taken: \
+                  send requests over connections that are open, or try again in a moment";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "connections_full", detail).retry_after(Duration::from_secs(1))
 }
 
 struct Routes {

@@ -4,6 +4,7 @@ mod auth;
 mod cli;
 mod client;
 mod commands;
+mod connections;
 mod descriptors;
 mod grpc;
 mod http;

@@ -110,6 +110,22 @@ const METRICS: &[Metric] = &[
         &["method"],
         "Time from the head of a call to the head of its answer, by its method.",
     ),
+    Metric::labelled_gauge("raingauge_connections", &["door"], Unit::Count, "Connections that a door has open."),
+    Metric::counter(
+        "raingauge_connections_refused_total",
+        &["door", "reason"],
+        "Connections without a place of their own, by door and reason: full, address, reserve, accept, handshake.",
+    ),
+    Metric::counter(
+        "raingauge_connections_expired_total",
+        &["door", "reason"],
+        "Connections that reached a time limit and were closed, by door and limit: handshake, head, idle, write.",
+    ),
+    Metric::counter(
+        "raingauge_tls_reloads_total",
+        &["outcome"],
+        "Changes of the certificate's files while the server ran, by outcome: done, failed.",
+    ),
     Metric::labelled_gauge(
         "raingauge_dedupe_ids",
         &["partition"],

@@ -112,6 +112,7 @@ pub fn options(settings: &Settings) -> Options {
     Options {
         sign_in: portal.sign_in,
         public_url: portal.public_url.clone(),
+        has_tls: settings.server.tls.is_some(),
         session_idle_s: portal.session_idle.as_secs() as i64,
         session_max_s: portal.session_max.as_secs() as i64,
         audit_keep_s: portal.audit_keep.as_secs() as i64,
@@ -128,7 +129,8 @@ pub fn base(settings: &Settings, mut address: SocketAddr) -> String {
             SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         });
     }
-    settings.portal.public_url.clone().unwrap_or_else(|| format!("http://{address}"))
+    let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
+    settings.portal.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
 }
 
 /// How often what has expired is removed.

@@ -1,14 +1,13 @@
 //! `raingauge serve`: services, doors, and an orderly end.
 
 use crate::auth::{MadeTokens, Tokens};
+use crate::connections::{self, Certificates, Limits, Places};
 use crate::http::{self, Door, Room};
 use crate::portal::Watching;
 use crate::services::{Services, Startup};
-use crate::settings::{CommandOption, Role, Server as Limits, Settings};
+use crate::settings::{CommandOption, Role, Settings};
 use crate::{descriptors, grpc, observe, portal, settings};
 use anyhow::Context;
-use axum::Router;
-use axum::serve::{Listener, ListenerExt};
 use metrics_exporter_prometheus::PrometheusHandle;
 use raingauge_portal::people::audit::Audit;
 use raingauge_portal::{Portal, Watch};
@@ -16,9 +15,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 /// How long connections that came before the server was ready may take to end before they are left behind.
 const EARLY_CONNECTIONS_MAX: Duration = Duration::from_secs(1);
@@ -30,11 +29,13 @@ const LEAVE_MAX: Duration = Duration::from_secs(2);
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
+    /// Whether the doors speak TLS.
+    pub has_tls: bool,
     services: Arc<Services>,
     watch: Arc<Watch>,
     portal: Option<Portal>,
     stop: watch::Sender<bool>,
-    serving: Vec<tokio::task::JoinHandle<std::io::Result<()>>>,
+    serving: Vec<tokio::task::JoinHandle<()>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     drain_timeout: Duration,
 }
@@ -49,8 +50,13 @@ impl Server {
             Some(listen) => Some(bind(listen).await?),
             None => None,
         };
-        let slots = Arc::new(Semaphore::new(settings.server.connections_max));
-        let (listener, services) = open_services(settings, listener, &slots).await?;
+        let places = |door| {
+            let server = &settings.server;
+            Places::new(door, server.connections_max, server.connections_per_address_max)
+        };
+        let http_places = places("http");
+        let certificates = settings.server.tls.as_ref().map(Certificates::load).transpose()?;
+        let (listener, services) = open_services(settings, listener, &http_places, &certificates).await?;
         let watching = Watching::new(settings, &services, address, metrics.clone());
         let portal = match services.has(Role::Portal) {
             true => Some(portal::open(settings, &services, &watching)?),
@@ -70,10 +76,23 @@ impl Server {
             request_timeout: settings.server.request_timeout,
             draining: stopping.clone(),
         });
-        let mut serving = vec![open_door(listener, &slots, http::router(Arc::clone(&door)), &stopping)];
+        let limits = Limits::new(&settings.server);
+        let http = connections::Door {
+            name: "http",
+            listener,
+            places: http_places,
+            limits,
+            certificates: certificates.clone(),
+            router: http::router(Arc::clone(&door)),
+            reserve: http::reserve(Arc::clone(&door)),
+        };
+        let mut serving = vec![http.open(&stopping)];
         if let Some(listener) = grpc_listener {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
-            serving.push(open_door(listener, &slots, grpc::router(&door).await?, &stopping));
+            let grpc::Routers { router, reserve } = grpc::routers(&door).await?;
+            let (places, certificates) = (places("grpc"), certificates.clone());
+            let grpc = connections::Door { name: "grpc", listener, places, limits, certificates, router, reserve };
+            serving.push(grpc.open(&stopping));
         }
         let (follower, watched) = (Arc::clone(&services), Arc::clone(&services));
         let mut tasks = vec![
@@ -89,10 +108,13 @@ impl Server {
             let rollouts = watching.rollouts;
             tasks.push(tokio::spawn(async move { rollouts.run().await }));
         }
+        let has_tls = certificates.is_some();
+        tasks.extend(certificates.map(|certificates| tokio::spawn(certificates.follow())));
         tasks.extend(portal.clone().map(|portal| tokio::spawn(portal::keep_tidy(portal))));
         let watch = watching.watch;
         Ok(Self {
             address,
+            has_tls,
             services,
             watch,
             portal,
@@ -164,13 +186,24 @@ impl Server {
 async fn open_services(
     settings: &Settings,
     listener: TcpListener,
-    slots: &Arc<Semaphore>,
+    places: &Arc<Places>,
+    certificates: &Option<Arc<Certificates>>,
 ) -> anyhow::Result<(TcpListener, Arc<Services>)> {
     let listener = listener.into_std()?;
     let (startup, (stop, stopping)) = (Startup::default(), watch::channel(false));
     let early = TcpListener::from_std(listener.try_clone()?)?;
     tracing::info!(address = %listener.local_addr()?, "the HTTP door is open, and says what this process waits for");
-    let early = open_door(early, slots, http::before_ready(startup.clone()), &stopping);
+    let router = http::before_ready(startup.clone());
+    let early = connections::Door {
+        name: "http",
+        listener: early,
+        places: Arc::clone(places),
+        limits: Limits::new(&settings.server),
+        certificates: certificates.clone(),
+        router: router.clone(),
+        reserve: router,
+    };
+    let early = early.open(&stopping);
     let services = Arc::new(Services::open(settings, &startup).await?);
     // When this has ended no new connection comes to it.
     let _ = stop.send(true);
@@ -182,24 +215,6 @@ async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))
 }
 
-/// Serves a door until the server is to stop and its requests have ended.
-fn open_door(
-    listener: TcpListener,
-    slots: &Arc<Semaphore>,
-    router: Router,
-    stopping: &watch::Receiver<bool>,
-) -> tokio::task::JoinHandle<std::io::Result<()>> {
-    let listener = Limited { listener, slots: Arc::clone(slots) }.tap_io(|io| {
-        let _ = io.stream.set_nodelay(true);
-    });
-    let mut stopping = stopping.clone();
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
-        let _ = stopping.wait_for(|stop| *stop).await;
-    });
-    tokio::spawn(async move { serving.await })
-}
-
 /// Runs the server until the process is told to end.
 pub fn run(mut settings: Settings) -> anyhow::Result<()> {
     let metrics = observe::install(&settings.observe)?;
@@ -208,6 +223,9 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ran = runtime.block_on(async {
         let mut signals = Signals::listen()?;
+        for warning in settings.warnings() {
+            tracing::warn!("{warning}");
+        }
         let server = tokio::select! {
             server = Server::start(settings, metrics) => server?,
             () = signals.received() => {
@@ -216,7 +234,7 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
             }
         };
         server.invite_first(settings).await;
-        announce(server.address)?;
+        announce(server.has_tls, server.address)?;
         tokio::select! {
             () = signals.received() => {
                 tracing::info!("stopping: no more connections, running requests may end");
@@ -233,7 +251,7 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
 /// Ends a process whose counting has failed, after a grace period in which `/readyz` says so. Its supervisor starts it
 /// again, and recovery finds out what the disk holds.
 async fn end_failed(settings: &Settings, server: Server, reason: &str, signals: &mut Signals) -> anyhow::Result<()> {
-    let Settings { server: Limits { failure_grace, drain_timeout, .. }, .. } = settings;
+    let settings::Server { failure_grace, drain_timeout, .. } = &settings.server;
     tracing::error!(%reason, grace_s = failure_grace.as_secs(), "counting has failed: this process ends with an error");
     tokio::select! {
         () = tokio::time::sleep(*failure_grace) => {}
@@ -255,9 +273,10 @@ fn exit_by(time: Duration) {
 }
 
 /// The one line on standard output that says where the server listens.
-pub fn announce(address: SocketAddr) -> std::io::Result<()> {
+pub fn announce(has_tls: bool, address: SocketAddr) -> std::io::Result<()> {
+    let scheme = if has_tls { "https" } else { "http" };
     let mut out = std::io::stdout().lock();
-    writeln!(out, "raingauge is ready on http://{address}")?;
+    writeln!(out, "raingauge is ready on {scheme}://{address}")?;
     out.flush()
 }
 
@@ -306,80 +325,4 @@ pub fn settings(config: Option<&std::path::Path>, options: Vec<CommandOption>) -
 pub fn refused(problems: &[settings::Problem]) -> anyhow::Error {
     let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
     anyhow::anyhow!("the configuration has {} problem(s):\n{}", problems.len(), lines.join("\n"))
-}
-
-/// A listener that has no more than so many connections open; others wait to be accepted.
-struct Limited {
-    listener: TcpListener,
-    slots: Arc<Semaphore>,
-}
-
-/// A connection, and its place among those that may be open.
-struct Connection {
-    stream: TcpStream,
-    _slot: OwnedSemaphorePermit,
-}
-
-impl Listener for Limited {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        match slot {
-            Ok(slot) => (Connection { stream, _slot: slot }, address),
-            Err(_) => unreachable!("the semaphore is never closed"),
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-mod connection {
-    //! Reading and writing go to the stream.
-
-    use super::Connection;
-    use std::io::{IoSlice, Result};
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-    impl AsyncRead for Connection {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<Result<()>> {
-            Pin::new(&mut self.stream).poll_read(context, buffer)
-        }
-    }
-
-    impl AsyncWrite for Connection {
-        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
-            Pin::new(&mut self.stream).poll_write(context, bytes)
-        }
-
-        fn poll_write_vectored(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-            slices: &[IoSlice<'_>],
-        ) -> Poll<Result<usize>> {
-            Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-        }
-
-        fn is_write_vectored(&self) -> bool {
-            self.stream.is_write_vectored()
-        }
-
-        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-            Pin::new(&mut self.stream).poll_flush(context)
-        }
-
-        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-            Pin::new(&mut self.stream).poll_shutdown(context)
-        }
-    }
 }

@@ -20,6 +20,7 @@ mod portal;
 mod problem;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tokens;
 
 pub use caching::{Caching, ResultCache};
@@ -28,6 +29,7 @@ pub use maintenance::Maintenance;
 pub use openid::OpenId;
 pub use portal::Portal;
 pub use problem::{Origin, Problem};
+pub use tls::Tls;
 
 use crate::auth::Token;
 use check::Checker;
@@ -64,7 +66,15 @@ pub struct Server {
     pub grpc_listen: Option<SocketAddr>,
     pub drain_timeout: Duration,
     pub failure_grace: Duration,
+    /// Of each door.
     pub connections_max: usize,
+    pub connections_per_address_max: usize,
+    pub head_timeout: Duration,
+    pub idle_timeout: Duration,
+    pub write_timeout: Duration,
+    pub tls: Option<Tls>,
+    /// Whether doors that other machines reach may do without TLS.
+    pub plaintext: bool,
     pub body_bytes_max: usize,
     pub request_timeout: Duration,
 }
@@ -165,6 +175,12 @@ impl Settings {
                 drain_timeout: seconds(from.whole("server", "drain_timeout_s")),
                 failure_grace: seconds(from.whole("server", "failure_grace_s")),
                 connections_max: size(from.whole("server", "connections_max")),
+                connections_per_address_max: size(from.whole("server", "connections_per_address_max")),
+                head_timeout: seconds(from.whole("server", "head_timeout_s")),
+                idle_timeout: seconds(from.whole("server", "idle_timeout_s")),
+                write_timeout: seconds(from.whole("server", "write_timeout_s")),
+                tls: Tls::read(from),
+                plaintext: from.switch("server", "plaintext"),
                 body_bytes_max: size(from.whole("server", "body_bytes_max")),
                 request_timeout: seconds(from.whole("server", "request_timeout_s")),
             },
@@ -226,6 +242,8 @@ impl Settings {
             let advice = "Leave portal.sign_in on, or listen on 127.0.0.1";
             checker.problem("portal.sign_in", checker.origin("portal.sign_in"), message, advice);
         }
+        tls::refuse_plaintext(self, checker);
+
         let segment = ("log.segment_bytes", self.log.segment_bytes.saturating_mul(2));
         let body = ("server.body_bytes_max", self.server.body_bytes_max as u64);
         for (key, value, (floor_key, floor), why) in [
@@ -240,6 +258,13 @@ impl Settings {
                 checker.problem(blamed, checker.origin(blamed), message, advice);
             }
         }
+    }
+}
+
+impl Settings {
+    /// What the operator should know of this configuration, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        tls::warnings(self)
     }
 }
 

@@ -111,7 +111,8 @@ fn role_of(fields: &Fields) -> Result<Role, Fault> {
 /// How the browser reaches this portal.
 pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-    portal.accounts.options.public_url.clone().unwrap_or_else(|| format!("http://{host}"))
+    let scheme = if portal.accounts.options.is_https() { "https" } else { "http" };
+    portal.accounts.options.public_url.clone().unwrap_or_else(|| format!("{scheme}://{host}"))
 }
 
 async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) -> Result<Html<String>, Fault> {

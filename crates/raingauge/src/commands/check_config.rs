@@ -1,7 +1,8 @@
 //! `raingauge check-config`
 
 use super::{print, print_json};
-use crate::settings::{self, Problem, Settings};
+use crate::connections;
+use crate::settings::{self, Origin, Problem, Settings};
 use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
@@ -23,13 +24,15 @@ pub struct CheckConfig {
 
 impl CheckConfig {
     pub fn run(self) -> anyhow::Result<()> {
-        let checked = Settings::load(self.config.as_deref(), settings::environment(), []);
+        let checked = Settings::load(self.config.as_deref(), settings::environment(), []).and_then(with_files);
+        let warnings = checked.as_ref().map(Settings::warnings).unwrap_or_default();
         if self.json {
             let problems: Vec<_> = checked.as_ref().err().into_iter().flatten().map(json_of).collect();
-            print_json(&json!({ "valid": checked.is_ok(), "problems": problems }))?;
+            print_json(&json!({ "valid": checked.is_ok(), "problems": problems, "warnings": warnings }))?;
         }
         match checked {
             Ok(settings) if !self.json => {
+                warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
                 let (listen, folder) = (settings.server.listen, settings.storage.data_dir.display());
                 Ok(print(&format!("the configuration is good: it listens on {listen} and keeps its data in {folder}"))?)
             }
@@ -38,6 +41,20 @@ impl CheckConfig {
             Err(problems) => Err(crate::serve::refused(&problems)),
         }
     }
+}
+
+/// Looks into the files of TLS, without which no door opens.
+fn with_files(settings: Settings) -> Result<Settings, Vec<Problem>> {
+    let loaded = settings.server.tls.as_ref().map(connections::tls::load).transpose();
+    loaded.map(|_| ()).map_err(|error| {
+        vec![Problem {
+            key: "server.tls_certificate".to_owned(),
+            origin: Origin::Default,
+            message: error.to_string(),
+            advice: "docs/operations.md tells how certificates are made and renewed".to_owned(),
+        }]
+    })?;
+    Ok(settings)
 }
 
 fn json_of(problem: &Problem) -> serde_json::Value {

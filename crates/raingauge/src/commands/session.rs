@@ -2,7 +2,7 @@
 
 use crate::auth::{Scope, Scopes, Token, new_token};
 use crate::cli::Place;
-use crate::client::Client;
+use crate::client::{Client, Trust};
 use crate::observe;
 use crate::serve::{self, Server};
 use crate::services::Services;
@@ -30,7 +30,7 @@ impl Place {
     pub fn with<T>(&self, work: impl FnOnce(&Session) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let session = match &self.data_dir {
             Some(folder) => Session::over_folder(self.config.as_deref(), folder)?,
-            None => Session { client: Client::new(&self.server, self.token.as_deref())?, own: None },
+            None => Session { client: Client::new(&self.server, self.token.as_deref(), &self.trust)?, own: None },
         };
         let result = work(&session);
         session.close()?;
@@ -63,6 +63,8 @@ impl OwnServer {
     /// Logs warnings alone: the command has its own things to say.
     pub fn start(mut settings: Settings) -> anyhow::Result<Self> {
         settings.observe.log_level = "warn";
+        // Nobody but this process asks it.
+        settings.server.tls = None;
         let metrics = observe::install(&settings.observe)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let server = runtime.block_on(Server::start(&settings, metrics))?;
@@ -71,7 +73,7 @@ impl OwnServer {
     }
 
     pub fn client(&self, token: Option<&str>) -> anyhow::Result<Client> {
-        Client::new(&self.url(), token)
+        Client::new(&self.url(), token, &Trust::default())
     }
 
     pub fn url(&self) -> String {

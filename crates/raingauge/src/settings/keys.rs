@@ -70,6 +70,10 @@ const fn bytes(section: &'static str, name: &'static str, default: u64, range: (
     whole(section, name, default, range, "bytes", doc)
 }
 
+const fn text(section: &'static str, name: &'static str, doc: &'static str) -> Key {
+    Key { section, name, kind: Kind::Text { default: "", is_secret: false }, doc }
+}
+
 pub const KEYS: &[Key] = &[
     Key {
         section: "server",
@@ -99,7 +103,63 @@ pub const KEYS: &[Key] = &[
         "seconds",
         "How long a process whose counting has failed stays, with /readyz red, before it ends with an error.",
     ),
-    whole("server", "connections_max", 10_000, (1, 1_000_000), "connections", "Most connections open at once."),
+    whole(
+        "server",
+        "connections_max",
+        10_000,
+        (1, 1_000_000),
+        "connections",
+        "Most connections that each door has open at once; further ones are answered health checks, and 503.",
+    ),
+    whole(
+        "server",
+        "connections_per_address_max",
+        1_000,
+        (1, 1_000_000),
+        "connections",
+        "Most connections that each door has open from one address; a proxy in front of it is one address.",
+    ),
+    whole(
+        "server",
+        "head_timeout_s",
+        10,
+        (1, 3_600),
+        "seconds",
+        "Longest time from the first byte of a request, or from the beginning of a connection, to the end of its head.",
+    ),
+    whole(
+        "server",
+        "idle_timeout_s",
+        75,
+        (1, 86_400),
+        "seconds",
+        "How long a connection stays open without a request; longer than a proxy in front keeps its own connections open.",
+    ),
+    whole(
+        "server",
+        "write_timeout_s",
+        30,
+        (1, 3_600),
+        "seconds",
+        "Longest time in which a client takes fewer than 16 KiB of an answer that waits for it.",
+    ),
+    text(
+        "server",
+        "tls_certificate",
+        "Certificate of both doors with its chain, PEM; read again when it changes, and empty for no TLS.",
+    ),
+    text("server", "tls_key", "Private key of the certificate, PEM."),
+    text(
+        "server",
+        "tls_client_ca",
+        "Authority of the certificates that clients must have, PEM; empty when they need none.",
+    ),
+    Key {
+        section: "server",
+        name: "plaintext",
+        kind: Kind::Switch { default: false },
+        doc: "Whether addresses that are not loopback may be served without TLS, on a network to which nobody else listens.",
+    },
     bytes(
         "server",
         "body_bytes_max",

@@ -128,11 +128,17 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             ("password", "user"),
             ("certificate_file", "key_file"),
             ("key_file", "certificate_file"),
+            ("tls_certificate", "tls_key"),
+            ("tls_key", "tls_certificate"),
         ];
         let twin = twins.iter().find(|(name, _)| *name == key.name).and_then(|(_, twin)| keys::find(key.section, twin));
         given.extend(twin.map(|twin| (twin.variable(), "other".to_owned())));
         if is_of_tls && key.name != "tls" {
             given.push(("RAINGAUGE__KAFKA__TLS".to_owned(), "yes".to_owned()));
+        }
+        if key.name == "tls_client_ca" {
+            given.push(("RAINGAUGE__SERVER__TLS_CERTIFICATE".to_owned(), "other".to_owned()));
+            given.push(("RAINGAUGE__SERVER__TLS_KEY".to_owned(), "other".to_owned()));
         }
         if key.name == "roles" {
             given.push(("RAINGAUGE__CLUSTER__ENGINES".to_owned(), "cluster".to_owned()));
@@ -283,7 +289,9 @@ fn an_address_beyond_loopback_needs_a_token() {
                 assert!(shown.starts_with(&format!("server.{key} (variable {variable}): ")), "{shown}");
                 assert!(shown.contains("no token is configured. Run `raingauge token`"), "{shown}");
             }
-            assert!(Settings::load(None, variables(&[listen, ("RAINGAUGE__AUTH__TOKENS", &with_token)]), []).is_ok());
+            let (tokens, plain) =
+                (("RAINGAUGE__AUTH__TOKENS", with_token.as_str()), ("RAINGAUGE__SERVER__PLAINTEXT", "true"));
+            assert!(Settings::load(None, variables(&[listen, tokens, plain]), []).is_ok());
         }
     }
     let option = ("server.listen", "--listen", "0.0.0.0:80".to_owned());
@@ -296,20 +304,51 @@ fn whoever_need_not_sign_in_is_on_this_machine() {
     let open = ("RAINGAUGE__PORTAL__SIGN_IN", "false");
     assert!(!Settings::load(None, variables(&[open]), []).unwrap().portal.sign_in);
     let (elsewhere, required) = (("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80"), ("RAINGAUGE__AUTH__REQUIRED", "true"));
-    let problems = Settings::load(None, variables(&[open, elsewhere, required]), []).unwrap_err();
+    let plain = ("RAINGAUGE__SERVER__PLAINTEXT", "true");
+    let problems = Settings::load(None, variables(&[open, elsewhere, required, plain]), []).unwrap_err();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].to_string().starts_with("portal.sign_in (variable RAINGAUGE__PORTAL__SIGN_IN): 0.0.0.0:80"));
     // A process without the portal has no page.
     let reader = ("RAINGAUGE__CLUSTER__ROLES", "reader");
     let engines = ("RAINGAUGE__CLUSTER__ENGINES", "cluster");
-    assert!(Settings::load(None, variables(&[open, elsewhere, required, reader, engines]), []).is_ok());
+    assert!(Settings::load(None, variables(&[open, elsewhere, required, plain, reader, engines]), []).is_ok());
 }
 
 #[test]
 fn tokens_of_the_portal_are_enough_to_listen_elsewhere() {
     let elsewhere = ("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80");
-    let settings = Settings::load(None, variables(&[elsewhere, ("RAINGAUGE__AUTH__REQUIRED", "true")]), []).unwrap();
+    let plain = ("RAINGAUGE__SERVER__PLAINTEXT", "true");
+    let settings =
+        Settings::load(None, variables(&[elsewhere, plain, ("RAINGAUGE__AUTH__REQUIRED", "true")]), []).unwrap();
     assert!(settings.auth.is_asked());
+}
+
+/// A door that other machines reach has TLS, or a proxy that has, or the word of the operator.
+#[test]
+fn an_address_beyond_loopback_needs_tls() {
+    let required = ("RAINGAUGE__AUTH__REQUIRED", "true");
+    let certificate = ("RAINGAUGE__SERVER__TLS_CERTIFICATE", "a.pem");
+    let load = |given: &[(&str, &str)]| Settings::load(None, variables(given), []);
+    for key in ["listen", "grpc_listen"] {
+        let variable = format!("RAINGAUGE__SERVER__{}", key.to_uppercase());
+        let elsewhere = (variable.as_str(), "0.0.0.0:80");
+        let problems = load(&[elsewhere, required]).unwrap_err();
+        let shown = problems[0].to_string();
+        assert_eq!(problems.len(), 1, "{shown}");
+        assert!(shown.starts_with(&format!("server.{key} (variable {variable}): ")), "{shown}");
+        assert!(shown.contains("in clear. Give server.tls_certificate and server.tls_key"), "{shown}");
+
+        let safe = load(&[elsewhere, required, certificate, ("RAINGAUGE__SERVER__TLS_KEY", "b.pem")]).unwrap();
+        assert_eq!(safe.warnings(), [""; 0]);
+        let proxied = load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "https://rain.example")]).unwrap();
+        assert_eq!(proxied.warnings().len(), 1);
+        let plain = load(&[elsewhere, required, ("RAINGAUGE__SERVER__PLAINTEXT", "true")]).unwrap();
+        assert!(plain.warnings()[0].contains("in clear"));
+        assert!(load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "http://rain.example")]).is_err());
+    }
+    let torn = load(&[certificate]).unwrap_err();
+    assert!(torn[0].to_string().contains("is given without server.tls_key"), "{}", torn[0]);
+    assert_eq!(defaults().warnings(), [""; 0]);
 }
 
 #[test]
@@ -426,7 +465,7 @@ fn every_problem_of_the_tokens_is_reported_and_no_secret_is_repeated() {
          {{ name = \"b\", sha256 = \"{hash}\", scopes = [\"admin\"] }},\n\
          {{ name = \"b\", sha256 = \"{hash}\", scopes = [\"admin\"] }},\n\
          \"{secret}\",\n\
-         {{ }},\n]\n[server]\nlisten = \"0.0.0.0:80\"\n"
+         {{ }},\n]\n[server]\nplaintext = true\nlisten = \"0.0.0.0:80\"\n"
     );
     let problems = load(&text, &[]).unwrap_err();
     assert_starts(

@@ -127,10 +127,14 @@ fn an_address_beyond_loopback_needs_a_token() {
         assert!(!refused.status.success());
         assert!(refused.errors.contains("server.listen") && refused.errors.contains("token"), "{}", refused.errors);
     }
-    let home = home_with_tokens();
-    let server = home.try_start_on("0.0.0.0:0").expect("with tokens it may");
+    let mut home = home_with_tokens();
+    let refused = home.try_start_on("0.0.0.0:0").err().expect("tokens do not cross a network in clear");
+    assert!(refused.errors.contains("server.plaintext"), "{}", refused.errors);
+    home.set("server.plaintext", "true");
+    let server = home.try_start_on("0.0.0.0:0").expect("the operator wants it so");
     let port = server.address.rsplit(':').next().unwrap_or_default().to_owned();
     let local = Client::new(&format!("127.0.0.1:{port}"));
     assert_eq!(local.get("/healthz").status, 200);
     local.get("/v1/counters").expect_problem(401, "token_missing");
+    assert!(server.errors().contains("cross that network in clear"), "{}", server.errors());
 }

@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{HeaderMap, Request};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Longest wait for one answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -13,6 +15,7 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 #[derive(Clone)]
 pub struct Client {
     pub address: String,
+    scheme: &'static str,
     agent: ureq::Agent,
     token: Option<String>,
 }
@@ -27,13 +30,27 @@ pub struct Answer {
 
 impl Client {
     pub fn new(address: &str) -> Self {
+        Self::with(address, "http", TlsConfig::default())
+    }
+
+    /// Over TLS, with an authority in PEM.
+    pub fn https(address: &str, authority: &[u8]) -> Self {
+        let authority = Certificate::from_pem(authority).expect("PEM");
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&[authority]))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        Self::with(address, "https", tls.build())
+    }
+
+    fn with(address: &str, scheme: &'static str, tls: TlsConfig) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
+            .tls_config(tls)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_global(Some(TIMEOUT))
             .build();
-        Self { address: address.to_owned(), agent: config.into(), token: None }
+        Self { address: address.to_owned(), scheme, agent: config.into(), token: None }
     }
 
     /// The same server, asked with a token.
@@ -49,7 +66,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Answer, ureq::Error> {
-        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        let mut request = Request::builder().method(method).uri(format!("{}://{}{path}", self.scheme, self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

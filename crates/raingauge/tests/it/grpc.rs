@@ -4,7 +4,7 @@ mod answers;
 mod door;
 mod drain;
 mod events;
-mod raw;
+pub mod raw;
 
 use crate::client::at;
 use crate::server::{Home, PATIENCE, Server};
@@ -34,7 +34,7 @@ fn home() -> Home {
 }
 
 /// Where the gRPC door of a server is, as it has logged.
-fn address_of(server: &Server) -> Option<String> {
+pub fn address_of(server: &Server) -> Option<String> {
     let log = server.errors();
     let (_, rest) = log.split_once("grpc_address=")?;
     rest.split_whitespace().next().map(str::to_owned)

@@ -186,7 +186,7 @@ fn who_need_not_sign_in_sits_at_this_machine() {
     let open = Home::with(&[("portal.sign_in", "false"), ("auth.required", "true")]);
     let refused = open.try_start_on("0.0.0.0:0").err().expect("it is refused");
     assert!(refused.errors.contains("portal.sign_in"), "{}", refused.errors);
-    let home = Home::with(&[("auth.required", "true")]);
+    let home = Home::with(&[("auth.required", "true"), ("server.plaintext", "true")]);
     let server = home.try_start_on("0.0.0.0:0").expect("people sign in, programs have tokens");
     let link = server.errors();
     assert!(link.contains("http://127.0.0.1:") && link.contains("/welcome/"), "{link}");

@@ -116,7 +116,7 @@ impl Home {
             self.command(arguments).stdout(Stdio::piped()).stderr(errors).spawn().expect("the binary can be started");
         let ready = ready_line(&mut child);
         let errors = || std::fs::read_to_string(&errors_path).unwrap_or_default().split_off(errors_from);
-        let address = ready.as_deref().and_then(|line| line.trim().rsplit_once("http://")).map(|(_, address)| address);
+        let address = ready.as_deref().and_then(|line| line.trim().rsplit_once("://")).map(|(_, address)| address);
         match address {
             Some(address) => Ok(Server { client: Client::new(address), child, errors_path, errors_from }),
             None => {

@@ -46,6 +46,7 @@ impl Http {
                     }
                     backoff
                 }
+                client::Error::Untrusted { .. } => return Err(error.into()),
                 client::Error::Refused { status, retry_after, .. } => match status.as_u16() {
                     429 | 503 => retry_after.unwrap_or(backoff),
                     502 | 504 => backoff,
