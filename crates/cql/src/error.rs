@@ -1,6 +1,7 @@
 //! What can go wrong with the store, in sentences that say what to do.
 
 use raingauge_ports::{buckets, maintenance};
+use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -24,8 +25,18 @@ pub enum Error {
     Keyspace(String),
     #[error("a request failed: {0}")]
     Request(String),
+    /// The cluster will never take it, however often it is repeated.
+    #[error("the cluster rejects a request, and would again: {0}: see whether its tables or limits were changed")]
+    Rejected(String),
     #[error("what is stored cannot be read: {0}")]
     Corrupt(String),
+}
+
+impl Error {
+    /// Whether repeating the request is of no use.
+    pub fn is_permanent(&self) -> bool {
+        matches!(self, Self::Corrupt(_) | Self::Rejected(_))
+    }
 }
 
 impl From<Error> for buckets::Error {
@@ -46,4 +57,20 @@ impl From<Error> for maintenance::Error {
 /// A request that failed, as one line.
 pub fn request(error: impl std::fmt::Display) -> Error {
     Error::Request(error.to_string())
+}
+
+/// A statement that failed: for good, or until the cluster is well again.
+pub fn execution(error: ExecutionError) -> Error {
+    let is_rejected = match &error {
+        ExecutionError::BadQuery(_) => true,
+        ExecutionError::LastAttemptError(RequestAttemptError::DbError(kind, _)) => {
+            matches!(kind, DbError::Invalid | DbError::SyntaxError | DbError::ConfigError)
+        }
+        ExecutionError::LastAttemptError(attempt) => matches!(
+            attempt,
+            RequestAttemptError::SerializationError(_) | RequestAttemptError::CqlRequestSerialization(_)
+        ),
+        _ => false,
+    };
+    if is_rejected { Error::Rejected(error.to_string()) } else { request(error) }
 }

@@ -6,8 +6,10 @@
 //!                 └──── evict ◀──────── write the checkpoint
 //! ```
 
+mod batch;
 mod flush;
 mod tiles;
+mod ttl;
 
 use crate::{Cql, cell, error, keys};
 use parking_lot::Mutex;
@@ -20,7 +22,7 @@ use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{TileChanges, TileFeed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tiles::{Change, Lasting, Op, Tiles};
+use tiles::{Change, Op, Tiles};
 use tokio::runtime::Handle;
 
 /// Changed tiles, and changes of tiles that are not read back yet, after which a commit is due.
@@ -82,11 +84,14 @@ impl CqlWriter {
 impl BucketWriter for CqlWriter {
     fn checkpoint(&self) -> Result<Checkpoint, Error> {
         let (session, statement) = (&self.cql.session, &self.cql.statements.checkpoint);
-        let row = self.runtime.block_on(self.flush().until_done("the checkpoint is read", async || {
-            let found = session.execute_unpaged(statement, (&self.log, i32::from(self.partition))).await;
-            let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
-            rows.maybe_first_row::<(i64, i64, Option<Vec<u8>>)>().map_err(error::request)
-        }))?;
+        let row = self
+            .runtime
+            .block_on(self.flush().until_done("the checkpoint is read", async || {
+                let found = session.execute_unpaged(statement, (&self.log, i32::from(self.partition))).await;
+                let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+                rows.maybe_first_row::<(i64, i64, Option<Vec<u8>>)>().map_err(error::request)
+            }))
+            .map_err(Error::from)?;
         // Whoever counted the partition before may have written tiles up to here without telling.
         if let Some(Feed { feed, .. }) = &self.feed {
             feed.publish(self.partition, TileChanges::Gap);
@@ -108,29 +113,27 @@ impl BucketWriter for CqlWriter {
         }
         let mut inner = self.inner.lock();
         let stamp_us = inner.stamp_base_us + offset as i64;
-        let lasting = Lasting::new(time_s, horizons);
-        let record = inner.tiles.record(generation, key);
+        let place = inner.tiles.place(generation, key);
         let cell = |granularity| keeps(granularity).then(|| id::cell_of(granularity, time_s));
         let mut change = |granularity, cells| {
             let op = Op { offset, stamp_us, change: Change::Add { cells, value } };
-            record.change(id::of_bucket(granularity, time_s), op, lasting)
+            inner.tiles.change(place, id::of_bucket(granularity, time_s), op, Some(horizons));
         };
-        let mut grown = change(Granularity::Day, [cell(Granularity::Day), None]);
+
+        change(Granularity::Day, [cell(Granularity::Day), None]);
         if keeps(Granularity::Hour) {
-            grown += change(Granularity::Hour, [cell(Granularity::Quarter), cell(Granularity::Hour)]);
+            change(Granularity::Hour, [cell(Granularity::Quarter), cell(Granularity::Hour)]);
         }
-        inner.tiles.note(grown);
         Ok(())
     }
 
     fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error> {
         let mut inner = self.inner.lock();
         let stamp_us = inner.stamp_base_us + offset as i64;
-        let record = inner.tiles.record(generation, key);
+        let place = inner.tiles.place(generation, key);
         let change = Change::Set { cell: id::cell_of(cell.granularity, cell.time_s), count: cell.count };
         let id = id::of_bucket(cell.granularity, cell.time_s);
-        let grown = record.change(id, Op { offset, stamp_us, change }, Lasting::default());
-        inner.tiles.note(grown);
+        inner.tiles.change(place, id, Op { offset, stamp_us, change }, None);
         Ok(())
     }
 
@@ -139,8 +142,15 @@ impl BucketWriter for CqlWriter {
         let inner = &mut *inner;
         let flush = self.flush();
         self.runtime.block_on(async {
-            flush.load(&mut inner.tiles).await?;
-            flush.write(&mut inner.tiles).await?;
+            let mut changed = inner.tiles.take_changed();
+            let written = async {
+                flush.load(&mut changed).await?;
+                flush.write(&mut changed).await
+            };
+            let written = written.await;
+            inner.tiles.put_back(changed);
+            written?;
+
             inner.checkpoint_us = checkpoint.stamp_us.max(inner.checkpoint_us + 1);
             let changed = inner.state.as_ref() != Some(&checkpoint.state);
             flush.put_checkpoint(&self.log, checkpoint, changed, inner.checkpoint_us).await?;

@@ -1,25 +1,25 @@
 //! The requests of a commit, each repeated until it is answered.
 
-use super::tiles::{Slot, Tiles};
-use crate::session::Statements;
+use super::batch;
+use super::tiles::{Record, Slot};
 use crate::{Cql, Error, cell, error, keys};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use raingauge_core::bucket::Granularity;
-use raingauge_core::tile::{OVERFLOWED, Tile};
-use raingauge_ports::buckets::{self, Checkpoint, Generation};
+use raingauge_core::tile::Tile;
+use raingauge_ports::buckets::{Checkpoint, Generation};
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
-use scylla::statement::batch::{Batch, BatchType};
-use scylla::value::{CqlTimestamp, CqlValue};
+use scylla::value::CqlTimestamp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a request waits before it is made again: doubled each time, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How often a store that does not answer is reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Tiles of a key that one request reads back.
+const LOAD_TILES_MAX: usize = 128;
 
 pub struct Flush<'a> {
     pub cql: &'a Cql,
@@ -29,31 +29,35 @@ pub struct Flush<'a> {
 }
 
 impl Flush<'_> {
-    /// Reads back the tiles that changes wait for.
-    pub async fn load(&self, tiles: &mut Tiles) -> Result<(), buckets::Error> {
-        let loads = tiles.missing().map(|(generation, key, slots)| self.load_key(generation, key, slots));
-        self.all(loads).await
+    /// Reads back the tiles that changes wait for, and notes keys that are new.
+    pub async fn load(&self, records: &mut [(u32, Record)]) -> Result<(), Error> {
+        let loads = records.iter_mut().flat_map(|(_, record)| {
+            let Record { generation, key, slots, .. } = record;
+            let missing: Vec<&mut Slot> = slots.iter_mut().filter(|slot| slot.stored.is_none()).collect();
+            let (generation, key) = (*generation, &**key);
+            chunks(missing, LOAD_TILES_MAX).map(move |slots| self.load_tiles(generation, key, slots))
+        });
+        self.all(loads).await?;
+
+        let unnoted = records.iter_mut().filter(|(_, record)| record.is_new());
+        self.all(unnoted.map(|(_, record)| self.note_key(record))).await
     }
 
-    async fn load_key(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), buckets::Error> {
+    async fn load_tiles(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), Error> {
+        let _permit = self.permits(slots.len()).await;
         let periods: Vec<i32> = slots.iter().map(|slot| cell::period_of(slot.id)).collect();
-        let _permit = self.cql.writes.acquire().await;
         let writer = cell::writer_of(generation, self.partition);
         let mut stored =
             self.until_done("tiles are read back", async || self.stored(key, &periods, writer).await).await?;
         for slot in slots {
-            let found = stored.remove(&cell::period_of(slot.id));
-            if found.is_none() && slot.id.is_span() {
-                self.until_done("a key is noted", async || self.put_key(generation, key).await).await?;
-            }
-            slot.fill(found);
+            slot.fill(stored.remove(&cell::period_of(slot.id)));
         }
         Ok(())
     }
 
     async fn stored(&self, key: &str, periods: &[i32], writer: i64) -> Result<HashMap<i32, (Offset, Tile)>, Error> {
         let statement = &self.cql.statements.own_tiles;
-        let found = self.cql.session.execute_unpaged(statement, (key, periods)).await.map_err(error::request)?;
+        let found = self.cql.session.execute_unpaged(statement, (key, periods)).await.map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut stored = HashMap::new();
         for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
@@ -65,46 +69,78 @@ impl Flush<'_> {
         Ok(stored)
     }
 
-    async fn put_key(&self, generation: Generation, key: &str) -> Result<(), Error> {
-        let values = (keys::counter_of(generation), keys::shard_of(key), key);
-        let put = self.cql.session.execute_unpaged(&self.cql.statements.put_key, values).await;
-        put.map(drop).map_err(error::request)
+    /// Notes a key among those of its counter.
+    async fn note_key(&self, record: &mut Record) -> Result<(), Error> {
+        let _permit = self.permits(1).await;
+        let key = &*record.key;
+        let values = (keys::counter_of(record.generation), keys::shard_of(key), key);
+        self.until_done("a key is noted", async || {
+            let put = self.cql.session.execute_unpaged(&self.cql.statements.put_key, values).await;
+            put.map(drop).map_err(error::execution)
+        })
+        .await?;
+        record.is_noted = true;
+        Ok(())
     }
 
-    /// Writes the tiles that changed, and their rows in the count tables, and tells what readers may not know.
-    pub async fn write(&self, tiles: &mut Tiles) -> Result<(), buckets::Error> {
+    /// Writes the tiles that changed, and their rows in the count tables, and publishes what readers may not know.
+    pub async fn write(&self, records: &mut [(u32, Record)]) -> Result<(), Error> {
         let began = Instant::now();
-        let writes = tiles.each_untold().map(|(generation, key, slots)| self.write_key(generation, key, slots));
+        let has_rows = self.cql.options.write_tables;
+        let writes = records.iter_mut().flat_map(|(_, record)| {
+            let Record { generation, key, slots, .. } = record;
+            let due = slots.iter_mut().filter(|slot| slot.is_due());
+            let batches = batch::batches_of(due, key, has_rows);
+            let (generation, key) = (*generation, &**key);
+            batches.into_iter().map(move |slots| self.write_tiles(generation, key, slots))
+        });
         self.all(writes).await?;
         metrics::histogram!("raingauge_cql_flush_seconds").record(began.elapsed().as_secs_f64());
         Ok(())
     }
 
-    async fn write_key(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), buckets::Error> {
-        let _permit = self.cql.writes.acquire().await;
+    async fn write_tiles(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), Error> {
         let writer = cell::writer_of(generation, self.partition);
-        let mut batch = Batch::new(BatchType::Unlogged);
-        batch.set_is_idempotent(true);
-        let mut values = Vec::new();
+        let (statements, wall_s) = (&self.cql.statements, wall_s());
+        let mut writes = Vec::new();
         for slot in slots.iter().filter(|slot| slot.changed != 0) {
-            push_tile(&self.cql.statements, writer, key, slot, &mut batch, &mut values);
+            writes.push(batch::tile(statements, writer, key, slot, wall_s));
             if self.cql.options.write_tables {
-                push_rows(&self.cql.statements, writer, key, slot, &mut batch, &mut values);
+                writes.extend(batch::rows(statements, writer, key, slot, wall_s));
             }
         }
-        if !values.is_empty() {
-            self.until_done("tiles are written", async || {
-                self.cql.session.batch(&batch, &values).await.map(drop).map_err(error::request)
-            })
-            .await?;
-            metrics::counter!("raingauge_cql_write_requests_total").increment(1);
-            metrics::counter!("raingauge_cql_write_rows_total").increment(values.len() as u64);
-        }
+        self.write_all(key, &writes).await?;
+
         for slot in slots {
             (slot.changed, slot.is_foreign) = (0, false);
             if let Some(feed) = self.feed {
                 let part = Part { id: slot.id, writer, included: slot.included, tile: slot.tile.clone() };
                 feed.publish(self.partition, TileChanges::Tile { key: key.to_owned(), part });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes statements of one key: in one request, or in halves where a server takes less at once.
+    async fn write_all(&self, key: &str, writes: &[batch::Write]) -> Result<(), Error> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+
+        let _permit = self.permits(writes.len()).await;
+        let mut waiting = vec![writes];
+        while let Some(part) = waiting.pop() {
+            match self.until_done("tiles are written", async || batch::send(self.cql, part).await).await {
+                Ok(()) => {
+                    metrics::counter!("raingauge_cql_write_requests_total").increment(1);
+                    metrics::counter!("raingauge_cql_write_rows_total").increment(part.len() as u64);
+                }
+                Err(Error::Rejected(_)) if part.len() > 1 => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    waiting.extend([second, first]);
+                }
+                Err(Error::Rejected(reason)) => return Err(Error::Rejected(format!("a tile of {key}: {reason}"))),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -116,7 +152,7 @@ impl Flush<'_> {
         checkpoint: &Checkpoint,
         with_state: bool,
         timestamp_us: i64,
-    ) -> Result<(), buckets::Error> {
+    ) -> Result<(), Error> {
         let Checkpoint { position, state, stamp_us } = checkpoint;
         let (session, statements) = (&self.cql.session, &self.cql.statements);
         let (partition, position) = (i32::from(self.partition), *position as i64);
@@ -128,13 +164,13 @@ impl Flush<'_> {
                 let values = (log, partition, position, stamp_us, timestamp_us);
                 session.execute_unpaged(&statements.put_position, values).await
             };
-            put.map(drop).map_err(error::request)
+            put.map(drop).map_err(error::execution)
         })
         .await
     }
 
     /// Removes all that a writer has stored for these keys. Answers how many tiles went.
-    pub async fn remove(&self, writer: i64, keys: &[String], stamp_us: i64) -> Result<u64, buckets::Error> {
+    pub async fn remove(&self, writer: i64, keys: &[String], stamp_us: i64) -> Result<u64, Error> {
         let removals = keys.iter().map(|key| {
             self.until_done("tiles are removed", async move || self.remove_key(writer, key, stamp_us).await)
         });
@@ -145,7 +181,7 @@ impl Flush<'_> {
 
     async fn remove_key(&self, writer: i64, key: &str, stamp_us: i64) -> Result<u64, Error> {
         let (session, statements) = (&self.cql.session, &self.cql.statements);
-        let found = session.execute_unpaged(&statements.all_tiles, (key,)).await.map_err(error::request)?;
+        let found = session.execute_unpaged(&statements.all_tiles, (key,)).await.map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut removed = 0;
         for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
@@ -156,40 +192,40 @@ impl Flush<'_> {
                 let (granularity, time_s) = cell::id_of(period).bucket_of(cell);
                 let delete = &statements.delete_count[granularity as usize];
                 let values = (stamp_us, key, CqlTimestamp(time_s * 1_000), writer);
-                session.execute_unpaged(delete, values).await.map_err(error::request)?;
+                session.execute_unpaged(delete, values).await.map_err(error::execution)?;
             }
             let values = (writer, stamp_us, key, period);
-            session.execute_unpaged(&statements.delete_tile, values).await.map_err(error::request)?;
+            session.execute_unpaged(&statements.delete_tile, values).await.map_err(error::execution)?;
             removed += 1;
         }
         Ok(removed)
     }
 
+    /// The right to make a request that reads or writes this much.
+    async fn permits(&self, statements: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        let permits = batch::permits_of(statements, self.cql.options.in_flight_max);
+        self.cql.writes.acquire_many(permits).await.ok()
+    }
+
     /// Runs requests side by side, as many as may be under way.
-    async fn all<F: Future<Output = Result<(), buckets::Error>>>(
-        &self,
-        requests: impl Iterator<Item = F>,
-    ) -> Result<(), buckets::Error> {
+    async fn all<F: Future<Output = Result<(), Error>>>(&self, requests: impl Iterator<Item = F>) -> Result<(), Error> {
         stream::iter(requests).buffer_unordered(self.cql.options.in_flight_max).try_collect().await
     }
 
-    /// Makes a request again until it succeeds: every one may be repeated. Ends with its error when what is stored cannot be
-    /// read, or when the partition is counted by somebody else.
-    pub async fn until_done<T>(
-        &self,
-        what: &str,
-        request: impl AsyncFn() -> Result<T, Error>,
-    ) -> Result<T, buckets::Error> {
+    /// Makes a request again until it succeeds: every one may be repeated. Ends with its error when it can
+    /// never succeed, or when the partition is counted by another process.
+    pub async fn until_done<T>(&self, what: &str, request: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
         let (mut pause, mut reported) = (PAUSE_MIN, None::<Instant>);
         loop {
             let error = match request().await {
                 Ok(done) => return Ok(done),
-                Err(corrupt @ Error::Corrupt(_)) => return Err(corrupt.into()),
+                Err(error) if error.is_permanent() => return Err(error),
                 Err(error) => error,
             };
             if self.gives_up.load(Ordering::Acquire) {
-                return Err(error.into());
+                return Err(error);
             }
+
             metrics::counter!("raingauge_cql_retries_total").increment(1);
             if reported.is_none_or(|last| last.elapsed() >= REPORT_INTERVAL) {
                 let place = self.cql.options.place();
@@ -202,45 +238,16 @@ impl Flush<'_> {
     }
 }
 
-fn push_tile(
-    statements: &Statements,
-    writer: i64,
-    key: &str,
-    slot: &Slot,
-    batch: &mut Batch,
-    values: &mut Vec<Vec<CqlValue>>,
-) {
-    // A day tile lasts as long as its hours, which are kept no shorter than its quarter hours.
-    let granularity = if slot.id.is_span() { Granularity::Day } else { Granularity::Hour };
-    batch.append_statement(statements.put_tile.clone());
-    values.push(vec![
-        CqlValue::BigInt(slot.stamp_us),
-        CqlValue::Int(slot.lasting.ttl_s(granularity, slot.stamp_us)),
-        CqlValue::BigInt(writer),
-        CqlValue::Blob(cell::encode(slot.included, &slot.tile)),
-        CqlValue::Text(key.to_owned()),
-        CqlValue::Int(cell::period_of(slot.id)),
-    ]);
+/// Seconds since 1970 by the clock of this machine, which those of the servers are close to.
+fn wall_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 
-fn push_rows(
-    statements: &Statements,
-    writer: i64,
-    key: &str,
-    slot: &Slot,
-    batch: &mut Batch,
-    values: &mut Vec<Vec<CqlValue>>,
-) {
-    for (cell, count) in slot.tile.cells().filter(|(cell, _)| slot.changed >> cell & 1 == 1) {
-        let (granularity, time_s) = slot.id.bucket_of(cell);
-        batch.append_statement(statements.put_count[granularity as usize].clone());
-        values.push(vec![
-            CqlValue::Text(key.to_owned()),
-            CqlValue::Timestamp(CqlTimestamp(time_s * 1_000)),
-            CqlValue::BigInt(writer),
-            CqlValue::BigInt(count.unwrap_or(OVERFLOWED)),
-            CqlValue::BigInt(slot.stamp_us),
-            CqlValue::Int(slot.lasting.ttl_s(granularity, slot.stamp_us)),
-        ]);
-    }
+/// Cuts a list into parts of at most `len_max`.
+fn chunks<T>(mut all: Vec<T>, len_max: usize) -> impl Iterator<Item = Vec<T>> {
+    std::iter::from_fn(move || {
+        let rest = all.split_off(all.len().min(len_max));
+        let part = std::mem::replace(&mut all, rest);
+        (!part.is_empty()).then_some(part)
+    })
 }

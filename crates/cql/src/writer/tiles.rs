@@ -1,17 +1,17 @@
 //! The tiles of a partition in memory.
+//!
+//! Records lie in a slab, found by generation and key. A commit takes out the records that changed, and
+//! nothing else, reads back and writes their tiles, and puts them back.
 
-use hashbrown::hash_map::EntryRef;
-use hashbrown::{Equivalent, HashMap};
-use raingauge_core::bucket::{DAY_S, Granularity};
+use super::ttl::{self, Now};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::Offset;
-use std::hash::{Hash, Hasher};
-
-/// The longest time to live that Cassandra takes: 20 years.
-const TTL_MAX_S: i64 = 630_720_000;
+use std::hash::BuildHasher;
 
 /// What one entry of the log changes in one tile.
 #[derive(Clone, Copy, Debug)]
@@ -25,29 +25,6 @@ pub struct Op {
 pub enum Change {
     Add { cells: [Option<u8>; 2], value: i64 },
     Set { cell: u8, count: i64 },
-}
-
-/// For how many days, that of the last change included, the buckets of a tile are kept; `None` is for ever.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lasting([Option<u32>; 3]);
-
-impl Lasting {
-    pub fn new(time_s: i64, horizons: &Horizons) -> Self {
-        Self(Granularity::ALL.map(|granularity| {
-            let horizon_s = horizons.of(granularity);
-            // Nothing has a horizon in 1970 that is not kept for ever, or will be for longer than any table lasts.
-            let days = (Granularity::Day.floor(time_s) - horizon_s) / DAY_S + 1;
-            (horizon_s > 0).then(|| days.clamp(1, i64::from(u32::MAX)) as u32)
-        }))
-    }
-
-    /// The time to live of a bucket that was last changed by an entry with this stamp; 0 is for ever.
-    pub fn ttl_s(&self, granularity: Granularity, stamp_us: i64) -> i32 {
-        let Some(days) = self.0[granularity as usize] else { return 0 };
-        let now_s = stamp_us.div_euclid(1_000_000);
-        let ttl_s = Granularity::Day.floor(now_s) + i64::from(days) * DAY_S - now_s;
-        if ttl_s > TTL_MAX_S { 0 } else { ttl_s.max(1) as i32 }
-    }
 }
 
 /// One tile of a key.
@@ -65,13 +42,14 @@ pub struct Slot {
     pub changed: u128,
     /// Entries were passed over that somebody else had counted, who may have died before readers were told.
     pub is_foreign: bool,
-    pub lasting: Lasting,
+    /// Which buckets were kept when the last event of the tile was counted.
+    pub horizons: Horizons,
     /// What is to be changed when the tile has been read back.
     pending: Vec<Op>,
 }
 
 impl Slot {
-    fn new(id: TileId) -> Self {
+    pub fn new(id: TileId) -> Self {
         Self {
             id,
             tile: Tile::default(),
@@ -80,7 +58,7 @@ impl Slot {
             stamp_us: 0,
             changed: 0,
             is_foreign: false,
-            lasting: Lasting::default(),
+            horizons: Horizons::default(),
             pending: Vec::new(),
         }
     }
@@ -91,6 +69,7 @@ impl Slot {
             self.is_foreign = true;
             return;
         }
+
         match change {
             Change::Add { cells, value } => {
                 for cell in cells.into_iter().flatten() {
@@ -115,8 +94,22 @@ impl Slot {
         }
     }
 
-    fn is_untold(&self) -> bool {
+    /// Whether the tile has to be written, or to be published.
+    pub fn is_due(&self) -> bool {
         self.changed != 0 || self.is_foreign
+    }
+
+    /// How long the tile is kept: as long as the newest of its buckets. A day tile lasts as long as its
+    /// hours, which are kept no shorter than its quarter hours.
+    pub fn ttl_s(&self, wall_s: i64) -> i32 {
+        let (granularity, newest_s) = newest_of(self.id, &self.tile);
+        self.ttl_of_bucket_s(granularity, newest_s, wall_s)
+    }
+
+    /// How long one bucket of the tile is kept.
+    pub fn ttl_of_bucket_s(&self, granularity: Granularity, time_s: i64, wall_s: i64) -> i32 {
+        let now = Now { stamp_s: self.stamp_us.div_euclid(1_000_000), wall_s };
+        ttl::ttl_s(time_s, self.horizons.of(granularity), now)
     }
 
     fn bytes(&self) -> usize {
@@ -124,86 +117,63 @@ impl Slot {
     }
 }
 
+/// The granularity that decides how long a tile is kept, and the start of its newest bucket.
+pub fn newest_of(id: TileId, tile: &Tile) -> (Granularity, i64) {
+    if !id.is_span() {
+        return (Granularity::Hour, id.bucket_of(0).1);
+    }
+    let newest = tile.cells().last().map_or(0, |(cell, _)| cell);
+    (Granularity::Day, id.bucket_of(newest).1)
+}
+
 /// The tiles of a key.
 #[derive(Debug, Default)]
 pub struct Record {
+    pub generation: Generation,
+    pub key: Box<str>,
     pub slots: Vec<Slot>,
+    /// Whether this process has noted the key among those of its counter.
+    pub is_noted: bool,
     /// The commit before which it was last looked at.
     used: u32,
-}
-
-/// What a change has done to the number of changed tiles and of pending changes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Grown {
-    changed: usize,
-    pending: usize,
-}
-
-impl std::ops::AddAssign for Grown {
-    fn add_assign(&mut self, other: Self) {
-        self.changed += other.changed;
-        self.pending += other.pending;
-    }
+    is_changed: bool,
+    /// What it took up when this was last added up.
+    bytes: usize,
 }
 
 impl Record {
-    pub fn change(&mut self, id: TileId, op: Op, lasting: Lasting) -> Grown {
+    fn slot(&mut self, id: TileId) -> &mut Slot {
         let index = self.slots.iter().position(|slot| slot.id == id).unwrap_or_else(|| {
             self.slots.push(Slot::new(id));
             self.slots.len() - 1
         });
-        let slot = &mut self.slots[index];
-        if lasting != Lasting::default() {
-            slot.lasting = lasting;
-        }
-        if slot.stored.is_none() {
-            slot.pending.push(op);
-            return Grown { changed: 0, pending: 1 };
-        }
-        let was_changed = slot.changed != 0;
-        slot.apply(op);
-        Grown { changed: usize::from(!was_changed && slot.changed != 0), pending: 0 }
+        &mut self.slots[index]
+    }
+
+    /// Whether the store held no span of it, so that it may be a key that the counter did not have.
+    pub fn is_new(&self) -> bool {
+        !self.is_noted && self.slots.iter().any(|slot| slot.id.is_span() && slot.stored == Some(0))
     }
 
     fn is_settled(&self) -> bool {
-        self.slots.iter().all(|slot| !slot.is_untold() && slot.pending.is_empty())
+        self.slots.iter().all(|slot| !slot.is_due() && slot.pending.is_empty())
     }
-}
 
-#[derive(Debug, PartialEq, Eq)]
-struct Owned {
-    generation: Generation,
-    key: Box<str>,
-}
-
-#[derive(Clone, Copy)]
-struct Borrowed<'a> {
-    generation: Generation,
-    key: &'a str,
-}
-
-impl Hash for Owned {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Borrowed { generation: self.generation, key: &self.key }.hash(state);
-    }
-}
-
-impl Hash for Borrowed<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u32(self.generation);
-        state.write(self.key.as_bytes());
-    }
-}
-
-impl Equivalent<Owned> for Borrowed<'_> {
-    fn equivalent(&self, owned: &Owned) -> bool {
-        self.generation == owned.generation && *self.key == *owned.key
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.key.len() + self.slots.iter().map(Slot::bytes).sum::<usize>()
     }
 }
 
 /// The tiles of all keys that were counted lately.
 pub struct Tiles {
-    records: HashMap<Owned, Record>,
+    /// Places of the records, by generation and key.
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    records: Vec<Record>,
+    free: Vec<u32>,
+    /// Records that changed since the last commit, each once.
+    changed_records: Vec<u32>,
+    bytes: usize,
     bytes_max: usize,
     commits: u32,
     changed: usize,
@@ -212,74 +182,244 @@ pub struct Tiles {
 
 impl Tiles {
     pub fn new(bytes_max: usize) -> Self {
-        Self { records: HashMap::new(), bytes_max, commits: 0, changed: 0, pending: 0 }
+        Self {
+            index: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            records: Vec::new(),
+            free: Vec::new(),
+            changed_records: Vec::new(),
+            bytes: 0,
+            bytes_max,
+            commits: 0,
+            changed: 0,
+            pending: 0,
+        }
     }
 
-    pub fn record(&mut self, generation: Generation, key: &str) -> &mut Record {
-        let record = match self.records.entry_ref(&Borrowed { generation, key }) {
-            EntryRef::Occupied(found) => found.into_mut(),
-            EntryRef::Vacant(place) => place.insert_with_key(Owned { generation, key: key.into() }, Record::default()),
+    /// The place of a key, which is made when it is not known.
+    pub fn place(&mut self, generation: Generation, key: &str) -> u32 {
+        let hash = self.hasher.hash_one((generation, key));
+        let is_it = |place: &u32| {
+            let record = &self.records[*place as usize];
+            record.generation == generation && *record.key == *key
         };
+        if let Some(place) = self.index.find(hash, is_it) {
+            return *place;
+        }
+
+        let record = Record { generation, key: key.into(), ..Record::default() };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.records[place as usize] = record;
+                place
+            }
+            None => {
+                self.records.push(record);
+                self.records.len() as u32 - 1
+            }
+        };
+        let (records, hasher) = (&self.records, &self.hasher);
+        self.index.insert_unique(hash, place, |place| hash_of(hasher, &records[*place as usize]));
+        place
+    }
+
+    /// Changes a tile, now or when it has been read back. `horizons` are those of an event that is counted.
+    pub fn change(&mut self, place: u32, id: TileId, op: Op, horizons: Option<&Horizons>) {
+        let record = &mut self.records[place as usize];
         record.used = self.commits;
-        record
+        if !std::mem::replace(&mut record.is_changed, true) {
+            self.changed_records.push(place);
+        }
+
+        let slot = record.slot(id);
+        if let Some(horizons) = horizons {
+            slot.horizons = *horizons;
+        }
+        if slot.stored.is_none() {
+            slot.pending.push(op);
+            self.pending += 1;
+            return;
+        }
+        let was_changed = slot.changed != 0;
+        slot.apply(op);
+        self.changed += usize::from(!was_changed && slot.changed != 0);
     }
 
-    pub fn note(&mut self, grown: Grown) {
-        self.changed += grown.changed;
-        self.pending += grown.pending;
-    }
-
+    /// Tiles that are to be written, of those that were read back.
     pub fn changed(&self) -> usize {
         self.changed
     }
 
+    /// Changes that wait until their tile is read back.
     pub fn pending(&self) -> usize {
         self.pending
     }
 
-    /// Keys with tiles that have to be read back, and those tiles.
-    pub fn missing(&mut self) -> impl Iterator<Item = (Generation, &str, Vec<&mut Slot>)> {
-        self.pending = 0;
-        self.records.iter_mut().filter_map(|(of, record)| {
-            let missing: Vec<&mut Slot> = record.slots.iter_mut().filter(|slot| slot.stored.is_none()).collect();
-            (!missing.is_empty()).then_some((of.generation, &*of.key, missing))
-        })
+    /// Takes out the records that changed since the last commit, each with its place.
+    pub fn take_changed(&mut self) -> Vec<(u32, Record)> {
+        (self.changed, self.pending) = (0, 0);
+        let places = std::mem::take(&mut self.changed_records);
+        places.into_iter().map(|place| (place, std::mem::take(&mut self.records[place as usize]))).collect()
     }
 
-    /// Keys with tiles that have to be written or told, and those tiles.
-    pub fn each_untold(&mut self) -> impl Iterator<Item = (Generation, &str, Vec<&mut Slot>)> {
-        self.changed = 0;
-        self.records.iter_mut().filter_map(|(of, record)| {
-            let untold: Vec<&mut Slot> = record.slots.iter_mut().filter(|slot| slot.is_untold()).collect();
-            (!untold.is_empty()).then_some((of.generation, &*of.key, untold))
-        })
+    /// Puts back what was taken out, and remembers what could not be written.
+    pub fn put_back(&mut self, taken: Vec<(u32, Record)>) {
+        for (place, mut record) in taken {
+            record.is_changed = !record.is_settled();
+            if record.is_changed {
+                self.changed_records.push(place);
+                self.pending += record.slots.iter().map(|slot| slot.pending.len()).sum::<usize>();
+                self.changed += record.slots.iter().filter(|slot| slot.changed != 0).count();
+            }
+
+            let bytes = record.bytes();
+            self.bytes = self.bytes - record.bytes + bytes;
+            record.bytes = bytes;
+            self.records[place as usize] = record;
+        }
     }
 
+    /// Drops the tiles of a generation.
     pub fn forget(&mut self, generation: Generation) {
-        self.records.retain(|of, _| of.generation != generation);
+        self.retain(|record| record.generation != generation);
     }
 
-    /// Lets go of the keys that were not counted for longest, until a quarter of the memory is free again.
+    /// Drops the keys that were not counted for longest, until a quarter of the memory is free again.
     pub fn shrink(&mut self) {
         self.commits += 1;
-        let bytes_of = |of: &Owned, record: &Record| {
-            size_of::<(Owned, Record)>() + of.key.len() + record.slots.iter().map(Slot::bytes).sum::<usize>()
-        };
-        let mut bytes: usize = self.records.iter().map(|(of, record)| bytes_of(of, record)).sum();
-        metrics::gauge!("raingauge_cql_writer_cache_bytes").set(bytes as f64);
-        if bytes <= self.bytes_max {
+        metrics::gauge!("raingauge_cql_writer_cache_bytes").set(self.bytes as f64);
+        if self.bytes <= self.bytes_max || self.index.is_empty() {
             return;
         }
-        let mut ages: Vec<u32> = self.records.values().map(|record| record.used).collect();
-        ages.sort_unstable();
-        let oldest = ages[ages.len() / 2];
-        let enough = self.bytes_max / 4 * 3;
-        self.records.retain(|of, record| {
+
+        let mut ages: Vec<u32> = self.index.iter().map(|place| self.records[*place as usize].used).collect();
+        let middle = ages.len() / 2;
+        let oldest = *ages.select_nth_unstable(middle).1;
+        let (enough, mut bytes) = (self.bytes_max / 4 * 3, self.bytes);
+        self.retain(|record| {
             let goes = bytes > enough && record.used <= oldest && record.is_settled();
             if goes {
-                bytes -= bytes_of(of, record);
+                bytes -= record.bytes;
             }
             !goes
         });
+    }
+
+    fn retain(&mut self, mut stays: impl FnMut(&Record) -> bool) {
+        let Self { index, records, free, bytes, changed_records, .. } = self;
+        let mut has_changed = false;
+        index.retain(|place| {
+            let record = &mut records[*place as usize];
+            if stays(record) {
+                return true;
+            }
+            *bytes -= record.bytes;
+            has_changed |= record.is_changed;
+            *record = Record::default();
+            free.push(*place);
+            false
+        });
+        if has_changed {
+            changed_records.retain(|place| records[*place as usize].is_changed);
+        }
+    }
+}
+
+fn hash_of(hasher: &DefaultHashBuilder, record: &Record) -> u64 {
+    hasher.hash_one((record.generation, &*record.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raingauge_core::bucket::DAY_S;
+
+    const FIRST: Generation = 4_096;
+
+    fn add(offset: Offset) -> Op {
+        let change = Change::Add { cells: [Some((offset % 100) as u8), None], value: 1 };
+        Op { offset, stamp_us: offset as i64, change }
+    }
+
+    /// Loads and writes what changed, as a commit does. Answers how many records that were.
+    fn commit(tiles: &mut Tiles) -> usize {
+        let mut taken = tiles.take_changed();
+        for slot in taken.iter_mut().flat_map(|(_, record)| &mut record.slots) {
+            if slot.stored.is_none() {
+                slot.fill(None);
+            }
+            slot.changed = 0;
+        }
+        let len = taken.len();
+        tiles.put_back(taken);
+        tiles.shrink();
+        len
+    }
+
+    fn sum_of_bytes(tiles: &Tiles) -> usize {
+        tiles.index.iter().map(|place| tiles.records[*place as usize].bytes()).sum()
+    }
+
+    #[test]
+    fn a_commit_takes_the_records_that_changed_and_no_others() {
+        let mut tiles = Tiles::new(1 << 20);
+        for offset in 0..1_000 {
+            let place = tiles.place(FIRST, &format!("k{offset}"));
+            tiles.change(place, TileId::day(1), add(offset), None);
+        }
+        assert_eq!((tiles.pending(), commit(&mut tiles), tiles.pending()), (1_000, 1_000, 0));
+        for _ in 0..2 {
+            let place = tiles.place(FIRST, "k7");
+            tiles.change(place, TileId::day(1), add(2_000), None);
+        }
+        assert_eq!((tiles.changed(), commit(&mut tiles), commit(&mut tiles)), (1, 1, 0));
+        assert_eq!(tiles.bytes, sum_of_bytes(&tiles));
+    }
+
+    #[test]
+    fn what_was_not_written_is_taken_out_again() {
+        let mut tiles = Tiles::new(1 << 20);
+        let place = tiles.place(FIRST, "k");
+        tiles.change(place, TileId::day(1), add(1), None);
+        let taken = tiles.take_changed();
+        tiles.put_back(taken);
+        assert_eq!((tiles.pending(), tiles.take_changed().len()), (1, 1));
+    }
+
+    #[test]
+    fn memory_stays_in_bounds_and_its_places_are_used_again() {
+        let mut tiles = Tiles::new(50_000);
+        for round in 0..100 {
+            for number in 0..100 {
+                let place = tiles.place(FIRST + round % 2, &format!("{round}:{number}"));
+                tiles.change(place, TileId::day(1), add(u64::from(round) * 100 + number), None);
+            }
+            commit(&mut tiles);
+            assert_eq!(tiles.bytes, sum_of_bytes(&tiles));
+            assert!(tiles.bytes <= 50_000, "{}", tiles.bytes);
+        }
+        assert!(tiles.records.len() < 1_000, "{}", tiles.records.len());
+        tiles.forget(FIRST + 1);
+        assert!(tiles.index.iter().all(|place| tiles.records[*place as usize].generation == FIRST));
+        let place = tiles.place(FIRST + 1, "99:0");
+        assert!(tiles.records[place as usize].slots.is_empty());
+    }
+
+    #[test]
+    fn a_span_tile_lasts_as_long_as_its_newest_day() {
+        let (first_day, day) = (128 * 150, |days: i64| (128 * 150 + days) * DAY_S);
+        let mut slot = Slot::new(TileId::span(first_day));
+        slot.fill(None);
+        let horizons = Horizons { quarter_s: day(70), hour_s: day(70), day_s: day(70) };
+        slot.horizons = horizons;
+        let add = |cell, offset| {
+            let change = Change::Add { cells: [Some(cell), None], value: 1 };
+            Op { offset, stamp_us: day(100) * 1_000_000, change }
+        };
+        slot.apply(add(100, 0));
+        let before = slot.ttl_s(day(100));
+        slot.apply(add(71, 1));
+        assert_eq!(slot.ttl_s(day(100)), before, "a late event does not shorten the life of newer days");
+        assert_eq!(slot.ttl_of_bucket_s(Granularity::Day, day(71), day(100)), 3 * DAY_S as i32);
     }
 }

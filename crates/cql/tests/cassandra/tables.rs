@@ -3,7 +3,7 @@
 use crate::support::Place;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::{Plan, Slice};
-use raingauge_core::retention::{Horizons, RetentionDays};
+use raingauge_core::retention::Horizons;
 use raingauge_core::time::format_rfc3339;
 use raingauge_cql::ReadPlan;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Query, generation_of};
@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 
 const KEY: &str = "rain_drops:city:111222";
 
-fn table(granularity: Granularity) -> (&'static str, &'static str) {
+pub fn table(granularity: Granularity) -> (&'static str, &'static str) {
     match granularity {
         Granularity::Quarter => ("minutely_count_table", "minutely_timestamp"),
         Granularity::Hour => ("hourly_count_table", "hourly_timestamp"),
@@ -75,30 +75,4 @@ fn tiles_and_tables_hold_the_same_counts() {
             assert_eq!(sum(&place, reader, "k", plan.from_s, plan.to_s), expected, "seed {seed}");
         }
     }
-}
-
-/// Rows go by themselves when their time has come: each lives as long as its bucket is kept.
-#[test]
-fn what_is_written_expires_by_itself() {
-    let Some(place) = Place::new() else { return };
-    let store = place.store(0);
-    let mut ledger = Ledger::new(&store);
-    // The stamps of the ledger are of November 2023; what matters is the distance between stamp and bucket.
-    let now_s = 1_700_000_000;
-    let horizons = RetentionDays { quarter: Some(1), hour: Some(2), day: None }.horizons(now_s);
-    ledger.add(generation_of(34, 0), "k", now_s, 1, &horizons);
-    ledger.commit();
-    let session = place.cql().session_for_tests();
-    let ttl = |granularity| {
-        let (name, _) = table(granularity);
-        let statement = format!("SELECT TTL(count) FROM {}.{name} WHERE key = 'k'", place.options.keyspace);
-        let rows = place.block_on(session.query_unpaged(statement, ())).unwrap().into_rows_result().unwrap();
-        rows.single_row::<(Option<i32>,)>().unwrap().0
-    };
-    let left_s = |days: i64| (Granularity::Day.floor(now_s) + days * DAY_S - now_s) as i32;
-    let [quarter, hour, day] = Granularity::ALL.map(ttl);
-    assert!(quarter.is_some_and(|ttl_s| (left_s(2) - 60..=left_s(2)).contains(&ttl_s)), "{quarter:?}");
-    assert!(hour.is_some_and(|ttl_s| (left_s(3) - 60..=left_s(3)).contains(&ttl_s)), "{hour:?}");
-    assert_eq!(day, None);
-    assert!(!store.wants_commit());
 }

@@ -1,0 +1,128 @@
+//! What a commit writes: statements for tiles and their rows, cut into batches of bounded size.
+
+use super::tiles::Slot;
+use crate::session::Statements;
+use crate::{Cql, Error, cell, error};
+use raingauge_core::tile::OVERFLOWED;
+use scylla::statement::batch::{Batch, BatchType};
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::{CqlTimestamp, CqlValue};
+
+/// Statements of one batch, at most. The driver refuses more than 65,535, and servers grow slow long before.
+pub const BATCH_STATEMENTS_MAX: usize = 500;
+/// Bytes of one batch, at most: a quarter of what Scylla refuses by default (1 MiB).
+pub const BATCH_BYTES_MAX: usize = 256 << 10;
+/// What a statement takes up beside its key and its tile, about.
+const STATEMENT_BYTES: usize = 64;
+/// Statements that weigh as much as one request, when requests in flight are counted.
+const STATEMENTS_PER_PERMIT: usize = 8;
+
+/// One statement with its values.
+pub struct Write {
+    statement: PreparedStatement,
+    values: Vec<CqlValue>,
+}
+
+/// Splits the tiles of a key into batches. A tile and its rows are in one.
+pub fn batches_of<'a>(slots: impl Iterator<Item = &'a mut Slot>, key: &str, has_rows: bool) -> Vec<Vec<&'a mut Slot>> {
+    let (mut batches, mut statements, mut bytes) = (Vec::<Vec<&mut Slot>>::new(), 0, 0);
+    for slot in slots {
+        let rows = if has_rows { slot.changed.count_ones() as usize } else { 0 };
+        let slot_bytes = (1 + rows) * (STATEMENT_BYTES + key.len()) + slot.tile.as_bytes().len();
+        let is_full = statements + 1 + rows > BATCH_STATEMENTS_MAX || bytes + slot_bytes > BATCH_BYTES_MAX;
+
+        match batches.last_mut() {
+            Some(batch) if !is_full => {
+                batch.push(slot);
+                (statements, bytes) = (statements + 1 + rows, bytes + slot_bytes);
+            }
+            _ => {
+                batches.push(vec![slot]);
+                (statements, bytes) = (1 + rows, slot_bytes);
+            }
+        }
+    }
+    batches
+}
+
+/// How many of the requests in flight a batch counts as.
+pub fn permits_of(statements: usize, in_flight_max: usize) -> u32 {
+    statements.div_ceil(STATEMENTS_PER_PERMIT).clamp(1, in_flight_max) as u32
+}
+
+/// The statement of a tile.
+pub fn tile(statements: &Statements, writer: i64, key: &str, slot: &Slot, wall_s: i64) -> Write {
+    let values = vec![
+        CqlValue::BigInt(slot.stamp_us),
+        CqlValue::Int(slot.ttl_s(wall_s)),
+        CqlValue::BigInt(writer),
+        CqlValue::Blob(cell::encode(slot.included, &slot.tile)),
+        CqlValue::Text(key.to_owned()),
+        CqlValue::Int(cell::period_of(slot.id)),
+    ];
+    Write { statement: statements.put_tile.clone(), values }
+}
+
+/// The statements of the cells of a tile that changed, for the count tables.
+pub fn rows(statements: &Statements, writer: i64, key: &str, slot: &Slot, wall_s: i64) -> impl Iterator<Item = Write> {
+    slot.tile.cells().filter(|(cell, _)| slot.changed >> cell & 1 == 1).map(move |(cell, count)| {
+        let (granularity, time_s) = slot.id.bucket_of(cell);
+        let values = vec![
+            CqlValue::Text(key.to_owned()),
+            CqlValue::Timestamp(CqlTimestamp(time_s * 1_000)),
+            CqlValue::BigInt(writer),
+            CqlValue::BigInt(count.unwrap_or(OVERFLOWED)),
+            CqlValue::BigInt(slot.stamp_us),
+            CqlValue::Int(slot.ttl_of_bucket_s(granularity, time_s, wall_s)),
+        ];
+        Write { statement: statements.put_count[granularity as usize].clone(), values }
+    })
+}
+
+/// Makes one request of some statements.
+pub async fn send(cql: &Cql, writes: &[Write]) -> Result<(), Error> {
+    let mut batch = Batch::new(BatchType::Unlogged);
+    batch.set_is_idempotent(true);
+    for write in writes {
+        batch.append_statement(write.statement.clone());
+    }
+
+    let values: Vec<&[CqlValue]> = writes.iter().map(|write| &*write.values).collect();
+    cql.session.batch(&batch, &values).await.map(drop).map_err(error::execution)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raingauge_core::tile::id::TileId;
+
+    fn slots(len: u32, cells: u32) -> Vec<Slot> {
+        let slot = |day| {
+            let mut slot = Slot::new(TileId::day(day));
+            slot.changed = (1 << cells) - 1;
+            slot
+        };
+        (0..len).map(slot).collect()
+    }
+
+    #[test]
+    fn batches_are_cut_between_tiles() {
+        let mut many = slots(1_000, 120);
+        let batches = batches_of(many.iter_mut(), "k", true);
+        assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 1_000);
+        assert!(batches.iter().all(|batch| batch.len() * 121 <= BATCH_STATEMENTS_MAX));
+
+        let without_rows = batches_of(many.iter_mut(), "k", false);
+        assert_eq!(without_rows.len(), 2);
+        let long_key = "k".repeat(512);
+        let batches = batches_of(many.iter_mut(), &long_key, false);
+        assert!(batches.iter().all(|batch| batch.len() * (512 + STATEMENT_BYTES) <= BATCH_BYTES_MAX));
+        assert!(batches_of(std::iter::empty(), "k", true).is_empty());
+    }
+
+    #[test]
+    fn large_batches_count_as_several_requests() {
+        assert_eq!([0, 1, 8, 9, 500].map(|statements| permits_of(statements, 512)), [1, 1, 1, 2, 63]);
+        assert_eq!(permits_of(500, 4), 4);
+    }
+}

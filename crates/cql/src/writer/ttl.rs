@@ -1,0 +1,69 @@
+//! How long the store keeps what is written, by CQL's time to live.
+
+use raingauge_core::bucket::{DAY_S, Granularity};
+
+/// The longest time to live that CQL takes: 20 years.
+const TTL_MAX_S: i64 = 630_720_000;
+
+/// What is to expire after this is kept for ever: Cassandra stores the end of a cell's life in 31 bits
+/// (2038-01-19) unless its `storage_compatibility_mode` is `NONE`, and refuses a write beyond it.
+/// A day is left for clocks of servers that are ahead.
+const EXPIRY_MAX_S: i64 = i32::MAX as i64 - DAY_S;
+
+/// Buckets stay this much longer than they are answered: when the retention of a counter is raised, this
+/// is the least time that its stored tiles have left to be written again with the new one.
+const MARGIN_S: i64 = DAY_S;
+
+/// The instant at which a write is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// By the log: the stamp of the entry that is written, in seconds.
+    pub stamp_s: i64,
+    /// By the clock of this machine.
+    pub wall_s: i64,
+}
+
+/// The time to live of what holds the bucket of `newest_s` as its newest one, where buckets expired before
+/// `horizon_s` when it was last changed. 0 is for ever.
+pub fn ttl_s(newest_s: i64, horizon_s: i64, now: Now) -> i32 {
+    // Nothing has a horizon in 1970 that is not kept for ever, or will be for longer than any table lasts.
+    if horizon_s <= 0 {
+        return 0;
+    }
+
+    let midnight_s = Granularity::Day.floor(now.stamp_s);
+    let days = (Granularity::Day.floor(newest_s) - horizon_s) / DAY_S + 1;
+    let expires_s = midnight_s.saturating_add(days.max(1).saturating_mul(DAY_S)).saturating_add(MARGIN_S);
+    let ttl_s = expires_s - now.stamp_s;
+
+    let is_too_late = now.stamp_s.max(now.wall_s).saturating_add(ttl_s) > EXPIRY_MAX_S;
+    if ttl_s > TTL_MAX_S || is_too_late { 0 } else { ttl_s as i32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TODAY_S: i64 = 19_700 * DAY_S;
+    const NOW: Now = Now { stamp_s: TODAY_S + 3_600, wall_s: TODAY_S + 3_600 };
+
+    #[test]
+    fn a_bucket_lives_to_the_end_of_its_retention_and_a_day() {
+        let horizon_s = TODAY_S - 30 * DAY_S;
+        assert_eq!(i64::from(ttl_s(TODAY_S, horizon_s, NOW)), 32 * DAY_S - 3_600);
+        assert_eq!(i64::from(ttl_s(TODAY_S - 30 * DAY_S + 5, horizon_s, NOW)), 2 * DAY_S - 3_600);
+        assert_eq!(i64::from(ttl_s(TODAY_S - 90 * DAY_S, horizon_s, NOW)), 2 * DAY_S - 3_600);
+        assert_eq!(ttl_s(TODAY_S, 0, NOW), 0);
+    }
+
+    #[test]
+    fn what_would_expire_after_2038_is_kept_for_ever() {
+        let days_left = (EXPIRY_MAX_S - TODAY_S) / DAY_S;
+        let ttl_after = |days: i64, now| ttl_s(TODAY_S, TODAY_S - days * DAY_S, now);
+        assert!(ttl_after(days_left - 3, NOW) > 0);
+        assert_eq!(ttl_after(days_left + 1, NOW), 0);
+        let late = Now { wall_s: NOW.wall_s + 10 * DAY_S, ..NOW };
+        assert_eq!(ttl_after(days_left - 3, late), 0, "the servers go by their own clocks, the log is behind them");
+        assert_eq!(ttl_after(i64::from(u32::MAX), NOW), 0);
+    }
+}
