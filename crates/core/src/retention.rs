@@ -34,6 +34,16 @@ impl Default for RetentionDays {
 impl RetentionDays {
     pub const FOREVER: Self = Self { quarter: None, hour: None, day: None };
 
+    /// Whether any granularity is kept longer than by another retention.
+    pub fn keeps_longer_than(&self, other: &Self) -> bool {
+        let longer = |own: Option<u32>, other: Option<u32>| match (own, other) {
+            (Some(own), Some(other)) => own > other,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        longer(self.quarter, other.quarter) || longer(self.hour, other.hour) || longer(self.day, other.day)
+    }
+
     /// The earliest instants that still have buckets at `now_s`.
     /// Whole UTC days expire together, so that a day's quarter hours are all there or all gone.
     pub fn horizons(&self, now_s: i64) -> Horizons {
@@ -84,6 +94,15 @@ impl Horizons {
             quarter_s: self.quarter_s.max(other.quarter_s),
             hour_s: self.hour_s.max(other.hour_s),
             day_s: self.day_s.max(other.day_s),
+        }
+    }
+
+    /// Of each granularity the earlier one.
+    pub fn min(self, other: Self) -> Self {
+        Self {
+            quarter_s: self.quarter_s.min(other.quarter_s),
+            hour_s: self.hour_s.min(other.hour_s),
+            day_s: self.day_s.min(other.day_s),
         }
     }
 
@@ -139,5 +158,9 @@ mod tests {
     #[test]
     fn for_ever_keeps_all() {
         assert_eq!(RetentionDays::FOREVER.horizons(NOW_S).earliest_s(), 0);
+        let usual = RetentionDays::default();
+        assert!(RetentionDays::FOREVER.keeps_longer_than(&usual) && !usual.keeps_longer_than(&RetentionDays::FOREVER));
+        let one_longer = RetentionDays { quarter: Some(10), hour: Some(401), day: None };
+        assert!(one_longer.keeps_longer_than(&usual) && !usual.keeps_longer_than(&usual));
     }
 }

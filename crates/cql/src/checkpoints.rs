@@ -1,5 +1,6 @@
 //! How far the partitions of a log are included in the store, for other processes than their writers.
 
+use crate::writer::Stored;
 use crate::{Cql, error};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::cluster::{Checkpoints, Error, Included};
@@ -33,8 +34,8 @@ impl CqlCheckpoints {
         let statement = &self.cql.statements.checkpoint;
         let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
         let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
-        let row = rows.maybe_first_row::<(i64, i64, Option<Vec<u8>>)>().map_err(error::request)?;
-        Ok(row.and_then(|(_, _, state)| state).unwrap_or_default())
+        let row = rows.maybe_first_row::<Stored>().map_err(error::request)?;
+        Ok(row.and_then(|(_, _, state, _, _)| state).unwrap_or_default())
     }
 }
 

@@ -16,31 +16,37 @@ pub const fn counter_of(generation: Generation) -> i32 {
     (generation / GENERATIONS_PER_COUNTER) as i32
 }
 
-/// The keys of a shard.
-async fn keys_of_shard(cql: &Cql, counter: i32, shard: i32, len_max: usize) -> Result<Vec<String>, Error> {
-    let mut keys = Vec::new();
-    let mut paging = PagingState::start();
-    loop {
-        let statement = &cql.statements.keys;
-        let page = cql.session.execute_single_page(statement, (counter, shard), paging).await;
-        let (found, next) = page.map_err(error::request)?;
-        let rows = found.into_rows_result().map_err(error::request)?;
-        for row in rows.rows::<(String,)>().map_err(error::request)? {
-            keys.push(row.map_err(error::request)?.0);
-        }
-        match next.into_paging_control_flow() {
-            ControlFlow::Continue(state) if keys.len() < len_max => paging = state,
-            _ => return Ok(keys),
-        }
-    }
+/// A walk through the keys of a counter, page by page.
+pub struct Pages<'a> {
+    cql: &'a Cql,
+    counter: i32,
+    shard: i32,
+    paging: PagingState,
 }
 
-/// Keys of a counter, at most so many.
-pub async fn keys_of(cql: &Cql, generation: Generation, len_max: usize) -> Result<Vec<String>, Error> {
-    let mut keys = Vec::new();
-    for shard in 0..SHARDS {
-        keys.extend(keys_of_shard(cql, counter_of(generation), shard, len_max.saturating_sub(keys.len())).await?);
+impl<'a> Pages<'a> {
+    pub fn new(cql: &'a Cql, generation: Generation) -> Self {
+        Self { cql, counter: counter_of(generation), shard: 0, paging: PagingState::start() }
     }
-    keys.truncate(len_max);
-    Ok(keys)
+
+    /// The next keys, which may be none; `None` at the end. After an error the same page is read again.
+    pub async fn next(&mut self) -> Result<Option<Vec<String>>, Error> {
+        if self.shard == SHARDS {
+            return Ok(None);
+        }
+
+        let statement = &self.cql.statements.keys;
+        let values = (self.counter, self.shard);
+        let page = self.cql.session.execute_single_page(statement, values, self.paging.clone()).await;
+        let (found, next) = page.map_err(error::execution)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let rows = rows.rows::<(String,)>().map_err(error::request)?;
+        let keys = rows.map(|row| row.map(|(key,)| key)).collect::<Result<Vec<_>, _>>().map_err(error::request)?;
+
+        match next.into_paging_control_flow() {
+            ControlFlow::Continue(state) => self.paging = state,
+            ControlFlow::Break(()) => (self.shard, self.paging) = (self.shard + 1, PagingState::start()),
+        }
+        Ok(Some(keys))
+    }
 }

@@ -23,6 +23,8 @@ pub struct Options {
     /// Reads, and writes, that are under way at once.
     pub in_flight_max: usize,
     pub read_plan: ReadPlan,
+    /// How long the largest keys of a counter are looked for; those that were found by then are answered.
+    pub scan_time_max: Duration,
     /// Whether the three count tables are written for other tools.
     pub write_tables: bool,
     /// Bytes of tiles that the writer of a partition keeps in memory.
@@ -60,6 +62,7 @@ impl Default for Options {
             speculative_after: Duration::from_millis(50),
             in_flight_max: 512,
             read_plan: ReadPlan::Tiles,
+            scan_time_max: Duration::from_secs(3),
             write_tables: true,
             writer_cache_bytes: 256 << 20,
         }

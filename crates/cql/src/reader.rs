@@ -9,7 +9,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{self, BucketReader, Cell, Generation, Query};
+use raingauge_ports::buckets::{self, BucketReader, Cell, Generation, Largest, Query};
 use raingauge_ports::log::Offset;
 use raingauge_ports::tiles::{Part, TileSource};
 use std::collections::{BTreeMap, HashMap};
@@ -91,7 +91,7 @@ impl CqlReader {
             ReadPlan::Tables => Vec::new(),
         };
         if rows.is_empty() {
-            return Ok(tables::sum(&self.cql, *generation, key, plan, cost).await?);
+            return tables::sum(&self.cql, *generation, key, plan, cost).await;
         }
         let mut sum = 0;
         for (id, tiles) in &rows {
@@ -112,7 +112,7 @@ impl CqlReader {
         if rows.is_empty() {
             let cells = tables::cells(&self.cql, generation, key, slice, &cost).await;
             self.report(&cost);
-            return Ok(cells?);
+            return cells;
         }
         self.report(&cost);
         let mut counts = BTreeMap::<i64, i128>::new();
@@ -132,25 +132,57 @@ impl CqlReader {
         counts.into_iter().map(cell).collect()
     }
 
+    /// Looks at the keys of the counter until the time for it is over.
     async fn largest(
         &self,
         generation: Generation,
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> Result<Vec<(String, i64)>, buckets::Error> {
-        let keys = keys::keys_of(&self.cql, generation, scan_max.min(KEYS_SCAN_MAX)).await?;
-        let Ok(plan) = Plan::new(slice.from_s, slice.to_s) else { return Ok(Vec::new()) };
-        let sums = keys.into_iter().map(|key| async move {
-            let query = Query { generation, key, plan };
-            let sum = self.sum(&query).await?;
-            Ok::<_, buckets::Error>((query.key, sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64))
-        });
-        let sums: Vec<_> = stream::iter(sums).buffer_unordered(KEYS_IN_FLIGHT).collect().await;
-        let mut sums = sums.into_iter().collect::<Result<Vec<_>, _>>()?;
+    ) -> Result<Largest, buckets::Error> {
+        let (mut sums, mut is_complete) = (Vec::new(), true);
+        if let Ok(plan) = Plan::new(slice.from_s, slice.to_s) {
+            let scan = self.sums_of_keys(generation, plan, scan_max.min(KEYS_SCAN_MAX), &mut sums);
+            is_complete = match tokio::time::timeout(self.cql.options.scan_time_max, scan).await {
+                Ok(is_complete) => is_complete?,
+                Err(_) => false,
+            };
+        }
+
         sums.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
         sums.truncate(len_max);
-        Ok(sums)
+        Ok(Largest { keys: sums, is_complete })
+    }
+
+    /// Adds the sum of each key of a counter. Answers whether it has no more keys.
+    async fn sums_of_keys(
+        &self,
+        generation: Generation,
+        plan: Plan,
+        keys_max: usize,
+        sums: &mut Vec<(String, i64)>,
+    ) -> Result<bool, buckets::Error> {
+        let mut pages = keys::Pages::new(&self.cql, generation);
+        let mut keys_left = keys_max;
+        while let Some(mut keys) = pages.next().await? {
+            let is_cut = keys.len() > keys_left;
+            keys.truncate(keys_left);
+            keys_left -= keys.len();
+
+            let reads = keys.into_iter().map(|key| async move {
+                let query = Query { generation, key, plan };
+                let sum = self.sum(&query).await?;
+                Ok::<_, buckets::Error>((query.key, sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64))
+            });
+            let mut reads = stream::iter(reads).buffer_unordered(KEYS_IN_FLIGHT);
+            while let Some(sum) = reads.next().await {
+                sums.push(sum?);
+            }
+            if is_cut {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn report(&self, cost: &Cost) {
@@ -198,7 +230,7 @@ impl BucketReader for CqlReader {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, buckets::Error>> {
+    ) -> BoxFuture<'_, Result<Largest, buckets::Error>> {
         Box::pin(self.largest(generation, slice, len_max, scan_max))
     }
 }

@@ -20,6 +20,8 @@ use tokio::sync::Semaphore;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Rows of one page of a long result.
 const PAGE_ROWS: i32 = 5_000;
+/// Rows of tiles of one page.
+const PAGE_TILES: i32 = 100;
 
 /// The cluster, with everything prepared.
 #[derive(Clone)]
@@ -160,10 +162,13 @@ impl Statements {
         };
         let text = |text: &str| text.to_owned();
         const TILES: &str = "SELECT period, tiles FROM tile_table WHERE key = ? AND period IN ?";
+        // A row holds a tile of each partition of the log and of each generation.
+        let mut all_tiles = prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?;
+        all_tiles.set_page_size(PAGE_TILES);
         Ok(Self {
             tiles: prepare(text(TILES), true).await?,
             own_tiles: prepare(text(TILES), false).await?,
-            all_tiles: prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?,
+            all_tiles,
             put_tile: prepare(
                 text("UPDATE tile_table USING TIMESTAMP ? AND TTL ? SET tiles[?] = ? WHERE key = ? AND period = ?"),
                 false,
@@ -201,7 +206,10 @@ impl Statements {
             )
             .await?,
             checkpoint: prepare(
-                text("SELECT position, stamp, state FROM checkpoint_table WHERE log = ? AND log_partition = ?"),
+                text(
+                    "SELECT position, stamp, state, WRITETIME(position), WRITETIME(state) FROM checkpoint_table
+                     WHERE log = ? AND log_partition = ?",
+                ),
                 false,
             )
             .await?,

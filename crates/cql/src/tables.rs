@@ -5,18 +5,31 @@ use crate::{Cql, Error, error};
 use futures_util::future::try_join_all;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
-use raingauge_ports::buckets::{Cell, Generation};
+use raingauge_core::tile::{OVERFLOWED, Overflow};
+use raingauge_ports::buckets::{self, Cell, Generation};
 use scylla::value::CqlTimestamp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The sum of a range. A count that is missing in one table is not looked for in another.
-pub async fn sum(cql: &Cql, generation: Generation, key: &str, plan: &Plan, cost: &Cost) -> Result<i128, Error> {
+pub async fn sum(
+    cql: &Cql,
+    generation: Generation,
+    key: &str,
+    plan: &Plan,
+    cost: &Cost,
+) -> Result<i128, buckets::Error> {
     let slices = plan.slices().map(|slice| async move {
         let counts = rows(cql, generation, key, slice, cost).await?;
-        Ok::<i128, Error>(counts.into_iter().map(|(_, count)| i128::from(count)).sum())
+        let counts = counts.into_iter().map(|(_, count)| count_of(count).map(i128::from));
+        counts.sum::<Result<i128, _>>()
     });
     Ok(try_join_all(slices).await?.into_iter().sum())
+}
+
+/// A count as it lies in a row, where one value marks a count that overflowed.
+fn count_of(count: i64) -> Result<i64, buckets::Error> {
+    if count == OVERFLOWED { Err(Overflow.into()) } else { Ok(count) }
 }
 
 /// The cells of a slice, rows of one bucket together.
@@ -26,11 +39,11 @@ pub async fn cells(
     key: &str,
     slice: Slice,
     cost: &Cost,
-) -> Result<Vec<Cell>, Error> {
+) -> Result<Vec<Cell>, buckets::Error> {
     let mut counts = BTreeMap::<i64, i64>::new();
     for (time_s, count) in rows(cql, generation, key, slice, cost).await? {
         let sum = counts.entry(time_s).or_default();
-        *sum = sum.saturating_add(count);
+        *sum = sum.checked_add(count_of(count)?).ok_or(Overflow)?;
     }
     let granularity = slice.granularity;
     Ok(counts.into_iter().map(|(time_s, count)| Cell { granularity, time_s, count }).collect())

@@ -8,10 +8,12 @@
 
 mod batch;
 mod flush;
+mod housekeeping;
 mod tiles;
 mod ttl;
 
-use crate::{Cql, cell, error, keys};
+use crate::{Cql, cell, error};
+use housekeeping::{Context, Housekeeping, Progress, Work};
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
@@ -22,12 +24,20 @@ use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{TileChanges, TileFeed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tiles::{Change, Op, Tiles};
 use tokio::runtime::Handle;
 
 /// Changed tiles, and changes of tiles that are not read back yet, after which a commit is due.
 const CHANGED_MAX: usize = 50_000;
 const PENDING_MAX: usize = 200_000;
+
+/// For this long after a takeover, every commit writes the state: the writer before may wake and overwrite it.
+const ZOMBIE_MAX: Duration = Duration::from_secs(60);
+
+/// What the checkpoint of a partition is stored as: position, stamp and state, and when the first and the last
+/// of these were written.
+pub type Stored = (i64, i64, Option<Vec<u8>>, Option<i64>, Option<i64>);
 
 /// The cells of one partition of a log. Called by the thread of its worker, which it blocks.
 pub struct CqlWriter {
@@ -36,8 +46,9 @@ pub struct CqlWriter {
     log: String,
     partition: Partition,
     runtime: Handle,
-    gives_up: AtomicBool,
+    gives_up: Arc<AtomicBool>,
     feed: Option<Feed>,
+    housekeeping: Housekeeping,
     inner: Mutex<Inner>,
 }
 
@@ -52,17 +63,37 @@ struct Inner {
     tiles: Tiles,
     /// Entries have this and their offset for a stamp.
     stamp_base_us: i64,
+    /// The stamp of the last entry that is committed.
+    committed_us: i64,
     /// The last checkpoint was written under this timestamp.
     checkpoint_us: i64,
     /// The state that was written last.
     state: Option<Vec<u8>>,
+    /// When the partition was taken over. For a while, a writer that had it before may still write its own state.
+    taken_over: Instant,
 }
 
 impl CqlWriter {
     pub fn new(cql: Cql, log: impl Into<String>, partition: Partition, runtime: Handle) -> Self {
         let tiles = Tiles::new(cql.options.writer_cache_bytes);
-        let inner = Mutex::new(Inner { tiles, stamp_base_us: 0, checkpoint_us: 0, state: None });
-        Self { cql, log: log.into(), partition, runtime, gives_up: AtomicBool::new(false), feed: None, inner }
+        let inner = Inner {
+            tiles,
+            stamp_base_us: 0,
+            committed_us: 0,
+            checkpoint_us: 0,
+            state: None,
+            taken_over: Instant::now(),
+        };
+        Self {
+            cql,
+            log: log.into(),
+            partition,
+            runtime,
+            gives_up: Arc::default(),
+            feed: None,
+            housekeeping: Housekeeping::default(),
+            inner: Mutex::new(inner),
+        }
     }
 
     /// Publishes every tile behind its write, and then how far they go.
@@ -70,9 +101,19 @@ impl CqlWriter {
         Self { feed: Some(feed), ..self }
     }
 
-    /// The number that the rows of a generation carry.
-    fn writer(&self, generation: Generation) -> i64 {
-        cell::writer_of(generation, self.partition)
+    /// Begins a work beside counting, or asks how far it is. The cursor is full while it is under way.
+    fn advance(
+        &self,
+        generation: Generation,
+        work: Work,
+        stamp_us: i64,
+        cursor: &mut Option<Vec<u8>>,
+    ) -> Result<u64, Error> {
+        let (cql, gives_up) = (self.cql.clone(), Arc::clone(&self.gives_up));
+        let context = Context { cql, partition: self.partition, gives_up, stamp_us };
+        let Progress { tiles, is_done } = self.housekeeping.advance(&self.runtime, context, generation, work)?;
+        *cursor = (!is_done).then(Vec::new);
+        Ok(tiles)
     }
 
     fn flush(&self) -> flush::Flush<'_> {
@@ -89,14 +130,19 @@ impl BucketWriter for CqlWriter {
             .block_on(self.flush().until_done("the checkpoint is read", async || {
                 let found = session.execute_unpaged(statement, (&self.log, i32::from(self.partition))).await;
                 let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
-                rows.maybe_first_row::<(i64, i64, Option<Vec<u8>>)>().map_err(error::request)
+                rows.maybe_first_row::<Stored>().map_err(error::request)
             }))
             .map_err(Error::from)?;
         // Whoever counted the partition before may have written tiles up to here without telling.
         if let Some(Feed { feed, .. }) = &self.feed {
             feed.publish(self.partition, TileChanges::Gap);
         }
-        let Some((position, stamp_us, state)) = row else { return Ok(Checkpoint::default()) };
+        let Some((position, stamp_us, state, position_us, state_us)) = row else { return Ok(Checkpoint::default()) };
+        // Older timestamps would lose against what is stored.
+        let mut inner = self.inner.lock();
+        let newest_us = position_us.max(state_us).unwrap_or(0);
+        inner.checkpoint_us = inner.checkpoint_us.max(newest_us);
+        inner.committed_us = inner.committed_us.max(stamp_us);
         Ok(Checkpoint { position: position as Offset, state: state.unwrap_or_default(), stamp_us })
     }
 
@@ -153,7 +199,9 @@ impl BucketWriter for CqlWriter {
 
             inner.checkpoint_us = checkpoint.stamp_us.max(inner.checkpoint_us + 1);
             let changed = inner.state.as_ref() != Some(&checkpoint.state);
-            flush.put_checkpoint(&self.log, checkpoint, changed, inner.checkpoint_us).await?;
+            let with_state = changed || inner.taken_over.elapsed() < ZOMBIE_MAX;
+            flush.put_checkpoint(&self.log, checkpoint, with_state, inner.checkpoint_us).await?;
+            inner.committed_us = checkpoint.stamp_us;
             if changed {
                 inner.state = Some(checkpoint.state.clone());
             }
@@ -168,6 +216,7 @@ impl BucketWriter for CqlWriter {
 
     fn give_up(&self) {
         self.gives_up.store(true, Ordering::Release);
+        self.housekeeping.stop();
     }
 
     fn wants_commit(&self) -> bool {
@@ -175,33 +224,38 @@ impl BucketWriter for CqlWriter {
         inner.tiles.changed() > CHANGED_MAX || inner.tiles.pending() > PENDING_MAX
     }
 
-    /// What has expired goes by itself. What is looked at here are the keys of a generation that is retired.
+    fn prolong(&self, generation: Generation, horizons: &Horizons, cursor: &mut Option<Vec<u8>>) -> Result<(), Error> {
+        let stamp_us = {
+            let mut inner = self.inner.lock();
+            if cursor.is_none() {
+                inner.tiles.keep_longer(generation, horizons);
+            }
+            inner.committed_us
+        };
+        self.advance(generation, Work::Prolong(*horizons), stamp_us, cursor).map(drop)
+    }
+
+    /// What has expired goes by itself. What is removed here are generations that are retired.
     fn expire(
         &self,
         generation: Generation,
         horizons: &Horizons,
         cursor: &mut Option<Vec<u8>>,
-        scan_max: usize,
+        _scan_max: usize,
     ) -> Result<u64, Error> {
         let is_retired = horizons.quarter_s == i64::MAX;
         if !is_retired {
             *cursor = None;
             return Ok(0);
         }
-        let stamp_us = self.inner.lock().checkpoint_us;
-        let from = cursor.take().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let flush = self.flush();
-        let (removed, next) = self.runtime.block_on(async {
-            let mut keys = keys::keys_of(&self.cql, generation, usize::MAX).await?;
-            keys.sort_unstable();
-            let begin = from.map_or(0, |from| keys.partition_point(|key| *key <= from));
-            let page = &keys[begin..keys.len().min(begin + scan_max)];
-            let removed = flush.remove(self.writer(generation), page, stamp_us).await?;
-            let is_last = begin + page.len() == keys.len();
-            Ok::<_, Error>((removed, page.last().filter(|_| !is_last).cloned()))
-        })?;
-        *cursor = next.map(String::into_bytes);
-        self.inner.lock().tiles.forget(generation);
-        Ok(removed)
+
+        let stamp_us = {
+            let mut inner = self.inner.lock();
+            if cursor.is_none() {
+                inner.tiles.forget(generation);
+            }
+            inner.checkpoint_us
+        };
+        self.advance(generation, Work::Remove, stamp_us, cursor)
     }
 }

@@ -23,7 +23,9 @@ use raingauge_core::retention::Horizons;
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use raingauge_ports::buckets::{
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Largest, Query,
+};
 use raingauge_ports::log::Offset;
 use std::collections::HashMap;
 use std::path::Path;
@@ -224,7 +226,7 @@ impl Inner {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> Result<Vec<(String, i64)>, Error> {
+    ) -> Result<Largest, Error> {
         let spans: Vec<TileId> = id::of_slice(Slice { granularity: Granularity::Day, ..slice }).collect();
         let mut changed = HashMap::new();
         for shard in &self.shards {
@@ -237,7 +239,12 @@ impl Inner {
             }
             Ok(())
         };
-        for found in self.disk.spans(generation).take(scan_max) {
+        let mut is_complete = true;
+        for (number, found) in self.disk.spans(generation).enumerate() {
+            if number == scan_max {
+                is_complete = false;
+                break;
+            }
             let (key, id, tile) = found?;
             if !changed.contains_key(&(key.clone(), id)) {
                 add(&key, id, &tile)?;
@@ -250,7 +257,7 @@ impl Inner {
         let mut sums: Vec<(String, i64)> = sums.into_iter().map(|(key, sum)| (key, clamp(sum))).collect();
         sums.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
         sums.truncate(len_max);
-        Ok(sums)
+        Ok(Largest { keys: sums, is_complete })
     }
 }
 
@@ -284,7 +291,7 @@ impl BucketReader for TileStore {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
+    ) -> BoxFuture<'_, Result<Largest, Error>> {
         self.in_background(move |inner| inner.largest_keys(generation, slice, len_max, scan_max))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Portal;
 use raingauge_ports::buckets::Generation;
-use raingauge_reader::{Failure, Key};
+use raingauge_reader::{Failure, Key, LargestKeys};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,11 +17,11 @@ const STALE_MS: i64 = 15_000;
 /// How long a page waits for keys that are not known yet. They are looked for all the same, and are there next time.
 const WAIT: Duration = Duration::from_millis(1_500);
 
-type Found = Result<Arc<[Key]>, Failure>;
+type Found = Result<Arc<LargestKeys>, Failure>;
 
 /// What is known of the largest keys.
 pub enum Largest {
-    Found(Arc<[Key]>),
+    Found(Arc<LargestKeys>),
     Failed(Failure),
     /// They are still being looked for: a page that is loaded again in a moment has them.
     Looking,
@@ -30,7 +30,7 @@ pub enum Largest {
 impl Largest {
     pub fn keys(&self) -> &[Key] {
         match self {
-            Self::Found(keys) => keys,
+            Self::Found(found) => &found.keys,
             Self::Failed(_) | Self::Looking => &[],
         }
     }
@@ -87,7 +87,7 @@ pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Larg
     let (cell, stale) = portal.largest.entry(which, portal.clock.now_ms());
     let reader = Arc::clone(&portal.reader);
     let looking = tokio::spawn(async move {
-        let look = || async { Ok(reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await?.into()) };
+        let look = || async { Ok(Arc::new(reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await?)) };
         cell.get_or_init(look).await.clone()
     });
     let found = match stale {

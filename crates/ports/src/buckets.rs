@@ -74,6 +74,15 @@ pub struct Cell {
     pub count: i64,
 }
 
+/// The keys of a generation with the largest sums.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Largest {
+    /// Largest first.
+    pub keys: Vec<(String, i64)>,
+    /// Whether every key was looked at: otherwise larger ones may be missing.
+    pub is_complete: bool,
+}
+
 pub trait BucketReader: Send + Sync {
     /// The sum of a range, when everything it needs is in memory. Never waits for storage.
     fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>>;
@@ -87,14 +96,15 @@ pub trait BucketReader: Send + Sync {
     /// The cells of a slice that exist, in the order of time.
     fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
 
-    /// The keys with the largest sums over the whole days of a slice, largest first; looks at `scan_max` keys at most.
+    /// The `len_max` keys with the largest sums over the whole days of a slice. Looks at `scan_max` tiles at
+    /// most, or at as many as the store can read in a moment.
     fn largest_keys(
         &self,
         generation: Generation,
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>>;
+    ) -> BoxFuture<'_, Result<Largest, Error>>;
 }
 
 /// Called by one thread, which it may block.
@@ -123,8 +133,22 @@ pub trait BucketWriter: Send + Sync {
     /// is written by the other.
     fn give_up(&self) {}
 
+    /// Lets what is stored of a generation live as long as these horizons say, which were moved back at `now_s` by
+    /// a longer retention: for a store whose buckets go by themselves. All changes are committed when it is called.
+    /// Fills the cursor while there is more to do, and empties it at the end.
+    fn prolong(
+        &self,
+        _generation: Generation,
+        _horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+    ) -> Result<(), Error> {
+        *cursor = None;
+        Ok(())
+    }
+
     /// Looks at up to `scan_max` tiles, or rows, of a generation behind `cursor`, and removes the buckets that lie before
-    /// the horizons. Moves the cursor on, or empties it at the end. Answers how many buckets or tiles went.
+    /// the horizons. Moves the cursor on, or empties it at the end; a cursor that stays as it was says that a server is
+    /// at work. Answers how many buckets or tiles went.
     fn expire(
         &self,
         generation: Generation,

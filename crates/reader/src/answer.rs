@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Keys that are looked at to find the largest ones.
+/// Tiles that are looked at to find the largest keys.
 const KEYS_SCAN_MAX: usize = 2_000_000;
 
 /// What is asked of one key.
@@ -57,6 +57,22 @@ pub struct Served {
 pub struct Key {
     pub key: String,
     pub count: i64,
+}
+
+/// The keys of a counter with the largest counts, largest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LargestKeys {
+    pub keys: Vec<Key>,
+    /// Whether every key was looked at. Left out of the JSON unless larger keys may be missing.
+    #[serde(rename = "complete", skip_serializing_if = "Clone::clone")]
+    pub is_complete: bool,
+}
+
+impl Default for LargestKeys {
+    /// A counter without keys.
+    fn default() -> Self {
+        Self { keys: Vec::new(), is_complete: true }
+    }
 }
 
 pub struct Reader {
@@ -253,7 +269,7 @@ impl Reader {
         from_s: i64,
         to_s: i64,
         len_max: usize,
-    ) -> Result<Vec<Key>, Failure> {
+    ) -> Result<LargestKeys, Failure> {
         if let Some(reason) = self.published.failure() {
             return Err(stopped(&reason));
         }
@@ -265,7 +281,7 @@ impl Reader {
                 detail: format!("counter {counter} does not answer: is it active?"),
             });
         };
-        let mut sums = std::collections::HashMap::<String, i64>::new();
+        let (mut sums, mut is_complete) = (std::collections::HashMap::<String, i64>::new(), true);
         let (from_s, to_s) = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
         let parts: Vec<_> = view.timelines[index].split(from_s, to_s).collect();
         // The largest of each part are enough unless a key is large only in the sum of parts, which there are seldom two of.
@@ -273,7 +289,9 @@ impl Reader {
         for (generation, from_s, to_s) in parts {
             let slice = Slice { granularity: Granularity::Day, from_s, to_s };
             let read = self.storage.buckets.largest_keys(generation, slice, len_each, KEYS_SCAN_MAX);
-            for (key, sum) in self.storage.alone(read).await? {
+            let largest = self.storage.alone(read).await?;
+            is_complete &= largest.is_complete;
+            for (key, sum) in largest.keys {
                 let known = sums.entry(key).or_default();
                 *known = known.saturating_add(sum);
             }
@@ -281,7 +299,7 @@ impl Reader {
         let mut keys: Vec<Key> = sums.into_iter().map(|(key, count)| Key { key, count }).collect();
         keys.sort_unstable_by(|left, right| right.count.cmp(&left.count).then_with(|| left.key.cmp(&right.key)));
         keys.truncate(len_max);
-        Ok(keys)
+        Ok(LargestKeys { keys, is_complete })
     }
 
     /// What a range needs, and how its counter is cached.

@@ -23,7 +23,7 @@ mod resolve;
 mod series;
 mod storage;
 
-pub use answer::{Answer, Key, Range, Reader, Served};
+pub use answer::{Answer, Key, LargestKeys, Range, Reader, Served};
 pub use cache::{CachePolicies, PHASE_BOUND_S, RESULT_TTL, key as result_key};
 pub use explain::Explained;
 pub use failure::Failure;

@@ -30,7 +30,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query};
+use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Largest, Query};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::leases::{LEASE_MS, Lease};
 use raingauge_ports::log::{Offset, Partition};
@@ -293,7 +293,7 @@ impl BucketReader for LiveTiles {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
+    ) -> BoxFuture<'_, Result<Largest, Error>> {
         self.inner.largest_keys(generation, slice, len_max, scan_max)
     }
 }

@@ -87,6 +87,9 @@ pub struct CounterState {
     /// Buckets before these horizons have expired, even if the counter is to be kept longer by now.
     #[serde(default)]
     pub kept_from: Horizons,
+    /// The retention was raised, and what is stored may not live as long yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_kept_longer: bool,
     pub backfill: Option<Backfill>,
 }
 
@@ -181,7 +184,14 @@ impl State {
     pub fn set_counter(&mut self, version: u32, counter: Counter, put_back: bool, since: Offset, now_s: i64) {
         let state = self.counters.entry(counter.id).or_insert_with(|| {
             let parts = vec![Part { from_s: 0, generation: generation_of(counter.id, 0), rules: Vec::new() }];
-            CounterState { version, counter: counter.clone(), parts, kept_from: Horizons::default(), backfill: None }
+            CounterState {
+                version,
+                counter: counter.clone(),
+                parts,
+                kept_from: Horizons::default(),
+                is_kept_longer: false,
+                backfill: None,
+            }
         });
         let is_new = state.parts[0].rules.is_empty();
         if !is_new && (version == state.version || version < state.version && !put_back) {
@@ -189,6 +199,7 @@ impl State {
         }
         if !is_new {
             state.kept_from = state.kept_from.max(state.counter.retention_days.horizons(now_s));
+            state.is_kept_longer |= counter.retention_days.keeps_longer_than(&state.counter.retention_days);
         }
         (state.version, state.counter) = (version, counter.clone());
         for part in &mut state.parts {

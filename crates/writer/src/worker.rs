@@ -2,6 +2,7 @@
 
 mod apply;
 mod backfill;
+mod prolong;
 mod upkeep;
 
 use crate::lost::Lost;

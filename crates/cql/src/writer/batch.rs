@@ -3,7 +3,9 @@
 use super::tiles::Slot;
 use crate::session::Statements;
 use crate::{Cql, Error, cell, error};
-use raingauge_core::tile::OVERFLOWED;
+use raingauge_core::bucket::Granularity;
+use raingauge_core::tile::id::TileId;
+use raingauge_core::tile::{OVERFLOWED, Overflow};
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlTimestamp, CqlValue};
@@ -50,32 +52,90 @@ pub fn permits_of(statements: usize, in_flight_max: usize) -> u32 {
     statements.div_ceil(STATEMENTS_PER_PERMIT).clamp(1, in_flight_max) as u32
 }
 
-/// The statement of a tile.
-pub fn tile(statements: &Statements, writer: i64, key: &str, slot: &Slot, wall_s: i64) -> Write {
+/// Writes a tile, under a timestamp and with a time to live.
+pub fn tile(
+    statements: &Statements,
+    writer: i64,
+    key: &str,
+    id: TileId,
+    bytes: Vec<u8>,
+    (stamp_us, ttl_s): (i64, i32),
+) -> Write {
     let values = vec![
-        CqlValue::BigInt(slot.stamp_us),
-        CqlValue::Int(slot.ttl_s(wall_s)),
+        CqlValue::BigInt(stamp_us),
+        CqlValue::Int(ttl_s),
         CqlValue::BigInt(writer),
-        CqlValue::Blob(cell::encode(slot.included, &slot.tile)),
+        CqlValue::Blob(bytes),
         CqlValue::Text(key.to_owned()),
-        CqlValue::Int(cell::period_of(slot.id)),
+        CqlValue::Int(cell::period_of(id)),
     ];
     Write { statement: statements.put_tile.clone(), values }
 }
 
-/// The statements of the cells of a tile that changed, for the count tables.
-pub fn rows(statements: &Statements, writer: i64, key: &str, slot: &Slot, wall_s: i64) -> impl Iterator<Item = Write> {
+/// Writes a row of a count table, under a timestamp and with a time to live.
+pub fn row(
+    statements: &Statements,
+    writer: i64,
+    key: &str,
+    (granularity, time_s): (Granularity, i64),
+    count: Result<i64, Overflow>,
+    (stamp_us, ttl_s): (i64, i32),
+) -> Write {
+    let values = vec![
+        CqlValue::Text(key.to_owned()),
+        CqlValue::Timestamp(CqlTimestamp(time_s * 1_000)),
+        CqlValue::BigInt(writer),
+        CqlValue::BigInt(count.unwrap_or(OVERFLOWED)),
+        CqlValue::BigInt(stamp_us),
+        CqlValue::Int(ttl_s),
+    ];
+    Write { statement: statements.put_count[granularity as usize].clone(), values }
+}
+
+pub fn delete_tile(statements: &Statements, writer: i64, key: &str, id: TileId, stamp_us: i64) -> Write {
+    let values = vec![
+        CqlValue::BigInt(writer),
+        CqlValue::BigInt(stamp_us),
+        CqlValue::Text(key.to_owned()),
+        CqlValue::Int(cell::period_of(id)),
+    ];
+    Write { statement: statements.delete_tile.clone(), values }
+}
+
+pub fn delete_row(
+    statements: &Statements,
+    writer: i64,
+    key: &str,
+    (granularity, time_s): (Granularity, i64),
+    stamp_us: i64,
+) -> Write {
+    let values = vec![
+        CqlValue::BigInt(stamp_us),
+        CqlValue::Text(key.to_owned()),
+        CqlValue::Timestamp(CqlTimestamp(time_s * 1_000)),
+        CqlValue::BigInt(writer),
+    ];
+    Write { statement: statements.delete_count[granularity as usize].clone(), values }
+}
+
+/// Writes a tile that changed.
+pub fn changed_tile(statements: &Statements, writer: i64, key: &str, slot: &Slot, wall_s: i64) -> Write {
+    let bytes = cell::encode(slot.included, &slot.tile);
+    tile(statements, writer, key, slot.id, bytes, (slot.stamp_us, slot.ttl_s(wall_s)))
+}
+
+/// Writes the cells of a tile that changed into the count tables.
+pub fn changed_rows(
+    statements: &Statements,
+    writer: i64,
+    key: &str,
+    slot: &Slot,
+    wall_s: i64,
+) -> impl Iterator<Item = Write> {
     slot.tile.cells().filter(|(cell, _)| slot.changed >> cell & 1 == 1).map(move |(cell, count)| {
         let (granularity, time_s) = slot.id.bucket_of(cell);
-        let values = vec![
-            CqlValue::Text(key.to_owned()),
-            CqlValue::Timestamp(CqlTimestamp(time_s * 1_000)),
-            CqlValue::BigInt(writer),
-            CqlValue::BigInt(count.unwrap_or(OVERFLOWED)),
-            CqlValue::BigInt(slot.stamp_us),
-            CqlValue::Int(slot.ttl_of_bucket_s(granularity, time_s, wall_s)),
-        ];
-        Write { statement: statements.put_count[granularity as usize].clone(), values }
+        let ttl_s = slot.ttl_of_bucket_s(granularity, time_s, wall_s);
+        row(statements, writer, key, (granularity, time_s), count, (slot.stamp_us, ttl_s))
     })
 }
 
@@ -94,7 +154,6 @@ pub async fn send(cql: &Cql, writes: &[Write]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raingauge_core::tile::id::TileId;
 
     fn slots(len: u32, cells: u32) -> Vec<Slot> {
         let slot = |day| {

@@ -8,7 +8,6 @@ use raingauge_core::tile::Tile;
 use raingauge_ports::buckets::{Checkpoint, Generation};
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
-use scylla::value::CqlTimestamp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -104,9 +103,9 @@ impl Flush<'_> {
         let (statements, wall_s) = (&self.cql.statements, wall_s());
         let mut writes = Vec::new();
         for slot in slots.iter().filter(|slot| slot.changed != 0) {
-            writes.push(batch::tile(statements, writer, key, slot, wall_s));
+            writes.push(batch::changed_tile(statements, writer, key, slot, wall_s));
             if self.cql.options.write_tables {
-                writes.extend(batch::rows(statements, writer, key, slot, wall_s));
+                writes.extend(batch::changed_rows(statements, writer, key, slot, wall_s));
             }
         }
         self.write_all(key, &writes).await?;
@@ -122,7 +121,7 @@ impl Flush<'_> {
     }
 
     /// Writes statements of one key: in one request, or in halves where a server takes less at once.
-    async fn write_all(&self, key: &str, writes: &[batch::Write]) -> Result<(), Error> {
+    pub async fn write_all(&self, key: &str, writes: &[batch::Write]) -> Result<(), Error> {
         if writes.is_empty() {
             return Ok(());
         }
@@ -169,38 +168,6 @@ impl Flush<'_> {
         .await
     }
 
-    /// Removes all that a writer has stored for these keys. Answers how many tiles went.
-    pub async fn remove(&self, writer: i64, keys: &[String], stamp_us: i64) -> Result<u64, Error> {
-        let removals = keys.iter().map(|key| {
-            self.until_done("tiles are removed", async move || self.remove_key(writer, key, stamp_us).await)
-        });
-        let removed: Vec<u64> =
-            stream::iter(removals).buffer_unordered(self.cql.options.in_flight_max).try_collect().await?;
-        Ok(removed.into_iter().sum())
-    }
-
-    async fn remove_key(&self, writer: i64, key: &str, stamp_us: i64) -> Result<u64, Error> {
-        let (session, statements) = (&self.cql.session, &self.cql.statements);
-        let found = session.execute_unpaged(&statements.all_tiles, (key,)).await.map_err(error::execution)?;
-        let rows = found.into_rows_result().map_err(error::request)?;
-        let mut removed = 0;
-        for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
-            let (period, tiles) = row.map_err(error::request)?;
-            let Some(bytes) = tiles.get(&writer) else { continue };
-            let (_, tile) = cell::decode(key, bytes)?;
-            for (cell, _) in tile.cells() {
-                let (granularity, time_s) = cell::id_of(period).bucket_of(cell);
-                let delete = &statements.delete_count[granularity as usize];
-                let values = (stamp_us, key, CqlTimestamp(time_s * 1_000), writer);
-                session.execute_unpaged(delete, values).await.map_err(error::execution)?;
-            }
-            let values = (writer, stamp_us, key, period);
-            session.execute_unpaged(&statements.delete_tile, values).await.map_err(error::execution)?;
-            removed += 1;
-        }
-        Ok(removed)
-    }
-
     /// The right to make a request that reads or writes this much.
     async fn permits(&self, statements: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
         let permits = batch::permits_of(statements, self.cql.options.in_flight_max);
@@ -214,7 +181,11 @@ impl Flush<'_> {
 
     /// Makes a request again until it succeeds: every one may be repeated. Ends with its error when it can
     /// never succeed, or when the partition is counted by another process.
-    pub async fn until_done<T>(&self, what: &str, request: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    pub async fn until_done<T>(
+        &self,
+        what: &str,
+        mut request: impl AsyncFnMut() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let (mut pause, mut reported) = (PAUSE_MIN, None::<Instant>);
         loop {
             let error = match request().await {
@@ -239,7 +210,7 @@ impl Flush<'_> {
 }
 
 /// Seconds since 1970 by the clock of this machine, which those of the servers are close to.
-fn wall_s() -> i64 {
+pub fn wall_s() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 

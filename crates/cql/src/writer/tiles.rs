@@ -279,6 +279,16 @@ impl Tiles {
         }
     }
 
+    /// The buckets of a generation are kept for longer from now on.
+    pub fn keep_longer(&mut self, generation: Generation, horizons: &Horizons) {
+        for place in self.index.iter() {
+            let record = &mut self.records[*place as usize];
+            if record.generation == generation {
+                record.slots.iter_mut().for_each(|slot| slot.horizons = slot.horizons.min(*horizons));
+            }
+        }
+    }
+
     /// Drops the tiles of a generation.
     pub fn forget(&mut self, generation: Generation) {
         self.retain(|record| record.generation != generation);

@@ -1,12 +1,13 @@
 //! How long the store keeps what is written, and what it makes of what the cluster refuses.
 
-use crate::support::Place;
+use crate::support::{Place, Store};
 use crate::tables::table;
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::{Horizons, RetentionDays};
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Generation, Query, generation_of};
+use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Generation, Query, generation_of};
 use raingauge_ports::contract::buckets::Ledger;
+use raingauge_ports::tiles::writer_of;
 
 const GENERATION: Generation = generation_of(34, 0);
 /// The stamps of a ledger are of November 2023; what matters is the distance between stamp and bucket.
@@ -24,7 +25,7 @@ impl Place {
 
     /// The times to live of the tiles that partition 0 holds of key `k`.
     fn tile_ttls(&self) -> Vec<Option<i32>> {
-        let writer = raingauge_ports::tiles::writer_of(GENERATION, 0);
+        let writer = writer_of(GENERATION, 0);
         self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k'")
     }
 }
@@ -91,6 +92,66 @@ fn what_would_expire_after_2038_is_taken_and_kept() {
     }
     let ttls = place.tile_ttls();
     assert_eq!(ttls, [None, None], "a span and a day, for ever");
+}
+
+impl Store {
+    fn prolong_all(&self, generation: Generation, horizons: &Horizons) {
+        let mut cursor = None;
+        loop {
+            self.prolong(generation, horizons, &mut cursor).expect("prolonged");
+            if cursor.is_none() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_longer_retention_reaches_what_is_stored() {
+    let Some(place) = Place::new() else { return };
+    let days = |quarter, hour, day| RetentionDays { quarter: Some(quarter), hour: Some(hour), day: Some(day) };
+    let (short, long) = (days(2, 3, 5).horizons(NOW_S), days(300, 300, 300).horizons(NOW_S));
+    let store = place.store(0);
+    let mut ledger = Ledger::new(&store);
+    for age in 0..6 {
+        ledger.add(GENERATION, "k", NOW_S - age * DAY_S, 1, &short);
+    }
+    ledger.add(generation_of(34, 1), "k", NOW_S, 1, &short);
+    ledger.commit();
+    let sum = || {
+        let plan = Plan::new(NOW_S - 10 * DAY_S, NOW_S + DAY_S).unwrap();
+        let query = Query { generation: GENERATION, key: "k".to_owned(), plan };
+        place.block_on(store.sums(vec![query])).remove(0).expect("a sum")
+    };
+    let before = sum();
+
+    store.prolong_all(GENERATION, &long);
+    let ttls: Vec<i32> = place.tile_ttls().into_iter().map(|ttl_s| ttl_s.expect("it expires")).collect();
+    assert!(ttls.iter().all(|ttl_s| i64::from(*ttl_s) > 296 * DAY_S), "{ttls:?}");
+    for granularity in Granularity::ALL {
+        let own = format!("key = 'k' AND log_partition = {} ALLOW FILTERING", writer_of(GENERATION, 0));
+        let ttls = place.ttls("count", table(granularity).0, &own);
+        assert!(!ttls.is_empty() && ttls.iter().all(|ttl_s| i64::from(ttl_s.unwrap()) > 294 * DAY_S), "{ttls:?}");
+    }
+    let other = writer_of(generation_of(34, 1), 0);
+    let others = place.ttls(&format!("tiles[{other}]"), "tile_table", "key = 'k'");
+    assert!(
+        others.into_iter().flatten().all(|ttl_s| i64::from(ttl_s) < 8 * DAY_S),
+        "another generation stays as it is"
+    );
+    assert_eq!(sum(), before);
+
+    // What is counted afterwards is newer, and a bucket that is set keeps the longer life.
+    ledger.set(
+        GENERATION,
+        "k",
+        Cell { granularity: Granularity::Day, time_s: Granularity::Day.floor(NOW_S), count: 9 },
+    );
+    ledger.commit();
+    assert_eq!(sum(), before + 8);
+    let ttls: Vec<i32> = place.tile_ttls().into_iter().flatten().collect();
+    assert!(ttls.iter().all(|ttl_s| i64::from(*ttl_s) > 296 * DAY_S), "{ttls:?}");
 }
 
 /// The quarter hours of three years in one commit: more statements than a batch may have.

@@ -2,6 +2,7 @@
 
 mod compaction;
 mod exactly_once;
+mod keys;
 mod lasting;
 mod lease;
 mod refusals;

@@ -6,7 +6,9 @@ use raingauge_core::tile::Overflow;
 use raingauge_cql::schema::{Layout, migrate};
 use raingauge_cql::{Cql, CqlReader, CqlWriter, Options, ReadPlan};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use raingauge_ports::buckets::{
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Largest, Query,
+};
 use raingauge_ports::log::{Offset, Partition};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -121,6 +123,10 @@ impl BucketWriter for Store {
         self.writer.wants_commit()
     }
 
+    fn prolong(&self, generation: Generation, horizons: &Horizons, cursor: &mut Option<Vec<u8>>) -> Result<(), Error> {
+        apart(|| self.writer.prolong(generation, horizons, cursor))
+    }
+
     fn expire(
         &self,
         generation: Generation,
@@ -151,7 +157,7 @@ impl BucketReader for Store {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
+    ) -> BoxFuture<'_, Result<Largest, Error>> {
         self.reader.largest_keys(generation, slice, len_max, scan_max)
     }
 }

@@ -6,7 +6,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::time::format_rfc3339;
 use raingauge_cql::ReadPlan;
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Query, generation_of};
+use raingauge_ports::buckets::{BucketReader, Error, Query, generation_of};
 use raingauge_ports::contract::buckets::{Ledger, worked_example};
 use rand::{Rng, SeedableRng};
 
@@ -74,5 +74,26 @@ fn tiles_and_tables_hold_the_same_counts() {
         for reader in &readers {
             assert_eq!(sum(&place, reader, "k", plan.from_s, plan.to_s), expected, "seed {seed}");
         }
+    }
+}
+
+/// A count that overflowed is an error by either plan, and never the number that marks it.
+#[test]
+fn an_overflowed_count_is_refused_by_both_plans() {
+    let Some(place) = Place::new() else { return };
+    let store = place.store(0);
+    let mut ledger = Ledger::new(&store);
+    let (generation, day_s) = (generation_of(34, 0), 20_000 * DAY_S);
+    ledger.add(generation, "k", day_s, i64::MAX, &Horizons::default());
+    ledger.add(generation, "k", day_s, 1, &Horizons::default());
+    ledger.commit();
+    for read_plan in [ReadPlan::Tiles, ReadPlan::Tables] {
+        let reader = place.reading(read_plan);
+        let query = Query { generation, key: "k".to_owned(), plan: Plan::new(day_s, day_s + DAY_S).unwrap() };
+        let sum = place.block_on(reader.sums(vec![query])).remove(0);
+        assert!(matches!(sum, Err(Error::Overflow(_))), "{read_plan:?}: {sum:?}");
+        let slice = Slice { granularity: Granularity::Hour, from_s: day_s, to_s: day_s + DAY_S };
+        let cells = place.block_on(reader.cells(generation, "k".to_owned(), slice));
+        assert!(matches!(cells, Err(Error::Overflow(_))), "{read_plan:?}: {cells:?}");
     }
 }

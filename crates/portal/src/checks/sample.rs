@@ -84,7 +84,7 @@ impl<'a> Sampler<'a> {
     async fn largest(&self, counter: u32, candidates: &BTreeMap<u32, Vec<Candidate>>) -> Option<Candidate> {
         let day_s = candidates.get(&counter)?.iter().map(|candidate| candidate.day_s).max()?;
         let largest = self.means.reader.largest_keys(counter, day_s - DAY_S, day_s + DAY_S, LARGEST_MAX).await.ok()?;
-        let keys: Vec<String> = largest.into_iter().map(|found| found.key).collect();
+        let keys: Vec<String> = largest.keys.into_iter().map(|found| found.key).collect();
         let place = rand::random_range(0..keys.len().max(1));
         Some(Candidate { key: keys.into_iter().nth(place)?, day_s })
     }

@@ -28,6 +28,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use raingauge_core::retention::Horizons;
 use raingauge_ports::catalog::Versioned;
+use std::sync::Arc;
 
 /// Everything that the page of a counter shows.
 struct View {
@@ -97,9 +98,9 @@ async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest:
         view.ruleset.index_of(id).map(|index| view.horizons(index, now_s))
     };
     let Some(horizons) = horizons else {
-        return View { found, asked, horizons: None, shown: None, largest: Largest::Found([].into()) };
+        return View { found, asked, horizons: None, shown: None, largest: Largest::Found(Arc::default()) };
     };
-    let mut largest = Largest::Found([].into());
+    let mut largest = Largest::Found(Arc::default());
     if asked.keys.is_empty() {
         largest = largest::keys(portal, id, 0, portal.end_of_today_s()).await;
         asked.keys.extend(largest.keys().first().map(|key| key.key.clone()));

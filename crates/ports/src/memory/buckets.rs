@@ -1,7 +1,7 @@
 //! The bucket store in memory: a sorted map of cells, and a copy of it for each checkpoint.
 
 use crate::BoxFuture;
-use crate::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Query};
+use crate::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Largest, Query};
 use crate::log::Offset;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
@@ -23,6 +23,7 @@ struct Inner {
     cells: Cells,
     committed: Cells,
     checkpoint: Checkpoint,
+    prolonged: Vec<(Generation, Horizons)>,
 }
 
 impl MemoryBuckets {
@@ -30,6 +31,11 @@ impl MemoryBuckets {
     pub fn crash(&self) {
         let mut inner = self.inner.lock();
         inner.cells = inner.committed.clone();
+    }
+
+    /// The generations that were to live longer, and by which horizons.
+    pub fn prolonged(&self) -> Vec<(Generation, Horizons)> {
+        self.inner.lock().prolonged.clone()
     }
 
     fn sum(&self, generation: Generation, key: &str, plan: &Plan) -> Result<i128, Overflow> {
@@ -79,7 +85,7 @@ impl BucketReader for MemoryBuckets {
         slice: Slice,
         len_max: usize,
         _scan_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
+    ) -> BoxFuture<'_, Result<Largest, Error>> {
         let mut sums = BTreeMap::<String, i64>::new();
         for ((of, key, granularity, time_s), count) in &self.inner.lock().cells {
             let inside = (slice.from_s..slice.to_s).contains(time_s);
@@ -90,7 +96,7 @@ impl BucketReader for MemoryBuckets {
         let mut sums: Vec<(String, i64)> = sums.into_iter().collect();
         sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
         sums.truncate(len_max);
-        Box::pin(async move { Ok(sums) })
+        Box::pin(async move { Ok(Largest { keys: sums, is_complete: true }) })
     }
 }
 
@@ -125,6 +131,12 @@ impl BucketWriter for MemoryBuckets {
 
     fn wants_commit(&self) -> bool {
         false
+    }
+
+    fn prolong(&self, generation: Generation, horizons: &Horizons, cursor: &mut Option<Vec<u8>>) -> Result<(), Error> {
+        *cursor = None;
+        self.inner.lock().prolonged.push((generation, *horizons));
+        Ok(())
     }
 
     fn expire(

@@ -12,7 +12,7 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
-use raingauge_reader::{Answer, Failure, Key, Range, Series, Served};
+use raingauge_reader::{Answer, Failure, LargestKeys, Range, Series, Served};
 use raingauge_writer::recount::Recount;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -197,22 +197,17 @@ pub async fn recount(State(door): State<Arc<Door>>, Query(parameters): Parameter
     })
 }
 
-#[derive(Serialize)]
-pub struct Keys {
-    keys: Vec<Key>,
-}
-
 /// `GET /v1/counters/{id}/keys`
 pub async fn keys(
     State(door): State<Arc<Door>>,
     Path(id): Path<u32>,
     Query(parameters): Parameters,
-) -> Result<Json<Keys>, Problem> {
+) -> Result<Json<LargestKeys>, Problem> {
     let item = item_of(&parameters);
     let (from_s, to_s) = (item.from_time.0.unwrap_or(0), item.to_time.0.unwrap_or_else(|| door.services.clock.now_s()));
     let limit = parameters.get("limit").map_or(Ok(20), |limit| limit.parse::<usize>());
     let limit = limit.ok().filter(|limit| (1..=KEYS_MAX).contains(limit)).ok_or_else(|| {
         Problem::bad_request("limit_out_of_range", format!("limit must lie between 1 and {KEYS_MAX}"))
     })?;
-    Ok(Json(Keys { keys: door.services.reader.largest_keys(id, from_s, to_s, limit).await? }))
+    Ok(Json(door.services.reader.largest_keys(id, from_s, to_s, limit).await?))
 }

@@ -9,7 +9,7 @@ async fn the_largest_keys_come_first_over_all_parts() {
         service.add(key, TODAY_S + day * DAY_S, value);
     }
     let key = |key: &str, count| Key { key: key.to_owned(), count };
-    let largest = async |from_s, to_s, len| service.reader.largest_keys(1, from_s, to_s, len).await.unwrap();
+    let largest = async |from_s, to_s, len| service.reader.largest_keys(1, from_s, to_s, len).await.unwrap().keys;
     assert_eq!(largest(TODAY_S - 1, TODAY_S + 1, 2).await, [key("c:a", 10), key("c:c", 10)]);
     assert_eq!(largest(TODAY_S, TODAY_S + DAY_S, 9).await, [key("c:b", 8), key("c:a", 5)]);
     assert_eq!(largest(TODAY_S, TODAY_S, 9).await, []);

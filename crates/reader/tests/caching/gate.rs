@@ -142,6 +142,18 @@ async fn refused_then(
     request.await.unwrap()
 }
 
+/// However many ranges it has: one slow batch is no reason to refuse everybody.
+#[tokio::test]
+async fn a_batch_that_fails_is_one_failure() {
+    let service = Service::new(json!({"strategy": "none"}));
+    service.fill("c1:x");
+    service.remote.fails.store(true, Ordering::SeqCst);
+    let batch = (1..=40).map(|width| hours("c1:x", width)).collect();
+    assert_eq!(ask(&service, batch).await.unwrap().len(), 40);
+    service.remote.fails.store(false, Ordering::SeqCst);
+    assert_eq!(ask(&service, vec![hours("c1:x", 1)]).await.unwrap(), [sum(1)]);
+}
+
 #[tokio::test]
 async fn a_store_that_fails_is_left_alone_for_a_while() {
     let service = Service::new(json!({"strategy": "none"}));

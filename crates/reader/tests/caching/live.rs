@@ -5,7 +5,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Query, generation_of};
+use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Largest, Query, generation_of};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::leases::LEASE_MS;
 use raingauge_ports::log::{Offset, Partition};
@@ -139,14 +139,8 @@ impl BucketReader for Store {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn largest_keys(
-        &self,
-        _: Generation,
-        _: Slice,
-        _: usize,
-        _: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
-        Box::pin(async { Ok(Vec::new()) })
+    fn largest_keys(&self, _: Generation, _: Slice, _: usize, _: usize) -> BoxFuture<'_, Result<Largest, Error>> {
+        Box::pin(async { Ok(Largest { keys: Vec::new(), is_complete: true }) })
     }
 }
 

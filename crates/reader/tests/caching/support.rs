@@ -6,7 +6,9 @@ use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_core::tile::Overflow;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Error, Generation, Query, generation_of};
+use raingauge_ports::buckets::{
+    Added, BucketReader, BucketWriter, Cell, Error, Generation, Largest, Query, generation_of,
+};
 use raingauge_ports::cache::{self, ResultCache};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::memory::{MemoryBuckets, MemoryCache};
@@ -67,7 +69,7 @@ impl BucketReader for Remote {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(String, i64)>, Error>> {
+    ) -> BoxFuture<'_, Result<Largest, Error>> {
         self.store.largest_keys(generation, slice, len_max, scan_max)
     }
 }

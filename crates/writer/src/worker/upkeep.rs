@@ -1,5 +1,6 @@
 //! What the worker does beside counting: trimming the log, removing what has expired and generations that were replaced.
 
+use super::prolong::Prolonging;
 use super::{Error, Worker};
 use crate::state::Part;
 use raingauge_core::retention::Horizons;
@@ -28,6 +29,9 @@ pub struct Upkeep {
     sweeps: VecDeque<Sweep>,
     /// The horizons up to which each generation was last walked through. They move once a day, and a walk reads every tile.
     swept: HashMap<Generation, Horizons>,
+    pub(super) prolonging: Option<Prolonging>,
+    /// When that failed for the last time.
+    pub(super) prolong_failed: Option<Instant>,
 }
 
 impl Upkeep {
@@ -59,8 +63,17 @@ impl Worker {
         if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.retired, RETIRED_INTERVAL) {
             self.sweep_retired()?;
         }
-        let Some(mut sweep) = self.upkeep.sweeps.pop_front() else { return Ok(false) };
+        // A store does one of them at a time, and what is to live longer has little time.
+        let is_busy = self.prolong_some()?;
+        if self.upkeep.prolonging.is_some() {
+            return Ok(is_busy);
+        }
+
+        let Some(mut sweep) = self.upkeep.sweeps.pop_front() else { return Ok(is_busy) };
+        let before = sweep.cursor.clone();
         let expired = self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES);
+        // A server is at work: there is nothing to do but to ask again.
+        let is_waiting = sweep.cursor.is_some() && sweep.cursor == before;
         if let Err(error) = expired {
             tracing::warn!(%error, generation = sweep.generation, "expired counts could not be removed; it is tried again");
         } else if sweep.cursor.is_some() {
@@ -75,7 +88,7 @@ impl Worker {
         if self.store.wants_commit() {
             self.commit()?;
         }
-        Ok(self.upkeep.is_sweeping())
+        Ok(!is_waiting && self.upkeep.is_sweeping())
     }
 
     /// What has expired is told by the time of the log: a counter may be kept longer by a change that was appended

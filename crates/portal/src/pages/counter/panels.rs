@@ -49,7 +49,10 @@ pub fn largest_keys(address: &str, template: &str, view: &View, shown: &Shown) -
             @match &view.largest {
                 Largest::Looking => { p.quiet { "They are still being looked for, because there are many. Load the page again in a moment." } }
                 Largest::Failed(failure) => { (parts::notice(parts::Mood::Bad, &html! { (failure.detail) })) }
-                Largest::Found(keys) if keys.is_empty() => { p.quiet { "No key has a count in these days." } }
+                Largest::Found(found) if !found.is_complete => {
+                    (parts::notice(parts::Mood::Wait, &html! { "The counter has more keys than could be looked at: larger ones may be missing." }))
+                }
+                Largest::Found(found) if found.keys.is_empty() => { p.quiet { "No key has a count in these days." } }
                 Largest::Found(_) => {}
             }
             @if !keys.is_empty() {

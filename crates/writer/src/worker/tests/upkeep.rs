@@ -9,6 +9,7 @@ use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
 use raingauge_ports::buckets::{Generation, generation_of};
 use raingauge_ports::log::EventLog;
+use raingauge_ports::memory::MemoryBuckets;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -191,6 +192,32 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
     world.control(&Control::Backfill { counter: 1, after_s: None });
     world.drain();
     assert_eq!(kept(&world), of_json(&counter(1, self::kept(20, 20, 30))).retention_days.horizons(now_s));
+}
+
+/// A store whose buckets go by themselves has given them the time of the shorter retention.
+#[test]
+fn a_longer_retention_reaches_what_is_stored() {
+    let store = Arc::new(MemoryBuckets::default());
+    let mut world = World::new(Medium::Memory(Arc::clone(&store)));
+    world.set_counter(1, &counter(1, kept(1, 3, 30)));
+    world.set_counter(2, &counter(1, kept(1, 3, 20)));
+    world.append(&[event("a", START_S)]);
+    world.drain();
+    world.keep_up();
+    assert_eq!(store.prolonged(), [], "nothing is kept longer than it was");
+
+    let longer = counter(1, kept(1, 5, 20));
+    world.set_counter(3, &longer);
+    world.drain();
+    world.worker().commit().unwrap();
+    world.crash();
+    world.keep_up();
+    let horizons = of_json(&longer).retention_days.horizons(START_S);
+    assert_eq!(store.prolonged(), [(FIRST, horizons)]);
+    world.worker().commit().unwrap();
+    world.crash();
+    world.keep_up();
+    assert_eq!(store.prolonged().len(), 1, "once is enough");
 }
 
 #[test]

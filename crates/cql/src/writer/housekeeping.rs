@@ -1,0 +1,213 @@
+//! Work on all that a partition has stored of a generation: a task beside counting, which the worker asks
+//! for until it is done.
+//!
+//! Keys are read page by page, some at once, and the tiles of a key likewise, so that neither memory nor the
+//! number of statements grows with what is stored.
+
+use super::batch::{self, Write};
+use super::flush::{Flush, wall_s};
+use super::tiles::newest_of;
+use super::ttl::{self, Now};
+use crate::{Cql, Error, cell, error, keys};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
+use raingauge_core::retention::Horizons;
+use raingauge_core::tile::Tile;
+use raingauge_core::tile::id::TileId;
+use raingauge_ports::buckets::Generation;
+use raingauge_ports::log::{Offset, Partition};
+use scylla::response::PagingState;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+/// Keys that are worked on at once: few, so that counting has the cluster to itself.
+const KEYS_IN_FLIGHT: usize = 16;
+/// Statements of one batch, each with a tile of up to a kilobyte.
+const STATEMENTS_MAX: usize = 128;
+
+/// What is done to the tiles of a generation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    /// They are deleted.
+    Remove,
+    /// They are written again, to last as long as these horizons say.
+    Prolong(Horizons),
+}
+
+/// The work of one partition: one at a time.
+#[derive(Default)]
+pub struct Housekeeping {
+    job: Mutex<Option<Job>>,
+}
+
+struct Job {
+    generation: Generation,
+    work: Work,
+    task: JoinHandle<Result<(), Error>>,
+    /// Tiles that were worked on, and how many of them were reported.
+    tiles: Arc<AtomicU64>,
+    reported: u64,
+}
+
+/// How far a work is.
+pub struct Progress {
+    /// Tiles since this was last asked.
+    pub tiles: u64,
+    pub is_done: bool,
+}
+
+/// What a task needs of its writer.
+#[derive(Clone)]
+pub struct Context {
+    pub cql: Cql,
+    pub partition: Partition,
+    pub gives_up: Arc<AtomicBool>,
+    /// What is written has this timestamp: nothing that is stored has a later one, and everything that is
+    /// written later has.
+    pub stamp_us: i64,
+}
+
+impl Housekeeping {
+    /// Begins a work, or reports how far it is. Another work that is under way is given up.
+    pub fn advance(
+        &self,
+        runtime: &Handle,
+        context: Context,
+        generation: Generation,
+        work: Work,
+    ) -> Result<Progress, Error> {
+        let mut job = self.job.lock();
+        let is_same = |job: &mut Job| job.generation == generation && job.work == work;
+        let Some(mut running) = job.take_if(is_same) else {
+            let tiles = Arc::new(AtomicU64::new(0));
+            let task = runtime.spawn(run(context, generation, work, Arc::clone(&tiles)));
+            if let Some(other) = job.replace(Job { generation, work, task, tiles, reported: 0 }) {
+                other.task.abort();
+            }
+            return Ok(Progress { tiles: 0, is_done: false });
+        };
+
+        let is_done = running.task.is_finished();
+        let all = running.tiles.load(Ordering::Acquire);
+        let tiles = all - std::mem::replace(&mut running.reported, all);
+        if is_done {
+            let ended = runtime.block_on(running.task);
+            ended.map_err(error::request)??;
+        } else {
+            *job = Some(running);
+        }
+        Ok(Progress { tiles, is_done })
+    }
+
+    pub fn stop(&self) {
+        if let Some(job) = self.job.lock().take() {
+            job.task.abort();
+        }
+    }
+}
+
+impl Drop for Housekeeping {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn run(context: Context, generation: Generation, work: Work, tiles: Arc<AtomicU64>) -> Result<(), Error> {
+    let Context { cql, partition, gives_up, stamp_us } = &context;
+    let flush = Flush { cql, partition: *partition, gives_up, feed: None };
+    let walk = Walk { flush: &flush, writer: cell::writer_of(generation, *partition), stamp_us: *stamp_us, work };
+    let mut pages = keys::Pages::new(cql, generation);
+    while let Some(keys) = flush.until_done("keys are listed", async || pages.next().await).await? {
+        let each = keys.iter().map(|key| walk.key(key, &tiles));
+        stream::iter(each).buffer_unordered(KEYS_IN_FLIGHT).try_collect::<()>().await?;
+    }
+    Ok(())
+}
+
+/// A walk through the tiles of one writer.
+struct Walk<'a> {
+    flush: &'a Flush<'a>,
+    writer: i64,
+    stamp_us: i64,
+    work: Work,
+}
+
+impl Walk<'_> {
+    async fn key(&self, key: &str, tiles: &AtomicU64) -> Result<(), Error> {
+        let mut paging = PagingState::start();
+        loop {
+            let read = async || self.page(key, paging.clone()).await;
+            let (own, next) = self.flush.until_done("tiles are listed", read).await?;
+            let writes = own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
+            let writes: Vec<Write> = writes.collect();
+            for part in writes.chunks(STATEMENTS_MAX) {
+                self.flush.write_all(key, part).await?;
+            }
+
+            tiles.fetch_add(own.len() as u64, Ordering::AcqRel);
+            match next {
+                Some(state) => paging = state,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Some tiles of a key, and where the next ones are.
+    async fn page(
+        &self,
+        key: &str,
+        paging: PagingState,
+    ) -> Result<(Vec<(TileId, Offset, Tile)>, Option<PagingState>), Error> {
+        let cql = self.flush.cql;
+        let page = cql.session.execute_single_page(&cql.statements.all_tiles, (key,), paging).await;
+        let (found, next) = page.map_err(error::execution)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let mut own = Vec::new();
+        for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
+            let (period, tiles) = row.map_err(error::request)?;
+            if let Some(bytes) = tiles.get(&self.writer) {
+                let (included, tile) = cell::decode(key, bytes)?;
+                own.push((cell::id_of(period), included, tile));
+            }
+        }
+        let next = match next.into_paging_control_flow() {
+            ControlFlow::Continue(state) => Some(state),
+            ControlFlow::Break(()) => None,
+        };
+        Ok((own, next))
+    }
+
+    fn writes(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Vec<Write> {
+        let (statements, writer, stamp_us) = (&self.flush.cql.statements, self.writer, self.stamp_us);
+        let cells = tile.cells().filter(|_| self.flush.cql.options.write_tables);
+        match self.work {
+            Work::Remove => {
+                let rows =
+                    cells.map(|(cell, _)| batch::delete_row(statements, writer, key, id.bucket_of(cell), stamp_us));
+                rows.chain([batch::delete_tile(statements, writer, key, id, stamp_us)]).collect()
+            }
+            Work::Prolong(horizons) => {
+                let now = Now { stamp_s: stamp_us.div_euclid(1_000_000), wall_s: wall_s() };
+                let ttl_s = |granularity, time_s| ttl::ttl_s(time_s, horizons.of(granularity), now);
+                let (granularity, newest_s) = newest_of(id, tile);
+                if !horizons.keeps(granularity, newest_s) {
+                    return Vec::new();
+                }
+
+                let rows = cells.filter_map(|(cell, count)| {
+                    let (granularity, time_s) = id.bucket_of(cell);
+                    let ttl_s = ttl_s(granularity, time_s);
+                    let is_kept = horizons.keeps(granularity, time_s);
+                    is_kept.then(|| batch::row(statements, writer, key, id.bucket_of(cell), count, (stamp_us, ttl_s)))
+                });
+                let bytes = cell::encode(included, tile);
+                let tile = batch::tile(statements, writer, key, id, bytes, (stamp_us, ttl_s(granularity, newest_s)));
+                rows.chain([tile]).collect()
+            }
+        }
+    }
+}
