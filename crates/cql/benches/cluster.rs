@@ -3,9 +3,12 @@
 //! ```text
 //!   writing   tiles and tables, as a worker writes │ one upsert for each event │ counter columns
 //!   reading   tiles │ the plain plan: slices of the three tables, by length of the window
+//!   history   events of three years, with and without the count tables: alone with the argument `history`
 //!   sharing   the same events in 1, 2 and 4 log partitions
 //! ```
 
+#[path = "cluster/history.rs"]
+mod history;
 #[path = "cluster/load.rs"]
 mod load;
 #[path = "cluster/peers.rs"]
@@ -22,6 +25,10 @@ fn main() {
         println!("RAINGAUGE_TEST_CQL names no cluster: see scripts/bench-cluster");
         return;
     };
+    if std::env::args().any(|argument| argument == "history") {
+        return history::run(&place);
+    }
     writes::run(&place);
     reads::run(&place);
+    history::run(&place);
 }

@@ -1,7 +1,7 @@
 //! How far the partitions of a log are included in the store, for other processes than their writers.
 
 use crate::writer::Stored;
-use crate::{Cql, error};
+use crate::{Cql, error, states};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::cluster::{Checkpoints, Error, Included};
 use raingauge_ports::log::{Offset, Partition};
@@ -35,7 +35,8 @@ impl CqlCheckpoints {
         let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
         let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
         let row = rows.maybe_first_row::<Stored>().map_err(error::request)?;
-        Ok(row.and_then(|(_, _, state, _, _)| state).unwrap_or_default())
+        let stored = row.and_then(|(_, _, state, _, _)| state).unwrap_or_default();
+        states::get(&self.cql, &self.log, partition, stored).await
     }
 }
 

@@ -19,6 +19,12 @@ pub enum Error {
     SchemaTooNew { place: String, found: i32, known: i32 },
     #[error("{place}: the tables were altered: {reason}: run `raingauge migrate`, or put them back")]
     Altered { place: String, reason: String },
+    #[error("{place} lies in these datacenters: {names}: name the one of this process with cql.datacenter")]
+    Datacenter { place: String, names: String },
+    #[error(
+        "{place} is counted by other settings: {reason}: give every process the same; `raingauge migrate` keeps new ones, when all are stopped"
+    )]
+    SettingsDiffer { place: String, reason: String },
     #[error("the TLS files cannot be used: {0}")]
     Tls(String),
     #[error("{0} cannot be the name of a keyspace: use letters, digits and _, at most 48")]

@@ -16,19 +16,23 @@
 mod cell;
 mod checkpoints;
 mod compaction;
+mod datacenters;
 mod error;
+mod fingerprint;
 mod keys;
 mod lease;
 mod options;
 mod reader;
 pub mod schema;
 mod session;
+mod states;
 mod tables;
 mod writer;
 
 pub use checkpoints::CqlCheckpoints;
 pub use compaction::{CompactionOptions, CompactionTables, CompactionWay, NodeCompactor};
 pub use error::Error;
+pub use fingerprint::Fingerprint;
 pub use lease::CqlLease;
 pub use options::{Options, ReadPlan, Tls, consistency};
 pub use reader::CqlReader;

@@ -24,7 +24,7 @@ impl Default for Layout {
 }
 
 /// What leads from each version of the schema to the next. One that was released is never edited.
-const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 1] = [first];
+const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 2] = [first, second];
 
 /// Asks a third copy when one of those that make a quorum keeps the others waiting. By their own measure, which is how
 /// slow reads were of late, servers would wait for a second and more when a node has just been lost.
@@ -78,6 +78,16 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
     );
     statements.push("CREATE TABLE IF NOT EXISTS lease_table (name text PRIMARY KEY, holder text)".to_owned());
     statements
+}
+
+/// Large states of writers, and the settings that decide what is counted.
+fn second(_: &Layout, _: Server) -> Vec<String> {
+    let states = "CREATE TABLE IF NOT EXISTS state_table (
+                      log text, log_partition int, id bigint, chunk int, bytes blob,
+                      PRIMARY KEY ((log, log_partition, id), chunk)
+                  )";
+    let settings = "CREATE TABLE IF NOT EXISTS settings_table (log text PRIMARY KEY, settings map<text, text>)";
+    [states, settings].map(str::to_owned).to_vec()
 }
 
 /// Makes the keyspace and brings its tables up to the newest version. Running it again, or twice at once, changes nothing.

@@ -1,5 +1,6 @@
 //! The connection to the cluster, and the statements that are prepared on it.
 
+use crate::datacenters;
 use crate::schema;
 use crate::{Error, Options, Tls, error};
 use raingauge_core::bucket::Granularity;
@@ -47,6 +48,9 @@ pub(crate) struct Statements {
     pub checkpoints: PreparedStatement,
     pub put_checkpoint: PreparedStatement,
     pub put_position: PreparedStatement,
+    pub put_state: PreparedStatement,
+    pub get_state: PreparedStatement,
+    pub delete_state: PreparedStatement,
     pub keys: PreparedStatement,
     pub put_key: PreparedStatement,
 }
@@ -67,6 +71,7 @@ impl Cql {
         schema::check_keyspace(&options.keyspace)?;
         let session = connect(&options).await?;
         schema::check(&session, &options).await?;
+        datacenters::check(&session, &options).await?;
         let altered = |error| Error::Altered { place: options.place(), reason: error };
         session.use_keyspace(&options.keyspace, false).await.map_err(error::request)?;
         let statements = Statements::prepare(&session, &options).await.map_err(altered)?;
@@ -231,6 +236,24 @@ impl Statements {
                     "INSERT INTO checkpoint_table (log, log_partition, position, stamp) VALUES (?, ?, ?, ?)
                      USING TIMESTAMP ?",
                 ),
+                false,
+            )
+            .await?,
+            put_state: prepare(
+                text(
+                    "INSERT INTO state_table (log, log_partition, id, chunk, bytes) VALUES (?, ?, ?, ?, ?)
+                     USING TIMESTAMP ?",
+                ),
+                false,
+            )
+            .await?,
+            get_state: prepare(
+                text("SELECT bytes FROM state_table WHERE log = ? AND log_partition = ? AND id = ? AND chunk = ?"),
+                false,
+            )
+            .await?,
+            delete_state: prepare(
+                text("DELETE FROM state_table USING TIMESTAMP ? WHERE log = ? AND log_partition = ? AND id = ?"),
                 false,
             )
             .await?,

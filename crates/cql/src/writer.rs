@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   add ──▶ tiles in memory ──commit──▶ read back what is not known yet
-//!                 ▲                     write each changed key as one batch, until it is written
+//!                 ▲                     write each changed key in batches, until they are written
 //!                 └──── evict ◀──────── write the checkpoint
 //! ```
 
@@ -12,7 +12,8 @@ mod housekeeping;
 mod tiles;
 mod ttl;
 
-use crate::{Cql, cell, error};
+use crate::states::{self, Chunks};
+use crate::{Cql, error};
 use housekeeping::{Context, Housekeeping, Progress, Work};
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
@@ -46,7 +47,7 @@ pub struct CqlWriter {
     log: String,
     partition: Partition,
     runtime: Handle,
-    gives_up: Arc<AtomicBool>,
+    gives_up: AtomicBool,
     feed: Option<Feed>,
     housekeeping: Housekeeping,
     inner: Mutex<Inner>,
@@ -69,6 +70,8 @@ struct Inner {
     checkpoint_us: i64,
     /// The state that was written last.
     state: Option<Vec<u8>>,
+    /// The rows that hold what is stored, and the last timestamp under which they may have been written.
+    chunks: Option<(Chunks, i64)>,
     /// When the partition was taken over. For a while, a writer that had it before may still write its own state.
     taken_over: Instant,
 }
@@ -82,6 +85,7 @@ impl CqlWriter {
             committed_us: 0,
             checkpoint_us: 0,
             state: None,
+            chunks: None,
             taken_over: Instant::now(),
         };
         Self {
@@ -89,7 +93,7 @@ impl CqlWriter {
             log: log.into(),
             partition,
             runtime,
-            gives_up: Arc::default(),
+            gives_up: AtomicBool::default(),
             feed: None,
             housekeeping: Housekeeping::default(),
             inner: Mutex::new(inner),
@@ -109,8 +113,7 @@ impl CqlWriter {
         stamp_us: i64,
         cursor: &mut Option<Vec<u8>>,
     ) -> Result<u64, Error> {
-        let (cql, gives_up) = (self.cql.clone(), Arc::clone(&self.gives_up));
-        let context = Context { cql, partition: self.partition, gives_up, stamp_us };
+        let context = Context { cql: self.cql.clone(), partition: self.partition, stamp_us };
         let Progress { tiles, is_done } = self.housekeeping.advance(&self.runtime, context, generation, work)?;
         *cursor = (!is_done).then(Vec::new);
         Ok(tiles)
@@ -130,19 +133,25 @@ impl BucketWriter for CqlWriter {
             .block_on(self.flush().until_done("the checkpoint is read", async || {
                 let found = session.execute_unpaged(statement, (&self.log, i32::from(self.partition))).await;
                 let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
-                rows.maybe_first_row::<Stored>().map_err(error::request)
+                let Some(mut row) = rows.maybe_first_row::<Stored>().map_err(error::request)? else { return Ok(None) };
+                let stored = row.2.take().unwrap_or_default();
+                let chunks = Chunks::decode(&stored)?;
+                row.2 = Some(states::get(&self.cql, &self.log, self.partition, stored).await?);
+                Ok(Some((row, chunks)))
             }))
             .map_err(Error::from)?;
         // Whoever counted the partition before may have written tiles up to here without telling.
         if let Some(Feed { feed, .. }) = &self.feed {
             feed.publish(self.partition, TileChanges::Gap);
         }
-        let Some((position, stamp_us, state, position_us, state_us)) = row else { return Ok(Checkpoint::default()) };
+        let Some((row, chunks)) = row else { return Ok(Checkpoint::default()) };
+        let (position, stamp_us, state, position_us, state_us) = row;
         // Older timestamps would lose against what is stored.
         let mut inner = self.inner.lock();
         let newest_us = position_us.max(state_us).unwrap_or(0);
         inner.checkpoint_us = inner.checkpoint_us.max(newest_us);
         inner.committed_us = inner.committed_us.max(stamp_us);
+        inner.chunks = chunks.zip(state_us);
         Ok(Checkpoint { position: position as Offset, state: state.unwrap_or_default(), stamp_us })
     }
 
@@ -200,9 +209,19 @@ impl BucketWriter for CqlWriter {
             inner.checkpoint_us = checkpoint.stamp_us.max(inner.checkpoint_us + 1);
             let changed = inner.state.as_ref() != Some(&checkpoint.state);
             let with_state = changed || inner.taken_over.elapsed() < ZOMBIE_MAX;
+            if changed {
+                flush.put_state(&self.log, &checkpoint.state, inner.checkpoint_us).await?;
+            }
             flush.put_checkpoint(&self.log, checkpoint, with_state, inner.checkpoint_us).await?;
             inner.committed_us = checkpoint.stamp_us;
+
             if changed {
+                let chunks = Chunks::of(&checkpoint.state).map(|chunks| (chunks, inner.checkpoint_us));
+                let before = std::mem::replace(&mut inner.chunks, chunks);
+                let is_in_use = |(before, _): &(Chunks, i64)| chunks.is_some_and(|(now, _)| now == *before);
+                if let Some((before, written_us)) = before.filter(|before| !is_in_use(before)) {
+                    flush.delete_state(&self.log, before, written_us).await?;
+                }
                 inner.state = Some(checkpoint.state.clone());
             }
             Ok::<_, Error>(())

@@ -84,7 +84,12 @@ pub struct Counting {
 
 impl Counting {
     pub fn new(place: &Place, log: &str, partition: Partition) -> Self {
-        let cql = place.cql(ReadPlan::Tiles);
+        Self::with_tables(place, log, partition, true)
+    }
+
+    pub fn with_tables(place: &Place, log: &str, partition: Partition, write_tables: bool) -> Self {
+        let options = Options { write_tables, ..place.options.clone() };
+        let cql = place.runtime.block_on(Cql::connect(options)).expect("connected");
         let writer = CqlWriter::new(cql, log, partition, place.runtime.handle().clone());
         writer.stamp_from(STAMP_BASE_US);
         Self { writer, checkpoint: Checkpoint::default() }

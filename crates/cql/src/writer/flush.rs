@@ -2,7 +2,8 @@
 
 use super::batch;
 use super::tiles::{Record, Slot};
-use crate::{Cql, Error, cell, error, keys};
+use crate::states::Chunks;
+use crate::{Cql, Error, cell, error, keys, states};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use raingauge_core::tile::Tile;
 use raingauge_ports::buckets::{Checkpoint, Generation};
@@ -154,16 +155,34 @@ impl Flush<'_> {
     ) -> Result<(), Error> {
         let Checkpoint { position, state, stamp_us } = checkpoint;
         let (session, statements) = (&self.cql.session, &self.cql.statements);
+        let stored = with_state.then(|| states::in_checkpoint(state));
         let (partition, position) = (i32::from(self.partition), *position as i64);
         self.until_done("the checkpoint is written", async || {
-            let put = if with_state {
-                let values = (log, partition, position, stamp_us, state, timestamp_us);
+            let put = if let Some(stored) = &stored {
+                let values = (log, partition, position, stamp_us, stored, timestamp_us);
                 session.execute_unpaged(&statements.put_checkpoint, values).await
             } else {
                 let values = (log, partition, position, stamp_us, timestamp_us);
                 session.execute_unpaged(&statements.put_position, values).await
             };
             put.map(drop).map_err(error::execution)
+        })
+        .await
+    }
+
+    /// Writes the rows of a large state. A smaller one has none.
+    pub async fn put_state(&self, log: &str, state: &[u8], timestamp_us: i64) -> Result<(), Error> {
+        self.until_done("the writer's state is written", async || {
+            states::put(self.cql, log, self.partition, state, timestamp_us).await
+        })
+        .await
+    }
+
+    /// Deletes the rows of a state that was replaced by another, unless they were written again since: another
+    /// process may have taken over, and still use them.
+    pub async fn delete_state(&self, log: &str, chunks: Chunks, written_us: i64) -> Result<(), Error> {
+        self.until_done("a state is deleted", async || {
+            states::delete(self.cql, log, self.partition, chunks, written_us).await
         })
         .await
     }

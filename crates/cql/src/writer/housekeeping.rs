@@ -48,6 +48,7 @@ struct Job {
     generation: Generation,
     work: Work,
     task: JoinHandle<Result<(), Error>>,
+    stop: Arc<AtomicBool>,
     /// Tiles that were worked on, and how many of them were reported.
     tiles: Arc<AtomicU64>,
     reported: u64,
@@ -65,7 +66,6 @@ pub struct Progress {
 pub struct Context {
     pub cql: Cql,
     pub partition: Partition,
-    pub gives_up: Arc<AtomicBool>,
     /// What is written has this timestamp: nothing that is stored has a later one, and everything that is
     /// written later has.
     pub stamp_us: i64,
@@ -83,10 +83,12 @@ impl Housekeeping {
         let mut job = self.job.lock();
         let is_same = |job: &mut Job| job.generation == generation && job.work == work;
         let Some(mut running) = job.take_if(is_same) else {
-            let tiles = Arc::new(AtomicU64::new(0));
-            let task = runtime.spawn(run(context, generation, work, Arc::clone(&tiles)));
-            if let Some(other) = job.replace(Job { generation, work, task, tiles, reported: 0 }) {
-                other.task.abort();
+            let (stop, tiles) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+            let (handle, stop_of, tiles_of) = (runtime.clone(), Arc::clone(&stop), Arc::clone(&tiles));
+            let work_on = move || handle.block_on(run(&context, generation, work, &stop_of, &tiles_of));
+            let task = runtime.spawn_blocking(work_on);
+            if let Some(other) = job.replace(Job { generation, work, task, stop, tiles, reported: 0 }) {
+                other.stop.store(true, Ordering::Release);
             }
             return Ok(Progress { tiles: 0, is_done: false });
         };
@@ -105,7 +107,7 @@ impl Housekeeping {
 
     pub fn stop(&self) {
         if let Some(job) = self.job.lock().take() {
-            job.task.abort();
+            job.stop.store(true, Ordering::Release);
         }
     }
 }
@@ -116,13 +118,19 @@ impl Drop for Housekeeping {
     }
 }
 
-async fn run(context: Context, generation: Generation, work: Work, tiles: Arc<AtomicU64>) -> Result<(), Error> {
-    let Context { cql, partition, gives_up, stamp_us } = &context;
-    let flush = Flush { cql, partition: *partition, gives_up, feed: None };
+async fn run(
+    context: &Context,
+    generation: Generation,
+    work: Work,
+    stop: &AtomicBool,
+    tiles: &AtomicU64,
+) -> Result<(), Error> {
+    let Context { cql, partition, stamp_us } = context;
+    let flush = Flush { cql, partition: *partition, gives_up: stop, feed: None };
     let walk = Walk { flush: &flush, writer: cell::writer_of(generation, *partition), stamp_us: *stamp_us, work };
     let mut pages = keys::Pages::new(cql, generation);
     while let Some(keys) = flush.until_done("keys are listed", async || pages.next().await).await? {
-        let each = keys.iter().map(|key| walk.key(key, &tiles));
+        let each = keys.iter().map(|key| walk.key(key, tiles));
         stream::iter(each).buffer_unordered(KEYS_IN_FLIGHT).try_collect::<()>().await?;
     }
     Ok(())
@@ -139,7 +147,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     async fn key(&self, key: &str, tiles: &AtomicU64) -> Result<(), Error> {
         let mut paging = PagingState::start();
-        loop {
+        while !self.flush.gives_up.load(Ordering::Acquire) {
             let read = async || self.page(key, paging.clone()).await;
             let (own, next) = self.flush.until_done("tiles are listed", read).await?;
             let writes = own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
@@ -154,6 +162,7 @@ impl Walk<'_> {
                 None => return Ok(()),
             }
         }
+        Err(error::request("it was given up"))
     }
 
     /// Some tiles of a key, and where the next ones are.

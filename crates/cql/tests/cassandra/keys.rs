@@ -6,7 +6,7 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Slice;
 use raingauge_core::retention::Horizons;
 use raingauge_cql::{Cql, CqlReader, Options};
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Checkpoint, generation_of};
+use raingauge_ports::buckets::{BucketReader, BucketWriter, generation_of};
 use raingauge_ports::contract::buckets::Ledger;
 use raingauge_ports::tiles::writer_of;
 use std::time::Duration;
@@ -75,28 +75,4 @@ fn a_retired_generation_is_removed_beside_counting() {
         };
         assert_eq!((count(old), count(new)), (0, 300), "{name}");
     }
-}
-
-/// Commits without new entries write under later and later timestamps. Who takes over begins above them.
-#[test]
-fn a_state_is_never_written_under_an_older_timestamp() {
-    let Some(place) = Place::new() else { return };
-    let checkpoint = |state: &str| Checkpoint { position: 7, state: state.into(), stamp_us: 1_700_000_000_000_000 };
-    let before = place.store(0);
-    for progress in 0..9 {
-        before.commit(&checkpoint(&format!("backfilled to {progress}"))).expect("committed");
-    }
-
-    let next = place.store(0);
-    assert_eq!(next.checkpoint().expect("a checkpoint"), checkpoint("backfilled to 8"));
-    next.commit(&checkpoint("finished")).expect("committed");
-    assert_eq!(place.store(0).checkpoint().expect("a checkpoint"), checkpoint("finished"));
-
-    // A writer that slept through that writes what it had in mind. The next commit of the owner puts it right.
-    for _ in 0..3 {
-        before.commit(&checkpoint("backfilled to 8")).expect("committed");
-    }
-    let moved = Checkpoint { position: 8, stamp_us: 1_700_000_000_000_100, ..checkpoint("finished") };
-    next.commit(&moved).expect("committed");
-    assert_eq!(place.store(0).checkpoint().expect("a checkpoint"), moved);
 }

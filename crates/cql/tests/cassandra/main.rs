@@ -1,5 +1,6 @@
 //! The store on a real cluster, whose nodes `RAINGAUGE_TEST_CQL` names: `make test` starts one.
 
+mod checkpoints;
 mod compaction;
 mod exactly_once;
 mod keys;

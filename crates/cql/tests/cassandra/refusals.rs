@@ -54,3 +54,21 @@ fn a_table_that_was_altered_is_named() {
     let read = place.block_on(reader.sums(vec![query])).remove(0);
     assert!(read.is_err(), "a count that cannot be read is no 0");
 }
+
+/// Processes that differ in what decides counting would count the same log differently.
+#[test]
+fn settings_that_differ_between_processes_are_refused() {
+    let Some(place) = Place::new() else { return };
+    let cql = place.cql();
+    let settings = |window: &str| [("dedupe.window_hours".to_owned(), window.to_owned())].into();
+    let check = |log, window| place.block_on(cql.check_settings(log, &settings(window)));
+    check("events", "24").expect("the first settings are kept");
+    check("events", "24").expect("the same again");
+    let error = check("events", "48").expect_err("another window");
+    assert!(matches!(error, Error::SettingsDiffer { .. }), "{error}");
+    assert!(error.to_string().contains("dedupe.window_hours is 48 here, and 24 elsewhere"), "{error}");
+    check("others", "48").expect("another log");
+    place.block_on(cql.put_settings("events", &settings("48"))).expect("migrated");
+    check("events", "48").expect("the new ones");
+    check("events", "24").expect_err("the old ones");
+}

@@ -12,7 +12,7 @@ use super::waiting::{Startup, until_there};
 use super::{Engines, Services, caching};
 use crate::settings::{self, Role, Settings};
 use anyhow::Context;
-use options::{cql_options, kafka_options, mysql_options};
+use options::{cql_options, fingerprint, kafka_options, mysql_options};
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
@@ -208,11 +208,19 @@ async fn open_database(settings: &Settings) -> anyhow::Result<Database> {
 }
 
 async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql> {
-    use raingauge_cql::Error::{Keyspace, Refused, SchemaTooNew, Tls};
-    let options = cql_options(settings);
-    let is_final = |error: &_| matches!(error, Keyspace(_) | Refused { .. } | SchemaTooNew { .. } | Tls(_));
+    use raingauge_cql::Error::{Datacenter, Keyspace, Refused, SchemaTooNew, SettingsDiffer, Tls};
+    let (options, settings_here) = (cql_options(settings), fingerprint(settings));
+    let is_final = |error: &_| {
+        let is_setting = matches!(error, Datacenter { .. } | SettingsDiffer { .. } | Keyspace(_) | Tls(_));
+        is_setting || matches!(error, Refused { .. } | SchemaTooNew { .. })
+    };
     let what = format!("the bucket store, {}", options.place());
-    Ok(until_there(startup, &what, is_final, async || Cql::connect(options.clone()).await).await?)
+    let open = async || {
+        let cql = Cql::connect(options.clone()).await?;
+        cql.check_settings(&settings.cluster.kafka.topic, &settings_here).await?;
+        Ok(cql)
+    };
+    Ok(until_there(startup, &what, is_final, open).await?)
 }
 
 async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<KafkaTopic> {
@@ -394,6 +402,8 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
         let migrated = raingauge_cql::schema::migrate(&cql, &layout).await?;
         let (server, from, to) = (migrated.server, migrated.from, migrated.to);
         done.push(format!("{} ({server:?}): schema version {from} is now {to}", cql.place()));
+        let topic = &settings.cluster.kafka.topic;
+        Cql::connect(cql.clone()).await?.put_settings(topic, &fingerprint(settings)).await?;
         let kafka = &settings.cluster.kafka;
         let retention_ms = settings.log.retention.as_millis() as i64;
         let plan = Plan { partitions: kafka.partitions, replication: kafka.replication, retention_ms };

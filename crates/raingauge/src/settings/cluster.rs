@@ -124,6 +124,12 @@ impl Cluster {
     }
 
     fn contradictions(&self, checker: &mut Checker) {
+        let counts_into_tables = self.cql.writes_tables || !self.is_cluster || !self.has(Role::Writer);
+        if self.cql.reads_tables && !counts_into_tables {
+            let message = "counts are read from the count tables, and writers do not write them".to_owned();
+            let advice = "Set cql.read_plan to \"tiles\", or cql.tables to \"yes\"";
+            checker.problem("cql.read_plan", checker.origin("cql.read_plan"), message, advice);
+        }
         if !self.is_cluster && self.roles != Role::ALL {
             let message = "over the embedded engines one process runs every role";
             let advice = "Leave the roles out, or set cluster.engines to \"cluster\"";
@@ -184,7 +190,7 @@ impl Cql {
             in_flight_max: super::size(from.whole("cql", "in_flight_max")),
             reads_tables: from.word("cql", "read_plan") == "tables",
             has_foreign_rows: from.word("cql", "foreign_rows") == "yes",
-            writes_tables: from.word("cql", "write_tables") == "yes",
+            writes_tables: ["tables", "write_tables"].map(|name| from.word("cql", name)) == ["yes", "yes"],
             writer_cache_bytes: super::size(from.whole("cql", "writer_cache_bytes")),
         }
     }

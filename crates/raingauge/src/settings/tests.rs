@@ -575,3 +575,14 @@ fn the_table_repeats_no_key_and_keeps_defaults_in_range() {
         }
     }
 }
+
+#[test]
+fn the_count_tables_are_switched_off_by_either_name() {
+    let written = |text| load(text, &[]).expect("settings").cluster.cql.writes_tables;
+    assert!(written(""));
+    for text in ["tables = \"no\"", "write_tables = \"no\"", "tables = \"no\"\nwrite_tables = \"yes\""] {
+        assert!(!written(&format!("[cql]\n{text}")), "{text}");
+    }
+    let text = "[cluster]\nengines = \"cluster\"\n[cql]\ntables = \"no\"\nread_plan = \"tables\"";
+    assert_starts(&load(text, &[]).unwrap_err(), &["5 cql.read_plan: counts are read from the count tables"]);
+}

@@ -1,6 +1,7 @@
 use crate::support::{Service, TODAY_S};
 use raingauge_core::bucket::DAY_S;
-use raingauge_reader::Key;
+use raingauge_reader::{Key, LargestKeys};
+use serde_json::json;
 
 #[tokio::test]
 async fn the_largest_keys_come_first_over_all_parts() {
@@ -17,4 +18,12 @@ async fn the_largest_keys_come_first_over_all_parts() {
     assert_eq!(service.reader.largest_keys(1, 1, 0, 9).await.unwrap_err().code, "range_backwards");
     service.published.fail("the disk is full");
     assert_eq!(service.reader.largest_keys(1, 0, 1, 9).await.unwrap_err().code, "unavailable");
+}
+
+#[test]
+fn keys_that_may_not_be_the_largest_are_said_to_be_incomplete() {
+    let all = LargestKeys { keys: vec![Key { key: "c:a".to_owned(), count: 5 }], is_complete: true };
+    assert_eq!(json!(all), json!({"keys": [{"key": "c:a", "count": 5}]}));
+    let some = LargestKeys { is_complete: false, ..all };
+    assert_eq!(json!(some), json!({"keys": [{"key": "c:a", "count": 5}], "complete": false}));
 }

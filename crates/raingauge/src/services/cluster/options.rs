@@ -56,6 +56,20 @@ pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
     }
 }
 
+/// The settings that decide what is counted, by name: every process must have the same.
+pub fn fingerprint(settings: &Settings) -> raingauge_cql::Fingerprint {
+    let kafka = &settings.cluster.kafka;
+    let dedupe_hours = settings.dedupe.window.as_secs() / 3_600;
+    let pairs = [
+        ("kafka.epoch", u64::from(kafka.epoch)),
+        ("kafka.partitions", u64::from(kafka.partitions)),
+        ("dedupe.window_hours", dedupe_hours),
+        ("dedupe.ids_max", settings.dedupe.ids_max),
+        ("events.future_allowance_s", settings.events.future_allowance.as_secs()),
+    ];
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}
+
 pub fn mysql_options(settings: &Settings) -> MySqlOptions {
     MySqlOptions::new(settings.cluster.mysql.url.clone())
 }

@@ -98,7 +98,18 @@ pub const KEYS: &[Key] = &[
         &["yes", "no"],
         "Whether other systems write rows into the count tables: then a key without tiles in a range is asked of the store every time, also under live.",
     ),
-    one_of("cql", "write_tables", &["yes", "no"], "Whether the three count tables are written, for other tools."),
+    one_of(
+        "cql",
+        "tables",
+        &["yes", "no"],
+        "Whether writers also write the three count tables, a row for each bucket, for other tools.",
+    ),
+    one_of(
+        "cql",
+        "write_tables",
+        &["yes", "no"],
+        "Former name of `cql.tables`: either of them switches the tables off.",
+    ),
     bytes(
         "cql",
         "writer_cache_bytes",

@@ -1,0 +1,64 @@
+//! The settings that decide what is counted, kept in the keyspace: processes that differ in them would count
+//! the same log differently.
+
+use crate::{Cql, Error, error};
+use scylla::statement::Statement;
+use std::collections::BTreeMap;
+
+/// Settings by name, as text.
+pub type Fingerprint = BTreeMap<String, String>;
+
+impl Cql {
+    /// Compares the settings of this process with those that a log is counted by, and keeps them when they are
+    /// the first.
+    pub async fn check_settings(&self, log: &str, own: &Fingerprint) -> Result<(), Error> {
+        let mut insert = Statement::new("INSERT INTO settings_table (log, settings) VALUES (?, ?) IF NOT EXISTS");
+        insert.set_is_idempotent(true);
+        self.session.query_unpaged(insert, (log, own)).await.map_err(error::execution)?;
+
+        let select = "SELECT settings FROM settings_table WHERE log = ?";
+        let found = self.session.query_unpaged(select, (log,)).await.map_err(error::execution)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let kept = rows.maybe_first_row::<(Fingerprint,)>().map_err(error::request)?;
+        let (kept,) = kept.ok_or_else(|| error::request("the settings that were stored are not there yet"))?;
+        match difference(&kept, own) {
+            Some(reason) => Err(Error::SettingsDiffer { place: self.options.place(), reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the settings of this process: those that were kept before count no more.
+    pub async fn put_settings(&self, log: &str, own: &Fingerprint) -> Result<(), Error> {
+        let insert = "INSERT INTO settings_table (log, settings) VALUES (?, ?)";
+        self.session.query_unpaged(insert, (log, own)).await.map(drop).map_err(error::execution)
+    }
+}
+
+/// The first setting that has another value here. One that only one of them knows is no difference: it is of
+/// another version.
+fn difference(kept: &Fingerprint, own: &Fingerprint) -> Option<String> {
+    let differs = |(name, own): (&String, &String)| {
+        let kept = kept.get(name).filter(|kept| *kept != own)?;
+        Some(format!("{name} is {own} here, and {kept} elsewhere"))
+    };
+    own.iter().find_map(differs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fingerprint(settings: &[(&str, &str)]) -> Fingerprint {
+        settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_setting_that_differs_is_named() {
+        let kept = fingerprint(&[("dedupe.window_hours", "24"), ("kafka.partitions", "4")]);
+        assert_eq!(difference(&kept, &kept), None);
+        let own = fingerprint(&[("dedupe.window_hours", "48"), ("kafka.partitions", "4")]);
+        let reason = difference(&kept, &own).expect("a difference");
+        assert_eq!(reason, "dedupe.window_hours is 48 here, and 24 elsewhere");
+        assert_eq!(difference(&kept, &fingerprint(&[("kafka.epoch", "0")])), None);
+    }
+}
