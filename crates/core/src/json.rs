@@ -48,6 +48,32 @@ pub fn check_depth(text: &str) -> Result<(), String> {
     Err(format!("JSON is nested deeper than {JSON_DEPTH_MAX}"))
 }
 
+/// Refuses text with more arrays and objects than these: parsed into a tree, each takes many times its bytes.
+pub fn check_containers(text: &[u8], containers_max: usize) -> Result<(), String> {
+    let openers = memchr::memchr2_iter(b'[', b'{', text).take(containers_max + 1).count();
+    if openers <= containers_max || containers(text) <= containers_max {
+        return Ok(());
+    }
+    Err(format!("JSON has more than {containers_max} arrays and objects"))
+}
+
+/// The arrays and objects, brackets inside strings apart.
+fn containers(text: &[u8]) -> usize {
+    let (mut containers, mut in_string) = (0, false);
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => {
+                bytes.next();
+            }
+            b'[' | b'{' if !in_string => containers += 1,
+            _ => {}
+        }
+    }
+    containers
+}
+
 /// How deep arrays and objects are nested, brackets inside strings apart.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut in_string) = (0usize, 0, false);
@@ -72,6 +98,14 @@ fn depth(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arrays_and_objects_are_counted_outside_of_texts() {
+        let text = br#"[{"a": "[[[[{\"{{"}, [], "]"]"#;
+        assert_eq!(check_containers(text, 3), Ok(()));
+        assert!(check_containers(text, 2).is_err());
+        assert_eq!(check_containers(b"", 0), Ok(()));
+    }
 
     #[test]
     fn texts_without_escapes_are_borrowed() {

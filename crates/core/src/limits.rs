@@ -45,9 +45,17 @@ pub const EVENTS_PER_REQUEST_MAX: usize = 50_000;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Most buckets in one `POST /v1/buckets`.
 pub const BUCKETS_PER_REQUEST_MAX: usize = 10_000;
+/// Longest body of `POST /v1/buckets`, in bytes: as many buckets with keys of the longest kind fit.
+pub const BUCKETS_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Longest body of a counter, a draft or a cache policy, in bytes.
+pub const CONFIGURATION_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Most arrays and objects in such a body: parsed, each takes many times its bytes.
+pub const CONFIGURATION_CONTAINERS_MAX: usize = 4_000;
 
 /// Most ranges in one `POST /v1/counts`.
 pub const COUNTS_PER_REQUEST_MAX: usize = 1_000;
+/// Longest body of `POST /v1/counts`, in bytes: as many ranges with keys of the longest kind fit.
+pub const COUNTS_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest range, in days (a hundred years).
 pub const RANGE_DAYS_MAX: i64 = 36_600;
 /// Most points of one series.

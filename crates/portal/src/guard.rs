@@ -2,7 +2,7 @@
 //! stands behind it: the audit log and the headers that protect a page.
 
 mod deeds;
-mod origin;
+pub mod origin;
 
 use crate::fault::Fault;
 use crate::fields::Fields;
@@ -94,11 +94,13 @@ impl Guard {
         if accounts.options.sign_in {
             return Ok(accounts.person(&head.headers).await?);
         }
-        // A page from elsewhere whose name was made to lead here must not become an administrator.
-        if !origin::is_loopback_name(origin::host(head)) {
-            let advice = "Nobody needs to sign in here, so this portal answers under the names of this machine alone: \
-                          use http://localhost or http://127.0.0.1 with the port.";
-            return Err(Fault::new(StatusCode::FORBIDDEN, "This portal has another name", advice));
+        // Neither the callers of a proxy nor a page whose name was made to lead here become administrators.
+        if let Some(reason) = origin::remote(&head.headers, &head.uri) {
+            let advice = format!(
+                "Nobody needs to sign in here, so this portal answers requests of this machine alone, and {reason}. \
+                 Use http://localhost or http://127.0.0.1 with the port, without a proxy."
+            );
+            return Err(Fault::new(StatusCode::FORBIDDEN, "This portal is for its own machine", advice));
         }
         let csrf = Arc::clone(&self.portal.open_secret);
         Ok(Some(Person { name: ANONYMOUS.into(), role: Role::Admin, csrf, signed_in: None }))

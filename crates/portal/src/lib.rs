@@ -35,6 +35,7 @@ pub use assets::{ASSETS, Asset};
 pub use checks::Audit;
 pub use fields::Fields;
 pub use guard::too_slow;
+pub use guard::origin::{foreign, is_loopback_name};
 pub use measures::Measures;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use person::{Person, Role, SignedIn};

@@ -71,6 +71,11 @@ impl Tokens {
         Self { made: Some(made), ..self }
     }
 
+    /// Whether callers are asked for a token. While they are not, only requests of this machine may be taken.
+    pub const fn is_asked(&self) -> bool {
+        self.is_required
+    }
+
     /// Answers who sent the header `Authorization`, where they may do what `needed` says.
     pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Who, Denied> {
         let hash = header.and_then(bearer).map(hash_of);

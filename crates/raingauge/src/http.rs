@@ -1,6 +1,7 @@
 //! The HTTP door: every route in one place, each with the scope it needs.
 
 mod audit;
+pub mod body;
 mod cache_policy;
 mod counters;
 pub mod counts;
@@ -15,12 +16,12 @@ mod times;
 use crate::auth::{Scope, Tokens};
 use crate::services::{Services, Startup};
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, delete, get, post, put};
+use body::Rooms;
 use guard::Guard;
-pub use guard::{Room, role_absent};
+pub use guard::{refuse_foreign, role_absent};
 use metrics_exporter_prometheus::PrometheusHandle;
 use problem::Problem;
 use raingauge_portal::Portal;
@@ -41,7 +42,7 @@ pub struct Door {
     pub metrics: PrometheusHandle,
     pub body_bytes_max: usize,
     /// Room for the bodies of all requests, those of other doors too.
-    pub room: Room,
+    pub rooms: Rooms,
     pub request_timeout: Duration,
     /// Turns true when the server is about to stop.
     pub draining: watch::Receiver<bool>,
@@ -82,7 +83,6 @@ pub fn router(door: Arc<Door>) -> Router {
         .router
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(DefaultBodyLimit::max(door.body_bytes_max))
         .with_state(door)
         .merge(pages.unwrap_or_default())
 }

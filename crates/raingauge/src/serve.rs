@@ -2,7 +2,8 @@
 
 use crate::auth::{MadeTokens, Tokens};
 use crate::connections::{self, Certificates, Limits, Places};
-use crate::http::{self, Door, Room};
+use crate::http::body::Rooms;
+use crate::http::{self, Door};
 use crate::portal::Watching;
 use crate::services::{Services, Startup};
 use crate::settings::{CommandOption, Role, Settings};
@@ -50,6 +51,13 @@ impl Server {
             Some(listen) => Some(bind(listen).await?),
             None => None,
         };
+        if !settings.auth.is_asked() {
+            tracing::warn!(
+                %address,
+                "no token is asked for: every process of this machine may read and change everything under /v1; \
+                 auth.required or a token in auth.tokens closes it"
+            );
+        }
         let places = |door| {
             let server = &settings.server;
             Places::new(door, server.connections_max, server.connections_per_address_max)
@@ -72,7 +80,7 @@ impl Server {
             audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
             metrics: metrics.clone(),
             body_bytes_max: settings.server.body_bytes_max,
-            room: Room::new(settings.server.body_bytes_max),
+            rooms: Rooms::new(settings.server.body_bytes_max),
             request_timeout: settings.server.request_timeout,
             draining: stopping.clone(),
         });

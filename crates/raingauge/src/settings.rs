@@ -8,6 +8,7 @@
 //!                     keys: the table that the documentation follows too
 //! ```
 
+mod anonymous;
 mod caching;
 mod check;
 pub mod clock;
@@ -243,6 +244,7 @@ impl Settings {
             checker.problem("portal.sign_in", checker.origin("portal.sign_in"), message, advice);
         }
         tls::refuse_plaintext(self, checker);
+        self.anonymous_contradictions(checker);
 
         let segment = ("log.segment_bytes", self.log.segment_bytes.saturating_mul(2));
         let body = ("server.body_bytes_max", self.server.body_bytes_max as u64);

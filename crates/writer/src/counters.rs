@@ -2,7 +2,6 @@
 
 pub use crate::state::Bucket;
 use crate::state::{Control, Part};
-use raingauge_core::bucket::Granularity;
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX};
 use raingauge_core::tile::OVERFLOWED;
@@ -299,22 +298,4 @@ impl Announcer {
         *followed = Some(revision);
         Ok(())
     }
-}
-
-/// Reads one member of `POST /v1/buckets`.
-pub fn bucket_of_json(json: &Json) -> Result<Bucket, String> {
-    let text = |name: &str| json.get(name).and_then(Json::as_str);
-    let time = match json.get("time") {
-        Some(Json::Number(seconds)) => seconds.as_i64(),
-        Some(Json::String(time)) => raingauge_core::time::parse_time_s(time),
-        _ => None,
-    };
-    Ok(Bucket {
-        key: text("key").ok_or("key must be a text")?.to_owned(),
-        granularity: text("granularity")
-            .and_then(Granularity::from_name)
-            .ok_or("granularity must be quarter, hour or day")?,
-        time: time.ok_or("time must be epoch seconds or RFC 3339")?,
-        count: json.get("count").and_then(Json::as_i64).ok_or("count must be a whole number of 64 bits")?,
-    })
 }

@@ -12,6 +12,7 @@
 
 pub mod audience;
 pub mod belongs;
+pub mod bucket_list;
 pub mod counters;
 pub mod fleet;
 pub mod follow;

@@ -1,9 +1,9 @@
 //! The query page.
 
 use crate::world::{NOW_S, World};
-use raingauge_core::bucket::{DAY_S, HOUR_S};
+use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S};
 use raingauge_core::time::parse_time_s;
-use raingauge_writer::counters::bucket_of_json;
+use raingauge_writer::counters::Bucket;
 use serde_json::json;
 
 /// The worked example of the published description, on exactly the rows that it prints in bold.
@@ -21,8 +21,8 @@ async fn worked_example() -> World {
     ];
     let bucket = |(granularity, time, count): (&str, &str, i64)| {
         let time = parse_time_s(time).expect("a time");
-        let json = json!({ "key": "rain_drops:city:111222", "granularity": granularity, "time": time, "count": count });
-        bucket_of_json(&json).expect("a bucket")
+        let granularity = Granularity::from_name(granularity).expect("a granularity");
+        Bucket { key: "rain_drops:city:111222".to_owned(), granularity, time, count }
     };
     let receipt = world.portal.counters.set_buckets(rows.map(bucket).into()).await.expect("buckets are set");
     assert!(receipt.rejected.is_empty(), "{receipt:?}");

@@ -1,10 +1,12 @@
 //! Events, in the protobuf format of CloudEvents.
 
+use super::guard::MessageRoom;
 use super::proto::io::cloudevents::v1::CloudEvent;
 use super::proto::io::cloudevents::v1::cloud_event::CloudEventAttributeValue;
 use super::proto::io::cloudevents::v1::cloud_event::Data;
 use super::proto::io::cloudevents::v1::cloud_event::cloud_event_attribute_value::Attr;
 use super::proto::raingauge::v1 as proto;
+use crate::http::body::decoded;
 use crate::http::events::{json_data, media_type};
 use crate::http::problem::Problem;
 use crate::services::Services;
@@ -26,12 +28,15 @@ pub struct Service {
 #[tonic::async_trait]
 impl proto::events_server::Events for Service {
     async fn publish(&self, request: Request<PublishRequest>) -> Result<Response<proto::PublishResponse>, Status> {
+        let room = request.extensions().get::<Arc<MessageRoom>>().cloned();
         let PublishRequest { events, wait_applied } = request.into_inner();
         let ingest = &self.services.ingest;
         let mut intake = ingest.begin().map_err(Problem::from)?;
-        for event in events {
-            take(&mut intake, event).map_err(Problem::from)?;
-        }
+        let len = events.iter().map(Bytes::len).sum();
+        let taken = decoded(len, || events.into_iter().try_for_each(|event| take(&mut intake, event)));
+        taken.map_err(Problem::from)?;
+        // From here on the events lie in the intake.
+        room.inspect(|room| room.release());
         let receipt = ingest.finish(intake, wait_applied).await.map_err(Problem::from)?;
         Ok(Response::new(response_of(receipt)))
     }

@@ -2,15 +2,17 @@
 
 use super::status;
 use crate::auth::{Scope, Tokens};
+use crate::http::body::{Class, Room, Share, no_room};
 use crate::http::problem::Problem;
-use crate::http::{Door, Room, role_absent};
+use crate::http::{Door, refuse_foreign, role_absent};
 use crate::settings::Role;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::{Code, Status};
@@ -32,12 +34,15 @@ impl Guard {
     pub fn new(door: &Door, path: &'static str, scope: Scope) -> Self {
         let method = path.trim_start_matches('/');
         let labels = [("method", method), ("status", status::name(Code::Ok))];
-        let role = if scope == Scope::EventsWrite { Role::Writer } else { Role::Reader };
+        let (role, class) = match scope {
+            Scope::EventsWrite => (Role::Writer, Class::Events),
+            _ => (Role::Reader, Class::Counts),
+        };
         Self {
             tokens: Arc::clone(&door.tokens),
             scope,
             lacks: Some(role).filter(|role| !door.services.has(*role)),
-            room: door.room.clone(),
+            room: door.rooms.of(class).clone(),
             timeout: door.request_timeout,
             method,
             seconds: metrics::histogram!("raingauge_grpc_request_seconds", "method" => method),
@@ -45,9 +50,13 @@ impl Guard {
         }
     }
 
-    fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    fn check(&self, request: &Request) -> Result<(), Problem> {
         if let Some(role) = self.lacks {
             return Err(role_absent(role));
+        }
+        let headers = request.headers();
+        if !self.tokens.is_asked() {
+            refuse_foreign(headers, request.uri()).map_err(|problem| *problem)?;
         }
         let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         self.tokens.check(header, self.scope).map(|_| ()).map_err(Problem::from)
@@ -55,15 +64,18 @@ impl Guard {
 
     /// Runs a call whose token is good, with room for its message.
     async fn run(&self, request: Request, next: Next) -> Result<Response, Status> {
-        let (head, body) = request.into_parts();
-        let mut chunks = body.into_data_stream();
-        let first = chunks.next().await;
-        let _room = match &first {
-            Some(Ok(chunk)) => Some(self.room.take_bytes(announced_len(chunk))?),
-            _ => None,
-        };
-        let body = Body::from_stream(stream::iter(first).chain(chunks));
-        let response = next.run(Request::from_parts(head, body)).await;
+        let (mut head, body) = request.into_parts();
+        let room = Arc::new(MessageRoom::new(&self.room));
+        head.extensions.insert(Arc::clone(&room));
+        let taking = Arc::clone(&room);
+        let chunks = body.into_data_stream().map(move |chunk| {
+            let chunk = chunk?;
+            taking.take(chunk.len()).map(|()| chunk)
+        });
+        let response = next.run(Request::from_parts(head, Body::from_stream(chunks))).await;
+        if room.is_refused() {
+            return Err(no_room().into());
+        }
         match Status::from_header_map(response.headers()) {
             Some(refused) if !response.headers().contains_key(status::CODE) => Err(explained(&refused).into()),
             _ => Ok(response),
@@ -87,7 +99,7 @@ impl Guard {
 pub async fn pass(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let timeout = asked_timeout(request.headers()).map_or(guard.timeout, |asked| asked.min(guard.timeout));
-    let answer = match guard.check(request.headers()) {
+    let answer = match guard.check(&request) {
         Ok(()) => tokio::time::timeout(timeout, guard.run(request, next)).await.unwrap_or_else(|_| {
             let detail = format!("the call took longer than {timeout:?}: ask for less at once");
             Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into())
@@ -99,12 +111,38 @@ pub async fn pass(State(guard): State<Arc<Guard>>, request: Request, next: Next)
     response
 }
 
-/// The length that a message announces in the five bytes before it: whether it is packed, and how long it is. Who sends
-/// fewer bytes at once takes room for the largest message.
-fn announced_len(chunk: &Bytes) -> usize {
-    match chunk[..] {
-        [_, a, b, c, d, ..] => u32::from_be_bytes([a, b, c, d]) as usize,
-        _ => usize::MAX,
+/// Room for the message of one call, taken as it comes in.
+pub struct MessageRoom(Mutex<Taken>);
+
+struct Taken {
+    share: Share,
+    len: usize,
+    is_refused: bool,
+}
+
+impl MessageRoom {
+    fn new(room: &Room) -> Self {
+        Self(Mutex::new(Taken { share: room.share(), len: 0, is_refused: false }))
+    }
+
+    fn take(&self, len: usize) -> Result<(), axum::Error> {
+        let mut taken = self.0.lock();
+        taken.len += len;
+        let len = taken.len;
+        taken.share.resize(len).map_err(|problem| {
+            taken.is_refused = true;
+            axum::Error::new(std::io::Error::other(problem.detail))
+        })
+    }
+
+    fn is_refused(&self) -> bool {
+        self.0.lock().is_refused
+    }
+
+    /// Gives the room back: nothing of the message is needed any more.
+    pub fn release(&self) {
+        // A share of nothing is never refused.
+        let _ = self.0.lock().share.resize(0);
     }
 }
 
@@ -156,11 +194,5 @@ mod tests {
             assert_eq!(asked(wrong), None, "{wrong}");
         }
         assert_eq!(asked_timeout(&HeaderMap::new()), None);
-    }
-
-    #[test]
-    fn room_is_taken_for_what_a_message_announces() {
-        assert_eq!(announced_len(&Bytes::from_static(&[0, 0, 1, 0, 2, 9, 9])), 65_538);
-        assert_eq!(announced_len(&Bytes::from_static(&[0, 0, 1, 0])), usize::MAX);
     }
 }

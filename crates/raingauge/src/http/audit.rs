@@ -21,6 +21,15 @@ const CHANGES: [(Method, &str, &str); 8] = [
     (Method::DELETE, "/v1/maintenance/compaction", "compaction.stop"),
 ];
 
+/// Whether a request changes something that people define.
+pub fn changes(method: &Method, route: &str) -> bool {
+    verb_of(method, route).is_some()
+}
+
+fn verb_of(method: &Method, route: &str) -> Option<&'static str> {
+    CHANGES.iter().find(|(known, path, _)| known == method && *path == route).map(|(_, _, verb)| *verb)
+}
+
 /// What the audit log will need of a request, kept until its answer is there.
 pub struct Asked {
     verb: &'static str,
@@ -45,7 +54,7 @@ impl Answered {
 impl Asked {
     /// None for a request that changes nothing.
     pub fn of(door: &Door, route: &str, request: &Request) -> Option<Self> {
-        let (_, _, verb) = CHANGES.iter().find(|(method, path, _)| method == request.method() && *path == route)?;
+        let verb = verb_of(request.method(), route)?;
         let reason = Some(super::counters::reason(request.headers()).to_owned()).filter(|reason| !reason.is_empty());
         let caller = Caller::of(request.extensions(), request.headers(), &door.people_options);
         Some(Self { verb, caller, path: request.uri().path().to_owned(), reason })

@@ -1,6 +1,7 @@
 //! The cache policy: which counters are answered through which cache.
 
 use super::Door;
+use super::body::{self, Body};
 use super::counters::{expected_version, json_of, reason, without_version};
 use super::problem::Problem;
 use crate::auth::Who;
@@ -8,7 +9,6 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use raingauge_core::cache_policy::Policy;
 use raingauge_ports::catalog::{Change, VersionedPolicy};
 use serde_json::json;
@@ -24,9 +24,9 @@ pub async fn replace(
     State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let policy = Policy::from_json(&without_version(json_of(&body)?)).map_err(|problems| {
+    let policy = Policy::from_json(&without_version(json_of(&body.bytes)?)).map_err(|problems| {
         let said: Vec<String> =
             problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy_invalid", said.join("; "))

@@ -2,20 +2,22 @@
 
 use super::Door;
 use super::audit::Said;
+use super::body::{self, Body};
 use super::problem::Problem;
 use crate::auth::Who;
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use raingauge_core::counter::Counter;
+use raingauge_core::json::check_containers;
+use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
 use raingauge_core::ruleset::conflicts;
 use raingauge_ports::catalog::Versioned;
-use raingauge_writer::counters::{self, bucket_of_json};
 use raingauge_writer::ingest::Rejected;
 use raingauge_writer::preview;
 use raingauge_writer::states::{Progress, progress};
+use raingauge_writer::{bucket_list, counters};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,9 +48,9 @@ pub async fn create(
     State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let created = door.services.counters.create(&json_of(&body)?, &who.name, reason(&headers)).await?;
+    let created = door.services.counters.create(&json_of(&body.bytes)?, &who.name, reason(&headers)).await?;
     let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
     Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
 }
@@ -64,9 +66,9 @@ pub async fn replace(
     Extension(who): Extension<Who>,
     Path(id): Path<u32>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let counter = without_version(json_of(&body)?);
+    let counter = without_version(json_of(&body.bytes)?);
     let (expected, reason) = (expected_version(&headers)?, reason(&headers));
     Ok(with_etag(door.services.counters.replace(id, &counter, expected, &who.name, reason).await?))
 }
@@ -88,20 +90,20 @@ pub async fn versions(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Res
 }
 
 /// `POST /v1/counters/preview`: what the draft in the body would have counted.
-pub async fn preview(State(door): State<Arc<Door>>, body: Bytes) -> Result<Json<Value>, Problem> {
-    preview_draft(&door, json_of(&body)?).await
+pub async fn preview(State(door): State<Arc<Door>>, body: Body<body::Configuration>) -> Result<Json<Value>, Problem> {
+    preview_draft(&door, json_of(&body.bytes)?).await
 }
 
 /// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
 pub async fn preview_of(
     State(door): State<Arc<Door>>,
     Path(id): Path<u32>,
-    body: Bytes,
+    body: Body<body::Configuration>,
 ) -> Result<Json<Value>, Problem> {
-    let mut draft = if body.trim_ascii().is_empty() {
+    let mut draft = if body.bytes.trim_ascii().is_empty() {
         json!(door.services.counters.catalog().get(id).await?.counter)
     } else {
-        without_version(json_of(&body)?)
+        without_version(json_of(&body.bytes)?)
     };
     if let Some(members) = draft.as_object_mut() {
         members.insert("id".to_owned(), json!(id));
@@ -146,18 +148,18 @@ pub async fn backfill(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Res
 }
 
 /// `POST /v1/buckets`
-pub async fn set_buckets(State(door): State<Arc<Door>>, body: Bytes) -> Result<Response, Problem> {
-    let Value::Array(members) = json_of(&body)? else {
-        return Err(Problem::bad_request("json_malformed", "the body must be an array of buckets"));
-    };
+pub async fn set_buckets(State(door): State<Arc<Door>>, body: Body<body::Buckets>) -> Result<Response, Problem> {
+    let members = body::decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;
+    // The buckets hold what they need of the body.
+    drop(body);
     let (mut buckets, mut places, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, member) in members.iter().enumerate() {
-        match bucket_of_json(member) {
+    for (index, member) in members.into_iter().enumerate() {
+        match member {
             Ok(bucket) => {
                 buckets.push(bucket);
                 places.push(index);
             }
-            Err(detail) => rejected.push(Rejected { index, code: "bucket_malformed", detail }),
+            Err(detail) => rejected.push(Rejected { index, code: "bucket_malformed", detail: detail.to_owned() }),
         }
     }
     let mut receipt = door.services.counters.set_buckets(buckets).await?;
@@ -168,7 +170,20 @@ pub async fn set_buckets(State(door): State<Arc<Door>>, body: Bytes) -> Result<R
     Ok((Extension(said), Json(receipt)).into_response())
 }
 
+impl From<bucket_list::Error> for Problem {
+    fn from(error: bucket_list::Error) -> Self {
+        match error {
+            bucket_list::Error::TooMany => counters::Error::TooMany.into(),
+            bucket_list::Error::Malformed(reason) => {
+                Self::bad_request("json_malformed", format!("the body must be an array of buckets: {reason}"))
+            }
+        }
+    }
+}
+
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
+    check_containers(body, CONFIGURATION_CONTAINERS_MAX)
+        .map_err(|detail| Problem::bad_request("json_malformed", detail))?;
     serde_json::from_slice(body)
         .map_err(|error| Problem::bad_request("json_malformed", format!("the body is not JSON: {error}")))
 }

@@ -1,22 +1,24 @@
 //! Counts, series, recounts.
 
 use super::Door;
+use super::body::{self, Body};
 use super::problem::Problem;
 use super::times::Time;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_reader::{Answer, Failure, LargestKeys, Range, Series, Served};
 use raingauge_writer::recount::Recount;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Largest keys that are listed.
@@ -26,9 +28,41 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 #[derive(Deserialize)]
 struct BatchBody<'a> {
     #[serde(borrow)]
-    requests: Vec<Item<'a>>,
+    requests: Items<'a>,
     #[serde(default)]
     fresh: bool,
+}
+
+/// The ranges of a batch; one more than a batch may hold, at most.
+struct Items<'a>(Vec<Item<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ItemsVisitor)
+    }
+}
+
+struct ItemsVisitor;
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Items<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an array of ranges")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut members: A) -> Result<Items<'de>, A::Error> {
+        let mut items = Vec::with_capacity(members.size_hint().unwrap_or(16).min(COUNTS_PER_REQUEST_MAX));
+        while items.len() <= COUNTS_PER_REQUEST_MAX {
+            match members.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Items(items)),
+            }
+        }
+        // The batch will be refused: what follows is read, and not kept.
+        while members.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Items(items))
+    }
 }
 
 #[derive(Deserialize)]
@@ -57,16 +91,8 @@ impl Item<'_> {
 }
 
 /// `POST /v1/counts`
-pub async fn batch(State(door): State<Arc<Door>>, body: Bytes) -> Result<Response, Problem> {
-    let text =
-        std::str::from_utf8(&body).map_err(|_| Problem::bad_request("json_malformed", "the body is not UTF-8"))?;
-    check_depth(text).map_err(|detail| Problem::bad_request("json_malformed", detail))?;
-    let BatchBody { requests, fresh } = sonic_rs::from_str(text).map_err(|error| {
-        let reason = error.to_string();
-        let reason = reason.lines().next().unwrap_or_default();
-        let shape = r#"{"requests": [{"key": "…", "fromTime": …, "toTime": …}]}"#;
-        Problem::bad_request("json_malformed", format!("the body must be {shape}: {reason}"))
-    })?;
+pub async fn batch(State(door): State<Arc<Door>>, body: Body<body::Counts>) -> Result<Response, Problem> {
+    let BatchBody { requests: Items(requests), fresh } = body::decoded(body.bytes.len(), || batch_of(&body.bytes))?;
     check_len(requests.len())?;
     let mut ranges = Vec::with_capacity(requests.len());
     let mut wrong = Vec::new();
@@ -94,6 +120,18 @@ pub async fn batch(State(door): State<Arc<Door>>, body: Bytes) -> Result<Respons
     json.extend_from_slice(b"]}");
     let headers = [(header::CONTENT_TYPE, "application/json".to_owned()), (SERVER_TIMING, timing(served))];
     Ok((headers, json).into_response())
+}
+
+fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
+    let text =
+        std::str::from_utf8(body).map_err(|_| Problem::bad_request("json_malformed", "the body is not UTF-8"))?;
+    check_depth(text).map_err(|detail| Problem::bad_request("json_malformed", detail))?;
+    sonic_rs::from_str(text).map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.lines().next().unwrap_or_default();
+        let shape = r#"{"requests": [{"key": "…", "fromTime": …, "toTime": …}]}"#;
+        Problem::bad_request("json_malformed", format!("the body must be {shape}: {reason}"))
+    })
 }
 
 /// From where the ranges of a batch were answered, as `Server-Timing` (<https://www.w3.org/TR/server-timing/>) has it.

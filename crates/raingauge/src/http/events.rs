@@ -1,12 +1,12 @@
 //! `POST /v1/events`: one event, an array, lines, or attributes in headers.
 
 use super::Door;
+use super::body::{self, Body, Share};
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use raingauge_core::event::{Attributes, Event, Rejection};
 use raingauge_core::json::check_depth;
@@ -17,20 +17,23 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
+/// Bytes that are unpacked before room is taken for them.
+const UNPACKED_AT_ONCE: u64 = 256 * 1_024;
+
 pub async fn post(
     State(door): State<Arc<Door>>,
     Query(parameters): Query<HashMap<String, String>>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body<body::Events>,
 ) -> Result<Response, Problem> {
-    let body = unpacked(&headers, body, door.body_bytes_max)?;
     let wait_applied = match parameters.get("wait").map(String::as_str) {
         None => false,
         Some("applied") => true,
         Some(_) => return Err(Problem::bad_request("wait_unknown", "wait may only be `applied`")),
     };
-    let mut intake = door.services.ingest.begin()?;
-    let is_single = read(&headers, &body, &mut intake)?;
+    let intake = door.services.ingest.begin()?;
+    // From here on the events lie in the intake, and the body gives its room back.
+    let (intake, is_single) = take(&headers, body, intake, door.body_bytes_max)?;
     let receipt = door.services.ingest.finish(intake, wait_applied).await?;
     if is_single && let Some(refused) = receipt.rejected.first() {
         return Err(refusal(&receipt, refused.code, &refused.detail));
@@ -46,27 +49,50 @@ fn refusal(receipt: &Receipt, code: &'static str, detail: &str) -> Problem {
         .with("rejected", json!(receipt.rejected))
 }
 
-/// The body without its compression.
-fn unpacked(headers: &HeaderMap, body: Bytes, bytes_max: usize) -> Result<Bytes, Problem> {
+/// Reads the events of a body, which may be packed. Answers whether it is a single event.
+fn take(
+    headers: &HeaderMap,
+    body: Body<body::Events>,
+    mut intake: Intake,
+    bytes_max: usize,
+) -> Result<(Intake, bool), Problem> {
     match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
-        None | Some(b"identity") => Ok(body),
-        Some(b"gzip") => {
-            let mut plain = Vec::new();
-            let read = MultiGzDecoder::new(&body[..]).take(bytes_max as u64 + 1).read_to_end(&mut plain);
-            read.map_err(|_| {
-                Problem::bad_request("gzip_malformed", "the body is not gzip, as its content-encoding says")
-            })?;
-            if plain.len() > bytes_max {
-                let detail = format!("the body has more than {bytes_max} bytes when it is unpacked: send it in parts");
-                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
-            }
-            Ok(plain.into())
+        None | Some(b"identity") => {
+            let is_single = body::decoded(body.bytes.len(), || read(headers, &body.bytes, &mut intake))?;
+            Ok((intake, is_single))
         }
+        // A short body may be long when it is unpacked.
+        Some(b"gzip") => tokio::task::block_in_place(|| {
+            let Body { bytes, mut share, .. } = body;
+            let plain = unpacked(&bytes, &mut share, bytes_max)?;
+            drop(bytes);
+            share.resize(plain.len())?;
+            let is_single = read(headers, &plain, &mut intake)?;
+            Ok((intake, is_single))
+        }),
         Some(_) => Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "encoding_unknown",
             "content-encoding may be gzip, or be left out",
         )),
+    }
+}
+
+/// Undoes gzip, and takes room for what comes out of it.
+fn unpacked(packed: &[u8], share: &mut Share, bytes_max: usize) -> Result<Vec<u8>, Problem> {
+    let (mut decoder, mut plain) = (MultiGzDecoder::new(packed), Vec::new());
+    loop {
+        let read = (&mut decoder).take(UNPACKED_AT_ONCE).read_to_end(&mut plain).map_err(|_| {
+            Problem::bad_request("gzip_malformed", "the body is not gzip, as its content-encoding says")
+        })?;
+        if plain.len() > bytes_max {
+            let detail = format!("the body has more than {bytes_max} bytes when it is unpacked: send it in parts");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
+        }
+        share.resize(packed.len() + plain.len())?;
+        if read == 0 {
+            return Ok(plain);
+        }
     }
 }
 

@@ -1,59 +1,23 @@
-//! What stands before every handler: the token's scope, room for the body, the time a request may take, the metrics.
+//! What stands before every handler: the token's scope, the media type, the time a request may take, the metrics.
 
 use super::Door;
-use super::audit::Asked;
+use super::audit::{self, Asked};
+use super::events::media_type;
 use super::problem::Problem;
 use crate::auth::{Denied, Scope, Tokens, Who};
 use crate::settings::Role;
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bodies of the largest size that may be in memory at once, or many smaller ones of as many bytes together.
-const LARGEST_BODIES_MAX: usize = 4;
-/// Room for bodies is counted in units of so many bytes.
-const ROOM_UNIT: usize = 1_024;
-
-/// Room for the bodies of all requests together.
-#[derive(Clone)]
-pub struct Room {
-    units: Arc<Semaphore>,
-    body_bytes_max: usize,
-}
-
-impl Room {
-    pub fn new(body_bytes_max: usize) -> Self {
-        let units = Arc::new(Semaphore::new(LARGEST_BODIES_MAX * (body_bytes_max / ROOM_UNIT + 1)));
-        Self { units, body_bytes_max }
-    }
-
-    /// Takes room for the body of a request, which says how long it is, or may be as long as any.
-    fn take(&self, request: &Request) -> Result<Option<OwnedSemaphorePermit>, Box<Problem>> {
-        // A packed body may grow to the largest size when it is unpacked.
-        let is_packed = request.headers().contains_key(header::CONTENT_ENCODING);
-        let upper = request.body().size_hint().upper().filter(|upper| *upper == 0 || !is_packed);
-        let bytes = upper.map_or(self.body_bytes_max, |upper| upper.min(self.body_bytes_max as u64) as usize);
-        if bytes == 0 { Ok(None) } else { self.take_bytes(bytes).map(Some) }
-    }
-
-    /// Takes room for so many bytes, or for the largest body.
-    pub fn take_bytes(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Box<Problem>> {
-        let units = (bytes.min(self.body_bytes_max) / ROOM_UNIT + 1) as u32;
-        Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| {
-            let detail =
-                "the bodies of other requests fill the memory that is set aside for them: try again in a moment";
-            Box::new(Problem::new(StatusCode::TOO_MANY_REQUESTS, "bodies_in_flight", detail).retry_after(RETRY_AFTER))
-        })
-    }
-}
-
-/// What a caller is told to wait when there is no room for its body.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The route that looks at the media type of its bodies itself.
+const EVENTS: &str = "/v1/events";
+/// The media type that curl gives a body when nobody names one.
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What one route asks of its callers.
 pub struct Guard {
@@ -62,7 +26,6 @@ pub struct Guard {
     scope: Option<Scope>,
     /// The role that the route needs, when this process does not have it.
     lacks: Option<Role>,
-    room: Room,
     timeout: Duration,
     path: &'static str,
     seconds: metrics::Histogram,
@@ -76,7 +39,6 @@ impl Guard {
             tokens: Arc::clone(&door.tokens),
             scope,
             lacks: role_of(path).filter(|role| !door.services.has(*role)),
-            room: door.room.clone(),
             timeout: door.request_timeout,
             path,
             seconds: metrics::histogram!("raingauge_http_request_seconds", "route" => path),
@@ -89,8 +51,31 @@ impl Guard {
             return Err(Box::new(role_absent(role)));
         }
         let Some(scope) = self.scope else { return Ok(None) };
+        if !self.tokens.is_asked() {
+            refuse_foreign(request.headers(), request.uri())?;
+        }
         let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        self.tokens.check(header, scope).map(Some).map_err(|denied| Box::new(denied.into()))
+        let who = self.tokens.check(header, scope).map_err(|denied| Box::new(denied.into()))?;
+        self.check_media_type(request)?;
+        Ok(Some(who))
+    }
+
+    /// Refuses a body that does not claim to be JSON. Browsers send three other media types across sites without asking
+    /// first, so a change without a token is held to it strictly; elsewhere the type that curl gives by default is taken
+    /// for JSON. Events have media types of their own and look at them themselves.
+    fn check_media_type(&self, request: &Request) -> Result<(), Box<Problem>> {
+        if self.path == EVENTS || request.body().is_end_stream() {
+            return Ok(());
+        }
+        let Some(kind) = request.headers().get(header::CONTENT_TYPE) else { return Ok(()) };
+        let kind = media_type(kind.to_str().unwrap_or("?"));
+        let is_json = kind.is_empty() || kind == "application/json" || kind.ends_with("+json");
+        let is_lenient = self.tokens.is_asked() || !audit::changes(request.method(), self.path);
+        if is_json || (is_lenient && kind == FORM) {
+            return Ok(());
+        }
+        let detail = "the body must be JSON: send it with content-type: application/json";
+        Err(Box::new(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type_unknown", detail)))
     }
 
     fn note(&self, began: Instant, status: StatusCode) {
@@ -102,6 +87,16 @@ impl Guard {
             metrics::counter!("raingauge_http_requests_total", &labels).increment(1);
         }
     }
+}
+
+/// Where nobody is asked for a token, only requests of this machine are taken.
+pub fn refuse_foreign(headers: &HeaderMap, uri: &Uri) -> Result<(), Box<Problem>> {
+    let Some(reason) = raingauge_portal::foreign(headers, uri) else { return Ok(()) };
+    let detail = format!(
+        "no token is asked for here, so only requests of this machine are taken, and {reason}: to serve others, set \
+         auth.required or configure a token"
+    );
+    Err(Box::new(Problem::new(StatusCode::FORBIDDEN, "foreign_request", detail)))
 }
 
 /// The answer of a process that lacks the role for what it is asked.
@@ -124,10 +119,10 @@ fn role_of(path: &str) -> Option<Role> {
 /// Lets a request through to its handler, and says who asks.
 pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let admitted = guard.check(&request).and_then(|who| Ok((who, guard.room.take(&request)?)));
+    let admitted = guard.check(&request);
     let response = match admitted {
         Err(problem) => unread(&request, problem.into_response()),
-        Ok((who, _room)) => {
+        Ok(who) => {
             let asked = Asked::of(&guard.door, guard.path, &request);
             if let Some(who) = who.clone() {
                 request.extensions_mut().insert(who);
@@ -145,7 +140,7 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
 impl Guard {
     async fn answer(&self, request: Request, next: Next) -> Response {
         match tokio::time::timeout(self.timeout, next.run(request)).await {
-            Ok(response) => explained(response, self.room.body_bytes_max),
+            Ok(response) => explained(response),
             Err(_) => {
                 let detail = format!("the request took longer than {} s: ask for less at once", self.timeout.as_secs());
                 Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into_response()
@@ -178,19 +173,14 @@ fn unread(request: &Request, mut response: Response) -> Response {
 }
 
 /// What the framework refuses by itself, before a handler sees it, is told as a problem document too.
-fn explained(response: Response, body_bytes_max: usize) -> Response {
+fn explained(response: Response) -> Response {
     let status = response.status();
     let is_plain =
         response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
     if !status.is_client_error() || !is_plain {
         return response;
     }
-    if status == StatusCode::PAYLOAD_TOO_LARGE {
-        let detail = format!("the body has more than {body_bytes_max} bytes: send it in parts");
-        return Problem::new(status, "body_too_large", detail).into_response();
-    }
-    let detail = "the path, the query or the body could not be read: the id of a counter is a whole number, \
-                  and all three are UTF-8";
+    let detail = "the path or the query could not be read: the id of a counter is a whole number, and both are UTF-8";
     Problem::new(status, "request_malformed", detail).into_response()
 }
 

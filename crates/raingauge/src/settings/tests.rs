@@ -123,6 +123,11 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         };
         // Those that go together are given together.
         let mut given = vec![(key.variable(), value)];
+        let is_for_others =
+            ["portal.public_url", "portal.address_header", "portal.approval", "openid.issuer"].contains(&&*key.path());
+        if is_for_others {
+            given.push(("RAINGAUGE__AUTH__REQUIRED".to_owned(), "true".to_owned()));
+        }
         let twins = [
             ("user", "password"),
             ("password", "user"),
@@ -151,8 +156,9 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             given.push(("RAINGAUGE__MYSQL__URL".to_owned(), "mysql://somewhere/catalog".to_owned()));
         }
         let given: Vec<(&str, &str)> = given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let settings = Settings::load(None, variables(&given), []);
-        assert_ne!(settings.unwrap(), defaults(), "{}", key.path());
+        let mut settings = Settings::load(None, variables(&given), []).unwrap();
+        settings.auth.required &= !is_for_others;
+        assert_ne!(settings, defaults(), "{}", key.path());
     }
 }
 
@@ -314,6 +320,30 @@ fn whoever_need_not_sign_in_is_on_this_machine() {
     assert!(Settings::load(None, variables(&[open, elsewhere, required, plain, reader, engines]), []).is_ok());
 }
 
+/// Each of these says that others are to come, through a proxy on this machine: the address that is listened on tells nothing.
+#[test]
+fn a_configuration_for_others_asks_them_for_tokens() {
+    let url = "[portal]\npublic_url = \"https://rain.example\"\n";
+    let openid = format!("{url}[openid]\nissuer = \"https://login.example\"\nclient_id = \"rain\"\n");
+    let required = |text: &str| load(&format!("[auth]\nrequired = true\n{text}"), &[]);
+    for (text, refused) in [
+        (url, &["2 portal.public_url: "][..]),
+        (&openid, &["2 portal.public_url: ", "4 openid.issuer: "]),
+        ("[portal]\naddress_header = \"X-Forwarded-For\"\n", &["2 portal.address_header: "]),
+        ("[portal]\napproval = true\n", &["2 portal.approval: "]),
+    ] {
+        let problems = load(text, &[]).unwrap_err();
+        assert_starts(&problems, refused);
+        assert!(problems[0].to_string().contains("Set auth.required = true"), "{}", problems[0]);
+        assert!(required(text).is_ok(), "{text}");
+    }
+    for here in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:8080"] {
+        assert!(load(&format!("[portal]\npublic_url = \"{here}\"\nsign_in = false\n"), &[]).is_ok(), "{here}");
+    }
+    let open = required(&format!("{url}sign_in = false\n")).unwrap_err();
+    assert_starts(&open, &["5 portal.sign_in: nobody would have to sign in"]);
+}
+
 #[test]
 fn tokens_of_the_portal_are_enough_to_listen_elsewhere() {
     let elsewhere = ("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80");
@@ -353,7 +383,8 @@ fn an_address_beyond_loopback_needs_tls() {
 
 #[test]
 fn the_address_of_the_portal_has_no_path() {
-    let url = |url: &str| load(&format!("[portal]\npublic_url = \"{url}\"\n"), &[]);
+    let required = [("RAINGAUGE__AUTH__REQUIRED", "true")];
+    let url = |url: &str| load(&format!("[portal]\npublic_url = \"{url}\"\n"), &required);
     assert_eq!(
         url("https://Rain.example:8443/").unwrap().portal.public_url.as_deref(),
         Some("https://rain.example:8443")
@@ -361,7 +392,7 @@ fn the_address_of_the_portal_has_no_path() {
     for wrong in ["rain.example", "ftp://rain.example", "https://", "https://rain.example/portal", "https://a@b"] {
         assert_starts(&url(wrong).unwrap_err(), &["2 portal.public_url: "]);
     }
-    let header = |name: &str| load(&format!("[portal]\naddress_header = \"{name}\"\n"), &[]);
+    let header = |name: &str| load(&format!("[portal]\naddress_header = \"{name}\"\n"), &required);
     assert_eq!(header("X-Forwarded-For").unwrap().portal.address_header.as_deref(), Some("x-forwarded-for"));
     assert_starts(&header("X Forwarded").unwrap_err(), &["2 portal.address_header: "]);
     let switch = load("[portal]\nsign_in = \"maybe\"\n", &[]);
@@ -381,10 +412,11 @@ fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
 
 #[test]
 fn a_provider_of_openid_is_checked_as_a_whole() {
+    let required = [("RAINGAUGE__AUTH__REQUIRED", "true")];
     let right = "[portal]\npublic_url = \"https://rain.example\"\n[openid]\nissuer = \"https://login.example/realms/rain\"\n\
                  client_id = \"rain\"\nclient_secret = \"hidden\"\ndomains = \"Rain.example, @snow.example\"\n\
                  groups_claim = \"groups\"\ngroups = \"cn=ops=admin, team = viewer\"\n";
-    let openid = load(right, &[]).unwrap().portal.openid;
+    let openid = load(right, &required).unwrap().portal.openid;
     assert_eq!(openid.domains, ["rain.example", "snow.example"]);
     assert_eq!(openid.groups, [("cn=ops".to_owned(), PersonRole::Admin), ("team".to_owned(), PersonRole::Viewer)]);
     assert_eq!(openid.scopes, ["openid", "email", "profile"]);
@@ -399,16 +431,16 @@ fn a_provider_of_openid_is_checked_as_a_whole() {
         "4 openid.groups: \"team=guest\" gives no role",
         "5 openid.role: \"guest\" is not one of its words",
     ];
-    let mut found = load(wrong, &[]).unwrap_err();
+    let mut found = load(wrong, &required).unwrap_err();
     found.sort_by_key(|problem| (problem.origin.line().unwrap_or(0), problem.key.clone()));
     assert_starts(&found, &expected);
-    let alone = load(&right.replace("groups_claim = \"groups\"\n", ""), &[]).unwrap_err();
+    let alone = load(&right.replace("groups_claim = \"groups\"\n", ""), &required).unwrap_err();
     assert_starts(&alone, &["8 openid.groups: openid.groups_claim and openid.groups go together"]);
     for here in ["http://127.0.0.1:9/", "http://localhost:9", "http://[::1]:9/a"] {
-        assert!(load(&right.replace("https://login.example/realms/rain", here), &[]).is_ok(), "{here}");
+        assert!(load(&right.replace("https://login.example/realms/rain", here), &required).is_ok(), "{here}");
     }
     for wrong in ["https://", "http://127.0.0.1.evil.example", "ftp://a", "https://a?b", "https://a b", "https://u@a"] {
-        let problems = load(&right.replace("https://login.example/realms/rain", wrong), &[]).unwrap_err();
+        let problems = load(&right.replace("https://login.example/realms/rain", wrong), &required).unwrap_err();
         assert_starts(&problems, &["4 openid.issuer: "]);
     }
 }

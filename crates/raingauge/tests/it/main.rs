@@ -2,6 +2,7 @@
 //!
 //! No test waits for time to pass; it waits for a condition. Random tests print the seed that replays them.
 
+mod abuse;
 mod auth;
 mod cache_policy;
 mod client;

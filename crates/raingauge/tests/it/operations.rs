@@ -61,7 +61,7 @@ fn terminating_is_bounded_whatever_clients_do() {
     server.count_events(&[drop_event("1", at(NOON), "oslo")]);
     let mut slow = TcpStream::connect(&server.address).unwrap();
     slow.write_all(
-        b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000\r\n\r\n{",
+        b"POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000\r\n\r\n{",
     )
     .unwrap();
     let idle = TcpStream::connect(&server.address).unwrap();
@@ -188,7 +188,7 @@ fn refuses_and_loses_nothing(settings: &[(&str, &str)], status: u16, code: &str,
 }
 
 /// What a process of Linux holds in memory, in bytes.
-fn memory_bytes(pid: u32, name: &str) -> usize {
+pub fn memory_bytes(pid: u32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process has a status");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the status tells the memory");
     let kilobytes: usize = line.trim_matches(|char: char| !char.is_ascii_digit()).parse().expect("a number");

@@ -5,7 +5,7 @@ use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
 use raingauge_ports::catalog::{Catalog, Change};
 use raingauge_ports::memory::MemoryCatalog;
 use raingauge_writer::belongs;
-use raingauge_writer::counters::{Bucket, Error, bucket_of_json};
+use raingauge_writer::counters::{Bucket, Error};
 use raingauge_writer::states::progress;
 use raingauge_writer::worker::BackfillStatus;
 use serde_json::json;
@@ -111,23 +111,6 @@ async fn buckets_are_set_and_each_bad_one_is_refused_alone() {
     assert_eq!(services.count("c1:x", TODAY_S - 3 * DAY_S, TODAY_S).await, 110);
     let many = vec![bucket("c1:x", day, TODAY_S, 1); BUCKETS_PER_REQUEST_MAX + 1];
     assert!(matches!(services.counters.set_buckets(many).await, Err(Error::TooMany)));
-}
-
-#[test]
-fn buckets_are_read_from_json() {
-    let json = json!({"key": "k", "granularity": "hour", "time": 3_600, "count": -2});
-    assert_eq!(bucket_of_json(&json), Ok(bucket("k", Granularity::Hour, 3_600, -2)));
-    let json = json!({"key": "k", "granularity": "day", "time": "1970-01-02T00:00:00Z", "count": 2});
-    assert_eq!(bucket_of_json(&json), Ok(bucket("k", Granularity::Day, DAY_S, 2)));
-    for bad in [
-        json!({}),
-        json!(1),
-        json!({"key": "k", "granularity": "week", "time": 0, "count": 0}),
-        json!({"key": "k", "granularity": "day", "time": "soon", "count": 0}),
-        json!({"key": "k", "granularity": "day", "time": 0, "count": 0.5}),
-    ] {
-        assert!(bucket_of_json(&bad).is_err(), "{bad}");
-    }
 }
 
 #[tokio::test]

@@ -150,10 +150,10 @@ fn broken_requests_are_answered_or_dropped() {
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
         b"GET / HTTP/9.9\r\n\r\n",
-        b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
-        b"POST /v1/events HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"GET /v1/counts?key=%ff%fe&fromTime=0&toTime=900 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
-        b"GET /v1/counters/%00 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /v1/counts?key=%ff%fe&fromTime=0&toTime=900 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+        b"GET /v1/counters/%00 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
     ] {
         let answer = server.raw(bytes);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");

@@ -3,7 +3,7 @@
 use super::proto::raingauge::v1::{CountRequest, CountsRequest, SeriesRequest};
 use super::{Grpc, address_of, assert_refused, drop_event, home, noon_s, raw};
 use crate::auth::{SCOPES, home_with_tokens, token};
-use crate::client::drops_counter;
+use crate::client::{Client, drops_counter};
 use crate::server::{Home, until};
 use bytes::Bytes;
 use std::net::TcpListener;
@@ -28,6 +28,28 @@ fn there_is_no_door_unless_it_is_asked_for() {
     assert!(refused.errors.contains(&address), "{}", refused.errors);
     let refused = Home::with(&[("server.grpc_listen", "0.0.0.0:0")]).try_start().err().expect("it is refused");
     assert!(refused.errors.contains("server.grpc_listen"), "{}", refused.errors);
+}
+
+/// The door speaks HTTP/1.1 too, so that a page may try it.
+#[test]
+fn without_a_token_only_calls_of_this_machine_are_taken() {
+    let home = home();
+    let server = home.start();
+    let address = address_of(&server).expect("the address is in the log");
+    let call = |headers: &str| {
+        let head = format!("POST {BATCH} HTTP/1.1\r\ncontent-type: application/grpc\r\nconnection: close\r\n{headers}");
+        Client::new(&address).raw(format!("{head}content-length: 5\r\n\r\n\0\0\0\0\0").as_bytes())
+    };
+    let local = call("host: localhost\r\n");
+    assert!(!local.contains("foreign_request"), "{local}");
+    for foreign in [
+        "host: evil.example\r\n",
+        "host: localhost\r\norigin: https://evil.example\r\n",
+        "host: localhost\r\nx-forwarded-for: 192.0.2.7\r\n",
+    ] {
+        let answer = call(foreign);
+        assert!(answer.contains("raingauge-code: foreign_request"), "{foreign}: {answer}");
+    }
 }
 
 #[test]
@@ -157,29 +179,44 @@ fn a_call_takes_no_longer_than_either_side_allows() {
     }
 }
 
-/// Room for messages is that of the bodies of HTTP.
+/// Room for messages is that of the bodies of HTTP, and is taken by what has come.
 #[test]
 fn messages_share_the_room_of_all_bodies() {
-    let home = Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "65536")]);
+    let home = Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "1048576")]);
     let server = home.start();
     let grpc = Grpc::new(&server);
+    let client = (*server).clone();
+    let mut body = vec![b' '; 900_000];
+    body.extend_from_slice(b"[]");
+    let ask = move || client.send("POST", "/v1/events", &[("content-type", "application/json")], &body);
+    let mut message = vec![0, 0, 15, 255, 251];
     grpc.wait(async {
         let sender = raw::connect(&grpc.address).await;
         let mut calls = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..40 {
             let mut call = raw::begin(&sender, &grpc.address, PUBLISH, &[]).await;
             // The message is announced, and does not come.
-            call.stream.send_data(Bytes::from_static(&[0, 0, 1, 0, 0]), false).expect("sent");
-            calls.push(Box::pin(async move { call.answer().await }));
+            call.stream.send_data(Bytes::copy_from_slice(&message), false).expect("sent");
+            calls.push(call);
         }
-        let (refused, _, waiting) = futures_util::future::select_all(calls).await;
+        let other = ask.clone();
+        let answer = tokio::task::spawn_blocking(other).await.expect("an answer");
+        answer.expect(200);
+        // Now most of four messages comes.
+        message.resize(900_000, 0);
+        for call in calls.iter_mut().take(4) {
+            call.stream.send_data(Bytes::copy_from_slice(&message[5..]), false).expect("sent");
+        }
+        let full = move || until("the room is full", || Some(ask()).filter(|answer| answer.status == 429));
+        let answer = tokio::task::spawn_blocking(full).await.expect("an answer");
+        answer.expect_problem(429, "bodies_in_flight");
+        let refused = raw::call(&grpc.address, PUBLISH, &[], &message).await;
         assert_eq!((refused.header("grpc-status"), refused.header("raingauge-code")), ("8", "bodies_in_flight"));
         assert_eq!(refused.header("grpc-retry-pushback-ms"), "1000");
-        assert_eq!(waiting.len(), 4);
-        let headers = [("content-type", "application/json")];
-        let body = vec![b' '; 60_000];
-        server.send("POST", "/v1/events", &headers, &body).expect_problem(429, "bodies_in_flight");
-        drop(waiting);
+        // Counts have room of their own.
+        let counted = raw::call(&grpc.address, BATCH, &[], &raw::framed(b"")).await;
+        assert_eq!(counted.header("grpc-status"), "0", "{counted:?}");
+        drop(calls);
     });
     until("the room is free again", || grpc.publish(vec![drop_event("a", noon_s(), "oslo")]).ok());
 }

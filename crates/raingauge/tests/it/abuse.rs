@@ -1,0 +1,4 @@
+//! Clients that are hostile or clumsy, and configurations that would let them in.
+
+mod bodies;
+mod doors;
