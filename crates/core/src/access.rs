@@ -38,24 +38,31 @@ impl fmt::Display for Role {
 /// What an API token may be good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Send events and load buckets.
+    /// Send events.
     EventsWrite,
-    /// Ask for counts, series and keys, and read counters.
+    /// Ask for counts, series and keys, read counters, and what [`Scope::MetricsRead`] allows.
     CountsRead,
     /// Create, change and archive counters.
     CountersWrite,
+    /// Set buckets to counts that were computed elsewhere, whatever was counted.
+    BucketsWrite,
+    /// Read metrics, and nothing of what is counted.
+    MetricsRead,
     /// Everything, now and later.
     Admin,
 }
 
 impl Scope {
-    pub const ALL: [Self; 4] = [Self::EventsWrite, Self::CountsRead, Self::CountersWrite, Self::Admin];
+    pub const ALL: [Self; 6] =
+        [Self::EventsWrite, Self::CountsRead, Self::CountersWrite, Self::BucketsWrite, Self::MetricsRead, Self::Admin];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::EventsWrite => "events:write",
             Self::CountsRead => "counts:read",
             Self::CountersWrite => "counters:write",
+            Self::BucketsWrite => "buckets:write",
+            Self::MetricsRead => "metrics:read",
             Self::Admin => "admin",
         }
     }
@@ -80,9 +87,13 @@ impl Scopes {
         self.0 |= 1 << scope as u8;
     }
 
-    /// Whether these scopes are enough for that one; `admin` is enough for all.
+    /// Whether these scopes are enough for that one; `admin` is enough for all, and `counts:read` for metrics.
     pub const fn allow(self, scope: Scope) -> bool {
-        self.0 & (1 << scope as u8 | 1 << Scope::Admin as u8) != 0
+        let enough = match scope {
+            Scope::MetricsRead => 1 << Scope::MetricsRead as u8 | 1 << Scope::CountsRead as u8,
+            scope => 1 << scope as u8,
+        };
+        self.0 & (enough | 1 << Scope::Admin as u8) != 0
     }
 
     pub const fn is_empty(self) -> bool {
@@ -135,7 +146,7 @@ mod tests {
 
     #[test]
     fn scopes_come_back_from_their_names() {
-        for bits in 0_u8..16 {
+        for bits in 0_u8..64 {
             let scopes: Scopes = Scope::ALL.into_iter().filter(|scope| bits & 1 << *scope as u8 != 0).collect();
             assert_eq!(Scopes::from_names(&scopes.to_string()), Some(scopes));
         }
@@ -148,6 +159,11 @@ mod tests {
         let reader: Scopes = [Scope::CountsRead].into_iter().collect();
         assert!(Scope::ALL.into_iter().all(|scope| admin.allow(scope)));
         assert!(reader.allow(Scope::CountsRead) && !reader.allow(Scope::EventsWrite) && !reader.allow(Scope::Admin));
+        assert!(reader.allow(Scope::MetricsRead) && !reader.allow(Scope::BucketsWrite));
+        let scraper: Scopes = [Scope::MetricsRead].into_iter().collect();
+        assert!(scraper.allow(Scope::MetricsRead) && !scraper.allow(Scope::CountsRead));
+        let producer: Scopes = [Scope::EventsWrite, Scope::CountersWrite].into_iter().collect();
+        assert!(!producer.allow(Scope::BucketsWrite));
         assert!(Scopes::default().is_empty() && !reader.is_empty());
     }
 }

@@ -11,6 +11,8 @@ pub const TEMPLATE_FIELDS_MAX: usize = 8;
 pub const NAME_LEN_MAX: usize = 128;
 /// Longest owner and longest description, in bytes.
 pub const TEXT_LEN_MAX: usize = 2_000;
+/// Longest reason of a change, in bytes.
+pub const REASON_LEN_MAX: usize = 2_000;
 /// Deepest nesting of a filter.
 pub const FILTER_DEPTH_MAX: usize = 8;
 /// Most conditions in one filter, at all depths together.

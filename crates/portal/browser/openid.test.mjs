@@ -25,7 +25,7 @@ describe("openid", { timeout: 10 * PATIENCE_MS }, () => {
     const { id, secret } = OpenIdProvider.CLIENT;
     const settings = {
       "portal.public_url": portal, "openid.issuer": provider.issuer, "openid.client_id": id,
-      "openid.client_secret": secret, "openid.label": LABEL,
+      "openid.client_secret": secret, "openid.label": LABEL, "auth.required": "true",
     };
     // The provider is not there yet.
     const variables = { SSL_CERT_FILE: provider.certificate };

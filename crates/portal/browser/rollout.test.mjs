@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Browser, PATIENCE_MS, Server, barriers, picture } from "./harness.mjs";
 
+const JSON_BODY = { "content-type": "application/json" };
 const QUESTION = JSON.stringify({
   requests: [{ key: "taxi:vendor:2", fromTime: "2019-01-14T00:00:00Z", toTime: "2019-01-17T00:00:00Z" }],
 });
@@ -18,7 +19,7 @@ describe("a guarded rollout", { timeout: 10 * PATIENCE_MS }, () => {
   /** Asks for counts all the time, so that there is something to watch. */
   async function ask() {
     while (!isOver) {
-      const answer = await fetch(`${server.address}/v1/counts`, { method: "POST", body: QUESTION });
+      const answer = await fetch(`${server.address}/v1/counts`, { method: "POST", headers: JSON_BODY, body: QUESTION });
       assert.equal(answer.status, 200);
       await answer.text();
     }

@@ -1,7 +1,9 @@
 //! The largest keys of a counter, remembered: finding them looks at every key, and pages ask again and again.
 
 use crate::Portal;
+use raingauge_core::bucket::Granularity;
 use raingauge_ports::buckets::Generation;
+use raingauge_ports::scans::Full;
 use raingauge_reader::{Failure, Key, LargestKeys};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,9 @@ const REMEMBERED_MAX: usize = 512;
 const STALE_MS: i64 = 15_000;
 /// How long a page waits for keys that are not known yet. They are looked for all the same, and are there next time.
 const WAIT: Duration = Duration::from_millis(1_500);
+
+/// Whose turns searches for pages take.
+const CALLER: &str = "the portal: keys";
 
 type Found = Result<Arc<LargestKeys>, Failure>;
 
@@ -83,11 +88,17 @@ fn generation(portal: &Portal, counter: u32, at_s: i64) -> Option<Generation> {
 
 /// The largest keys of a counter over the UTC days that touch a range.
 pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Largest {
-    let which = (counter, from_s, to_s, generation(portal, counter, to_s));
+    // Whole days are looked at: ranges that touch the same ones share what is found.
+    let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
+    let which = (counter, days.0, days.1, generation(portal, counter, to_s));
     let (cell, stale) = portal.largest.entry(which, portal.clock.now_ms());
-    let reader = Arc::clone(&portal.reader);
+    let (reader, scans) = (Arc::clone(&portal.reader), portal.scans.clone());
     let looking = tokio::spawn(async move {
-        let look = || async { Ok(Arc::new(reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await?)) };
+        let look = || async {
+            let busy = |full: Full| Failure { code: "overloaded", detail: full.to_string() };
+            let _turn = scans.turn(CALLER).await.map_err(busy)?;
+            Ok(Arc::new(reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await?))
+        };
         cell.get_or_init(look).await.clone()
     });
     let found = match stale {

@@ -34,8 +34,8 @@ pub mod watch;
 pub use assets::{ASSETS, Asset};
 pub use checks::Audit;
 pub use fields::Fields;
-pub use guard::too_slow;
 pub use guard::origin::{foreign, is_loopback_name};
+pub use guard::too_slow;
 pub use measures::Measures;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use person::{Person, Role, SignedIn};
@@ -52,13 +52,13 @@ use raingauge_ports::drafts::Drafts;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
+use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::Counters;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
 use std::ops::Deref;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// What a browser may load for these pages: their own files and the server's own answers, no inline script or style,
 /// nothing from elsewhere. With it, a name or a key that carries markup stays harmless even if it were ever inserted
@@ -73,6 +73,8 @@ pub struct Parts {
     pub policies: Arc<CachePolicies>,
     pub recounter: Arc<Recounter>,
     pub states: Arc<dyn States>,
+    /// Turns for work that reads the whole log, or every tile.
+    pub scans: Scans,
     /// Every partition of the log.
     pub logs: Vec<Arc<dyn EventLog>>,
     pub published: Arc<Published>,
@@ -110,8 +112,6 @@ pub struct Portal {
     /// What the forms of people who need not sign in carry: made anew with each process.
     open_secret: Arc<str>,
     observing: Arc<observing::Observing>,
-    /// Whose turn it is to try a configuration.
-    trials: Arc<Semaphore>,
 }
 
 impl Portal {
@@ -125,7 +125,6 @@ impl Portal {
             accounts: Arc::new(accounts),
             open_secret: new_secret().into(),
             observing: Arc::default(),
-            trials: Arc::new(Semaphore::new(1)),
         }
     }
 

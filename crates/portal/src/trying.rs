@@ -6,10 +6,12 @@ use axum::http::StatusCode;
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_core::ruleset::conflicts;
 use raingauge_writer::preview::{Comparison, Preview, compare, preview_newest};
-use std::sync::Arc;
 
 /// Newest events that a configuration is tried on: enough to see what it does, few enough to see it while one types.
 pub const EVENTS_MAX: u64 = 100_000;
+
+/// Whose turns previews of pages take.
+pub const CALLER: &str = "the portal: previews";
 
 /// What a configuration would do.
 #[derive(Clone, Debug)]
@@ -37,14 +39,12 @@ impl Portal {
         let failed = |error: String| {
             Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The event log cannot be read", format!("{error}. Try again."))
         };
-        let turn = Arc::clone(&self.trials).acquire_owned().await.map_err(|error| failed(error.to_string()))?;
-        let logs = self.logs.clone();
-        let ran = tokio::task::spawn_blocking(move || {
-            // Held until this has ended, even when whoever asked has gone away.
-            let _turn = turn;
-            match base {
-                None => preview_newest(&logs, &draft, EVENTS_MAX).map(|found| Outcome::Alone(Box::new(found))),
-                Some(base) => compare(&logs, &base, &draft, EVENTS_MAX).map(|found| Outcome::Beside(Box::new(found))),
+        let turn = self.scans.turn(CALLER).await.map_err(|full| failed(full.to_string()))?;
+        let (logs, stop) = (self.logs.clone(), turn.stop().clone());
+        let ran = tokio::task::spawn_blocking(move || match base {
+            None => preview_newest(&logs, &draft, EVENTS_MAX, &stop).map(|found| Outcome::Alone(Box::new(found))),
+            Some(base) => {
+                compare(&logs, &base, &draft, EVENTS_MAX, &stop).map(|found| Outcome::Beside(Box::new(found)))
             }
         });
         let result =

@@ -27,6 +27,7 @@ pub mod people;
 pub mod published;
 pub mod record;
 pub mod rollouts;
+pub mod scans;
 pub mod tiles;
 
 use std::future::Future;

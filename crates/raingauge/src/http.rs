@@ -7,6 +7,7 @@ mod counters;
 pub mod counts;
 pub mod events;
 mod guard;
+pub mod largest;
 mod maintenance;
 mod pages;
 pub mod problem;
@@ -21,7 +22,7 @@ use axum::http::StatusCode;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use body::Rooms;
 use guard::Guard;
-pub use guard::{refuse_foreign, role_absent};
+pub use guard::{Deadline, refuse_foreign, role_absent};
 use metrics_exporter_prometheus::PrometheusHandle;
 use problem::Problem;
 use raingauge_portal::Portal;
@@ -39,6 +40,7 @@ pub struct Door {
     pub portal: Option<Portal>,
     pub people_options: Options,
     pub audit: Audit,
+    pub largest: largest::Memory,
     pub metrics: PrometheusHandle,
     pub body_bytes_max: usize,
     /// Room for the bodies of all requests, those of other doors too.
@@ -53,7 +55,7 @@ pub fn router(door: Arc<Door>) -> Router {
     let routes = Routes { door: Arc::clone(&door), router: Router::new() };
     let routes = routes
         .add("/v1/events", Some(Scope::EventsWrite), post, events::post)
-        .add("/v1/buckets", Some(Scope::EventsWrite), post, counters::set_buckets)
+        .add("/v1/buckets", Some(Scope::BucketsWrite), post, counters::set_buckets)
         .add("/v1/counts", Some(Scope::CountsRead), post, counts::batch)
         .add("/v1/counts", Some(Scope::CountsRead), get, counts::one)
         .add("/v1/series", Some(Scope::CountsRead), get, counts::series)
@@ -74,7 +76,7 @@ pub fn router(door: Arc<Door>) -> Router {
         .add("/v1/maintenance", Some(Scope::Admin), get, maintenance::status)
         .add("/v1/maintenance/compaction", Some(Scope::Admin), post, maintenance::compact)
         .add("/v1/maintenance/compaction", Some(Scope::Admin), delete, maintenance::stop)
-        .add("/metrics", Some(Scope::CountsRead), get, system::metrics)
+        .add("/metrics", Some(Scope::MetricsRead), get, system::metrics)
         .add("/healthz", None, get, system::live)
         .add("/readyz", None, get, system::ready)
         .add("/openapi.json", None, get, system::openapi);

@@ -30,6 +30,7 @@ const METRICS: &[Metric] = &[
         &["code"],
         "Events that were refused when they came in, by code.",
     ),
+    Metric::counter("raingauge_buckets_set_total", &[], "Buckets that were set by requests, whatever was counted."),
     Metric::counter(
         "raingauge_events_applied_total",
         &[],

@@ -89,6 +89,7 @@ pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> an
         policies: Arc::clone(&services.policies),
         recounter: Arc::clone(&services.recounter),
         states: Arc::clone(&services.states),
+        scans: services.scans.clone(),
         logs: services.logs.clone(),
         published: Arc::clone(&services.published),
         clock: Arc::clone(&services.clock),

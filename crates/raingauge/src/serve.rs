@@ -78,6 +78,7 @@ impl Server {
             portal: portal.clone(),
             people_options: portal::options(settings),
             audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
+            largest: http::largest::Memory::default(),
             metrics: metrics.clone(),
             body_bytes_max: settings.server.body_bytes_max,
             rooms: Rooms::new(settings.server.body_bytes_max),

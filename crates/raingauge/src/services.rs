@@ -21,6 +21,7 @@ use raingauge_ports::maintenance::Lease;
 use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_ports::rollouts::Rollouts;
+use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
@@ -43,6 +44,8 @@ pub struct Services {
     pub policies: Arc<CachePolicies>,
     pub recounter: Arc<Recounter>,
     pub states: Arc<dyn States>,
+    /// Turns for work that reads the whole log, or every tile.
+    pub scans: Scans,
     /// Every partition of the log.
     pub logs: Vec<Arc<dyn EventLog>>,
     pub published: Arc<Published>,

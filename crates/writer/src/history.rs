@@ -4,6 +4,7 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::ruleset::Scratch;
 use raingauge_ports::log::{Block, Error, EventLog, Offset};
 use raingauge_ports::record::Entry;
+use raingauge_ports::scans::Stop;
 use std::time::{Duration, Instant};
 
 /// Bytes of the log that are read at once.
@@ -30,16 +31,21 @@ pub struct Step<'a> {
     pub entry: Entry<'a>,
 }
 
-/// Visits the entries of `[from, to)` that are not trimmed, with memory for those who apply them. Blocks the thread.
+/// Visits the entries of `[from, to)` that are not trimmed, with memory for those who apply them. Ends with an error soon
+/// after it is told to stop. Blocks the thread.
 pub fn walk(
     log: &dyn EventLog,
     from: Offset,
     to: Offset,
+    stop: &Stop,
     mut visit: impl for<'a> FnMut(Step<'a>, &mut Scratch<'a>),
 ) -> Result<(), Error> {
     let mut next = from.max(log.start());
     let mut silent_since = None;
     while next < to {
+        if stop.is_set() {
+            return Err(stopped());
+        }
         let blocks = match log.read(next, READ_BYTES) {
             // The log is trimmed while it is walked through.
             Err(Error::Trimmed { start, .. }) if start > next => {
@@ -61,6 +67,9 @@ pub fn walk(
         };
         silent_since = None;
         for block in &blocks {
+            if stop.is_set() {
+                return Err(stopped());
+            }
             let appended_s = block.appended_ms.div_euclid(1_000);
             let mut scratch = Scratch::default();
             for entry in block.entries(next) {
@@ -74,4 +83,8 @@ pub fn walk(
         next = end;
     }
     Ok(())
+}
+
+fn stopped() -> Error {
+    Error::Io(std::io::Error::other("nobody waits any more for what the log is read for"))
 }

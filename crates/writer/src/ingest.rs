@@ -4,11 +4,12 @@ use raingauge_core::event::{Event, Rejection};
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_core::time::format_rfc3339;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{self, Batch, EventLog, EventSink};
+use raingauge_ports::log::{self, Appended, Batch, EventLog, EventSink, Offset, Partition};
 use raingauge_ports::published::{Published, View};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,6 +38,14 @@ pub struct Rejected {
     pub index: usize,
     pub code: &'static str,
     pub detail: String,
+}
+
+/// What became of the events of a request that waits for them to be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub receipt: Receipt,
+    /// Entries of the log up to these events that were not counted in time; `None` when all were.
+    pub lag: Option<u64>,
 }
 
 pub struct Ingest {
@@ -103,20 +112,44 @@ impl Ingest {
 
     /// Makes the good events durable, and waits until they are counted when that is asked for.
     pub async fn finish(&self, intake: Intake, wait_applied: bool) -> Result<Receipt, Error> {
+        let (receipt, ends) = self.append(intake).await?;
+        if wait_applied {
+            self.wait_applied(&ends).await?;
+        }
+        Ok(receipt)
+    }
+
+    /// The same, but waits no longer than until `deadline`: the events are safe by then, counted or not.
+    pub async fn finish_by(&self, intake: Intake, deadline: Instant) -> Result<Finished, Error> {
+        let (receipt, ends) = self.append(intake).await?;
+        match timeout_at(deadline, self.wait_applied(&ends)).await {
+            Ok(waited) => waited.map(|()| Finished { receipt, lag: None }),
+            Err(_) => Ok(Finished { receipt, lag: Some(self.lag(&ends)) }),
+        }
+    }
+
+    /// Makes the good events durable. Answers also where the log has them.
+    async fn append(&self, intake: Intake) -> Result<(Receipt, Vec<(Partition, Offset)>), Error> {
         let Intake { batch, rejected, .. } = intake;
         for refused in &rejected {
             metrics::counter!("raingauge_events_rejected_total", "code" => refused.code).increment(1);
         }
         if batch.is_empty() {
-            return Ok(Receipt { rejected, ..Receipt::default() });
+            return Ok((Receipt { rejected, ..Receipt::default() }, Vec::new()));
         }
-        let appended = self.sink.append(batch).await?;
-        metrics::counter!("raingauge_events_accepted_total").increment(appended.accepted as u64);
-        metrics::counter!("raingauge_events_duplicate_total").increment(appended.duplicates as u64);
-        if wait_applied {
-            self.published.wait_applied(&appended.ends).await.map_err(Error::Stopped)?;
-        }
-        Ok(Receipt { accepted: appended.accepted, duplicates: appended.duplicates, rejected })
+        let Appended { accepted, duplicates, ends } = self.sink.append(batch).await?;
+        metrics::counter!("raingauge_events_accepted_total").increment(accepted as u64);
+        metrics::counter!("raingauge_events_duplicate_total").increment(duplicates as u64);
+        Ok((Receipt { accepted, duplicates, rejected }, ends))
+    }
+
+    async fn wait_applied(&self, ends: &[(Partition, Offset)]) -> Result<(), Error> {
+        self.published.wait_applied(ends).await.map_err(Error::Stopped)
+    }
+
+    /// Entries up to these ends that are not counted yet.
+    fn lag(&self, ends: &[(Partition, Offset)]) -> u64 {
+        ends.iter().map(|(partition, end)| end.saturating_sub(self.published.applied(*partition))).sum()
     }
 }
 

@@ -7,6 +7,7 @@ use raingauge_core::event::Event;
 use raingauge_core::field::{self, Scalar};
 use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
+use raingauge_ports::scans::Stop;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -189,7 +190,7 @@ pub fn observed(logs: &[Arc<dyn EventLog>], events_max: u64) -> Result<Observed,
     let each_max = events_max / (logs.len() as u64).max(1);
     for log in logs {
         let end = log.end();
-        walk(&**log, end.saturating_sub(each_max), end, |step, _| {
+        walk(&**log, end.saturating_sub(each_max), end, &Stop::default(), |step, _| {
             if let Entry::Event(event) = step.entry {
                 seen.take(&event, step.appended_s);
             }

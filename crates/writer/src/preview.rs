@@ -9,6 +9,7 @@ use raingauge_core::ruleset::{Ruleset, Scratch, Skip};
 use raingauge_core::tile::TILE_CELLS;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
+use raingauge_ports::scans::Stop;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -95,14 +96,19 @@ pub struct KeyChange {
 }
 
 /// Runs a draft over the newest events of each partition, as many of one as of another. Blocks the thread.
-pub fn preview(logs: &[Arc<dyn EventLog>], draft: &Counter) -> Result<Preview, Error> {
-    preview_newest(logs, draft, EVENTS_MAX)
+pub fn preview(logs: &[Arc<dyn EventLog>], draft: &Counter, stop: &Stop) -> Result<Preview, Error> {
+    preview_newest(logs, draft, EVENTS_MAX, stop)
 }
 
 /// The same, over at most so many events.
-pub fn preview_newest(logs: &[Arc<dyn EventLog>], draft: &Counter, events_max: u64) -> Result<Preview, Error> {
+pub fn preview_newest(
+    logs: &[Arc<dyn EventLog>],
+    draft: &Counter,
+    events_max: u64,
+    stop: &Stop,
+) -> Result<Preview, Error> {
     let mut tallies = [Tally::new(draft)];
-    run(logs, &mut tallies, events_max)?;
+    run(logs, &mut tallies, events_max, stop)?;
     let [tally] = tallies;
     Ok(tally.finish())
 }
@@ -113,19 +119,20 @@ pub fn compare(
     before: &Counter,
     after: &Counter,
     events_max: u64,
+    stop: &Stop,
 ) -> Result<Comparison, Error> {
     let mut tallies = [Tally::new(before), Tally::new(after)];
-    run(logs, &mut tallies, events_max)?;
+    run(logs, &mut tallies, events_max, stop)?;
     let [before, after] = tallies;
     let keys = key_changes(&before.keys, &after.keys);
     Ok(Comparison { before: before.finish(), after: after.finish(), keys })
 }
 
-fn run(logs: &[Arc<dyn EventLog>], tallies: &mut [Tally], events_max: u64) -> Result<(), Error> {
+fn run(logs: &[Arc<dyn EventLog>], tallies: &mut [Tally], events_max: u64, stop: &Stop) -> Result<(), Error> {
     let each_max = events_max / (logs.len() as u64).max(1);
     for log in logs {
         let end = log.end();
-        walk(&**log, end.saturating_sub(each_max), end, |step, scratch| {
+        walk(&**log, end.saturating_sub(each_max), end, stop, |step, scratch| {
             let Entry::Event(event) = step.entry else { return };
             tallies.iter_mut().for_each(|tally| tally.take(&event, scratch));
         })?;

@@ -4,6 +4,7 @@ use crate::history::{Step, covered_from_s, walk};
 use crate::state::{Control, Part, timeline_of};
 use crate::states::States;
 use crate::worker::Error;
+use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::ruleset::{Ruleset, Scratch};
@@ -14,8 +15,9 @@ use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
+use raingauge_ports::scans::Stop;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,9 +42,17 @@ pub struct Recount {
     pub recounted: i128,
     pub equal: bool,
     pub differences: Vec<Difference>,
+    /// Buckets of the range that were set by `POST /v1/buckets` since the log begins: nothing else is known of them, and a
+    /// count that includes one is not that of events.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub set_buckets: usize,
     /// Every bucket that was compared and that either side has; not part of answers, which tell what differs.
     #[serde(skip)]
     pub buckets: Vec<Difference>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A key and the range that it is recounted over.
@@ -52,9 +62,12 @@ pub struct Asked {
     pub range: Plan,
 }
 
-/// How far a recount has come, for whoever waits for it. Clones tell of the same one.
+/// How far a recount has come, for those who wait for it, and whether anybody does. Clones tell of the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Walked>);
+pub struct Progress {
+    walked: Arc<Walked>,
+    stop: Stop,
+}
 
 #[derive(Debug, Default)]
 struct Walked {
@@ -63,18 +76,23 @@ struct Walked {
 }
 
 impl Progress {
+    /// Of a recount that ends when it is told to stop.
+    pub fn until(stop: &Stop) -> Self {
+        Self { stop: stop.clone(), ..Self::default() }
+    }
+
     /// Entries of the log that were looked at, and how many there are to look at.
     pub fn entries(&self) -> (u64, u64) {
-        let of = self.0.of.load(Ordering::Relaxed);
-        (self.0.entries.load(Ordering::Relaxed).min(of), of)
+        let of = self.walked.of.load(Ordering::Relaxed);
+        (self.walked.entries.load(Ordering::Relaxed).min(of), of)
     }
 
     fn begin(&self, more: u64) {
-        self.0.of.fetch_add(more, Ordering::Relaxed);
+        self.walked.of.fetch_add(more, Ordering::Relaxed);
     }
 
     fn step(&self) {
-        self.0.entries.fetch_add(1, Ordering::Relaxed);
+        self.walked.entries.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -100,6 +118,8 @@ struct Model {
     range: Plan,
     /// What each partition comes to lies in a generation of its own.
     buckets: MemoryBuckets,
+    /// Those that were set.
+    set: Mutex<BTreeSet<(Granularity, i64)>>,
 }
 
 /// What became of a key.
@@ -128,9 +148,9 @@ struct Counted {
 
 impl Recounter {
     /// Recounts one key. Answers `None` when no counter has a template that renders it.
-    pub async fn recount(&self, key: &str, range: Plan) -> Result<Option<Recount>, Error> {
+    pub async fn recount(&self, key: &str, range: Plan, stop: &Stop) -> Result<Option<Recount>, Error> {
         let asked = Asked { key: key.to_owned(), range };
-        self.recount_all(vec![asked], &Progress::default()).await?.pop().unwrap_or(Ok(None))
+        self.recount_all(vec![asked], &Progress::until(stop)).await?.pop().unwrap_or(Ok(None))
     }
 
     /// Recounts many keys on one walk through the log, and answers in their order. Each fails alone, but for what befalls
@@ -223,7 +243,16 @@ impl Recounter {
         let parts = self.states.parts(counter);
         check_alike(&parts)?;
         let rules = parts.iter().map(|(partition, parts)| (*partition, compile(parts))).collect();
-        Ok(Some(Model { place, counter, parts, rules, key, range, buckets: MemoryBuckets::default() }))
+        Ok(Some(Model {
+            place,
+            counter,
+            parts,
+            rules,
+            key,
+            range,
+            buckets: MemoryBuckets::default(),
+            set: Mutex::default(),
+        }))
     }
 
     /// Where to begin to read: what happened in a range came in at its begin at the earliest, but for clocks that differ.
@@ -256,7 +285,7 @@ impl Recounter {
             let ways: Vec<_> = ways.collect();
             progress.begin(ways.iter().map(|(_, _, from, to)| to.saturating_sub(*from)).sum());
             for (log, partition, from, to) in ways {
-                walk(&**log, from, to, |step, scratch| {
+                walk(&**log, from, to, &progress.stop, |step, scratch| {
                     progress.step();
                     for model in &models {
                         if model.count(partition, &step, scratch) {
@@ -291,6 +320,7 @@ impl Recounter {
             recounted: 0,
             equal: true,
             differences: Vec::new(),
+            set_buckets: model.set.lock().iter().filter(|(_, time_s)| *time_s >= compared_from).count(),
             buckets: Vec::new(),
         };
         // A counter that no writer has seen yet has counted nothing.
@@ -368,6 +398,7 @@ impl Model {
                     let rule = self.rule_for(partition, step.offset, bucket.time).filter(|rule| rule.owns(&self.key));
                     if rule.is_some() {
                         touched = true;
+                        self.set.lock().insert((bucket.granularity, bucket.time));
                         let _ = self.buckets.set(u32::from(partition), &self.key, step.offset, bucket.cell());
                     }
                 }

@@ -387,6 +387,9 @@ fn shuffled<'a>(places: &'a [(usize, Target)], random: &mut StdRng) -> impl Iter
 /// Every event has to be taken or known already; one that is refused was not what this program meant to send.
 fn check_receipt(body: &[u8], events: u64) -> Result<()> {
     let receipt: Value = serde_json::from_slice(body).context("the receipt is no JSON")?;
+    if receipt["code"] == "not_applied_yet" {
+        bail!("not counted in time: {receipt}");
+    }
     let number = |name: &str| receipt[name].as_u64().unwrap_or(0);
     if number("accepted") + number("duplicates") != events {
         bail!("of {events} events: {receipt}");

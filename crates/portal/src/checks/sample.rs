@@ -7,6 +7,7 @@ use raingauge_ports::checks::Check;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::published::{Published, View};
 use raingauge_ports::record::Entry;
+use raingauge_ports::scans::Stop;
 use raingauge_writer::history::walk;
 use raingauge_writer::recount::Asked;
 use rand::seq::SliceRandom as _;
@@ -106,7 +107,7 @@ fn recent_of(logs: &[Arc<dyn EventLog>], published: &Published) -> BTreeMap<u32,
     for log in logs {
         let to = published.applied(log.partition());
         let from = to.saturating_sub(each).max(log.start());
-        let walked = walk(&**log, from, to, |step, scratch| {
+        let walked = walk(&**log, from, to, &Stop::default(), |step, scratch| {
             let Entry::Event(event) = &step.entry else { return };
             let day_s = Granularity::Day.floor(event.time_s());
             let count = |rule: usize, rendered: &str, _value| remember(&view, &mut seen, rule, rendered, day_s);

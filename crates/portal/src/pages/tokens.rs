@@ -216,9 +216,11 @@ fn create_card(person: &Person, shown: &Shown<'_, Secret<'_>>) -> Markup {
 
 const fn meaning(scope: Scope) -> &'static str {
     match scope {
-        Scope::EventsWrite => "send events, load buckets",
+        Scope::EventsWrite => "send events",
         Scope::CountsRead => "ask for counts, read counters",
         Scope::CountersWrite => "create, change and archive counters",
+        Scope::BucketsWrite => "set stored counts, whatever was counted",
+        Scope::MetricsRead => "read metrics alone",
         Scope::Admin => "everything",
     }
 }

@@ -19,6 +19,7 @@ use raingauge_ports::memory::{
     MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople, MemoryRollouts,
 };
 use raingauge_ports::published::Published;
+use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Part, States};
@@ -173,6 +174,7 @@ impl World {
         });
         let people = Arc::new(MemoryPeople::default());
         let portal = Portal::new(Parts {
+            scans: Scans::default(),
             counters,
             reader,
             policies,

@@ -51,6 +51,13 @@ fn print_people(answer: &Value) -> anyhow::Result<()> {
         let since = format_rfc3339(number("comparedFrom"));
         note(&format!("compared from {since} on: the log no longer holds all events of earlier buckets"));
     }
+    match number("setBuckets") {
+        0 => {}
+        1 => note("one of the buckets was set, not counted: the log says so, and nothing else about it"),
+        set => {
+            note(&format!("{set} of the buckets were set, not counted: the log says so, and nothing else about them"))
+        }
+    }
     let differences = answer["differences"].as_array().map(Vec::as_slice).unwrap_or_default();
     if differences.is_empty() {
         return Ok(print("equal")?);

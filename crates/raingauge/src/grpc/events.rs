@@ -1,6 +1,6 @@
 //! Events, in the protobuf format of CloudEvents.
 
-use super::guard::MessageRoom;
+use super::guard::{MessageRoom, Patience};
 use super::proto::io::cloudevents::v1::CloudEvent;
 use super::proto::io::cloudevents::v1::cloud_event::CloudEventAttributeValue;
 use super::proto::io::cloudevents::v1::cloud_event::Data;
@@ -16,7 +16,7 @@ use prost::{DecodeError, Message};
 use raingauge_core::event::{Attributes, Event, Rejection};
 use raingauge_core::limits::{EVENT_LEN_MAX, EVENTS_PER_REQUEST_MAX};
 use raingauge_core::time::{format_rfc3339, is_countable_s};
-use raingauge_writer::ingest::{Intake, Receipt};
+use raingauge_writer::ingest::{Finished, Intake};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -29,6 +29,7 @@ pub struct Service {
 impl proto::events_server::Events for Service {
     async fn publish(&self, request: Request<PublishRequest>) -> Result<Response<proto::PublishResponse>, Status> {
         let room = request.extensions().get::<Arc<MessageRoom>>().cloned();
+        let patience = request.extensions().get::<Patience>().copied();
         let PublishRequest { events, wait_applied } = request.into_inner();
         let ingest = &self.services.ingest;
         let mut intake = ingest.begin().map_err(Problem::from)?;
@@ -37,8 +38,11 @@ impl proto::events_server::Events for Service {
         taken.map_err(Problem::from)?;
         // From here on the events lie in the intake.
         room.inspect(|room| room.release());
-        let receipt = ingest.finish(intake, wait_applied).await.map_err(Problem::from)?;
-        Ok(Response::new(response_of(receipt)))
+        let finished = match (wait_applied, patience) {
+            (true, Some(patience)) => ingest.finish_by(intake, patience.for_counting()).await,
+            _ => ingest.finish(intake, wait_applied).await.map(|receipt| Finished { receipt, lag: None }),
+        };
+        Ok(Response::new(response_of(finished.map_err(Problem::from)?)))
     }
 }
 
@@ -139,7 +143,10 @@ fn rfc3339_of(time: &prost_types::Timestamp) -> String {
     format!("{}.{:03}Z", seconds.trim_end_matches('Z'), time.nanos / 1_000_000)
 }
 
-fn response_of(receipt: Receipt) -> proto::PublishResponse {
+fn response_of(Finished { receipt, lag }: Finished) -> proto::PublishResponse {
+    if lag.is_some() {
+        metrics::counter!("raingauge_errors_total", "code" => "not_applied_yet").increment(1);
+    }
     let rejected = receipt.rejected.into_iter().map(|refused| proto::Rejected {
         index: refused.index as u32,
         code: refused.code.to_owned(),
@@ -149,6 +156,8 @@ fn response_of(receipt: Receipt) -> proto::PublishResponse {
         accepted: receipt.accepted as u64,
         duplicates: receipt.duplicates as u64,
         rejected: rejected.collect(),
+        not_applied_yet: lag.is_some(),
+        lag: lag.unwrap_or_default(),
     }
 }
 

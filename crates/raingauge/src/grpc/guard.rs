@@ -4,7 +4,7 @@ use super::status;
 use crate::auth::{Scope, Tokens};
 use crate::http::body::{Class, Room, Share, no_room};
 use crate::http::problem::Problem;
-use crate::http::{Door, refuse_foreign, role_absent};
+use crate::http::{Deadline, Door, refuse_foreign, role_absent};
 use crate::settings::Role;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,7 +14,8 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use tonic::{Code, Status};
 
 /// What one method asks of its callers.
@@ -95,10 +96,25 @@ impl Guard {
     }
 }
 
+/// How long a call may take, and until when.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    deadline: Deadline,
+    timeout: Duration,
+}
+
+impl Patience {
+    /// Until when the call may wait for events to be counted, and still tell what became of them.
+    pub fn for_counting(self) -> Instant {
+        self.deadline.for_counting(self.timeout)
+    }
+}
+
 /// Lets a call through to its method.
-pub async fn pass(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let timeout = asked_timeout(request.headers()).map_or(guard.timeout, |asked| asked.min(guard.timeout));
+    request.extensions_mut().insert(Patience { deadline: Deadline::after(timeout), timeout });
     let answer = match guard.check(&request) {
         Ok(()) => tokio::time::timeout(timeout, guard.run(request, next)).await.unwrap_or_else(|_| {
             let detail = format!("the call took longer than {timeout:?}: ask for less at once");

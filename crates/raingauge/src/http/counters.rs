@@ -14,13 +14,19 @@ use raingauge_core::json::check_containers;
 use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
 use raingauge_core::ruleset::conflicts;
 use raingauge_ports::catalog::Versioned;
+use raingauge_writer::counters::Bucket;
 use raingauge_writer::ingest::Rejected;
 use raingauge_writer::preview;
 use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::{bucket_list, counters};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+
+/// Counters and keys of buckets that were set which the audit log names; it keeps 4 KiB of an entry.
+const COUNTERS_NAMED_MAX: usize = 20;
+const KEYS_NAMED_MAX: usize = 4;
 
 type Parameters = Query<HashMap<String, String>>;
 
@@ -90,13 +96,18 @@ pub async fn versions(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Res
 }
 
 /// `POST /v1/counters/preview`: what the draft in the body would have counted.
-pub async fn preview(State(door): State<Arc<Door>>, body: Body<body::Configuration>) -> Result<Json<Value>, Problem> {
-    preview_draft(&door, json_of(&body.bytes)?).await
+pub async fn preview(
+    State(door): State<Arc<Door>>,
+    Extension(who): Extension<Who>,
+    body: Body<body::Configuration>,
+) -> Result<Json<Value>, Problem> {
+    preview_draft(&door, &who, json_of(&body.bytes)?).await
 }
 
 /// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
 pub async fn preview_of(
     State(door): State<Arc<Door>>,
+    Extension(who): Extension<Who>,
     Path(id): Path<u32>,
     body: Body<body::Configuration>,
 ) -> Result<Json<Value>, Problem> {
@@ -108,16 +119,17 @@ pub async fn preview_of(
     if let Some(members) = draft.as_object_mut() {
         members.insert("id".to_owned(), json!(id));
     }
-    preview_draft(&door, draft).await
+    preview_draft(&door, &who, draft).await
 }
 
-async fn preview_draft(door: &Door, draft: Value) -> Result<Json<Value>, Problem> {
+async fn preview_draft(door: &Door, who: &Who, draft: Value) -> Result<Json<Value>, Problem> {
     let draft = Counter::from_json(&draft).map_err(|problems| Problem::from(counters::Error::from(problems)))?;
     let others: Vec<Counter> =
         door.services.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
     let conflicts = conflicts(&draft, &others);
-    let logs = door.services.logs.clone();
-    let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft)).await;
+    let turn = door.services.scans.turn(&who.name).await?;
+    let (logs, stop) = (door.services.logs.clone(), turn.stop().clone());
+    let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft, &stop)).await;
     let preview =
         preview.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string()))??;
     let mut answer = json!(preview);
@@ -162,12 +174,45 @@ pub async fn set_buckets(State(door): State<Arc<Door>>, body: Body<body::Buckets
             Err(detail) => rejected.push(Rejected { index, code: "bucket_malformed", detail: detail.to_owned() }),
         }
     }
+    let asked = buckets.clone();
     let mut receipt = door.services.counters.set_buckets(buckets).await?;
+    let refused: HashSet<usize> = receipt.rejected.iter().map(|refused| refused.index).collect();
+    let set = asked.iter().enumerate().filter(|(place, _)| !refused.contains(place)).map(|(_, bucket)| bucket);
+    let mut said = if receipt.accepted > 0 { touched(&door, set) } else { json!({}) };
     receipt.rejected.iter_mut().for_each(|refused| refused.index = places[refused.index]);
     receipt.rejected.extend(rejected);
     receipt.rejected.sort_by_key(|refused| refused.index);
-    let said = Said(json!({ "accepted": receipt.accepted, "rejected": receipt.rejected.len() }));
-    Ok((Extension(said), Json(receipt)).into_response())
+    metrics::counter!("raingauge_buckets_set_total").increment(receipt.accepted as u64);
+    said["accepted"] = json!(receipt.accepted);
+    said["rejected"] = json!(receipt.rejected.len());
+    Ok((Extension(Said(said)), Json(receipt)).into_response())
+}
+
+/// What the audit log keeps of buckets that were set: their counters, some of their keys, between which times they lie,
+/// and a digest of all of them by which a copy of the request can be recognised.
+fn touched<'a>(door: &Door, buckets: impl Iterator<Item = &'a Bucket>) -> Value {
+    let view = door.services.published.view();
+    let (mut counters, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    let (mut from_time, mut to_time) = (None::<i64>, None::<i64>);
+    let mut digest = Sha256::new();
+    for bucket in buckets {
+        let counter = view.ruleset.index_of_key(&bucket.key).map(|index| view.ruleset.rules()[index].counter.id);
+        counters.extend(counter);
+        keys.insert(bucket.key.as_str());
+        let end_s = bucket.time + bucket.granularity.width_s();
+        from_time = Some(from_time.map_or(bucket.time, |from_s| from_s.min(bucket.time)));
+        to_time = Some(to_time.map_or(end_s, |to_s| to_s.max(end_s)));
+        digest.update(format!("{}\n{}\n{}\n{}\n", bucket.key, bucket.granularity.name(), bucket.time, bucket.count));
+    }
+    let some_keys: Vec<&&str> = keys.iter().take(KEYS_NAMED_MAX).collect();
+    json!({
+        "counters": counters.iter().take(COUNTERS_NAMED_MAX).collect::<Vec<_>>(),
+        "keys": keys.len(),
+        "someKeys": some_keys,
+        "fromTime": from_time,
+        "toTime": to_time,
+        "sha256": hex::encode(digest.finalize()),
+    })
 }
 
 impl From<bucket_list::Error> for Problem {

@@ -2,10 +2,12 @@
 
 use super::Door;
 use super::body::{self, Body};
+use super::largest;
 use super::problem::Problem;
 use super::times::Time;
+use crate::auth::Who;
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_core::bucket::Granularity;
@@ -14,15 +16,15 @@ use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_reader::{Answer, Failure, LargestKeys, Range, Series, Served};
 use raingauge_writer::recount::Recount;
+use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// Largest keys that are listed.
-const KEYS_MAX: usize = 1_000;
+pub const KEYS_MAX: usize = 1_000;
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 #[derive(Deserialize)]
@@ -224,11 +226,17 @@ pub fn granularity_unknown() -> Problem {
 }
 
 /// `GET /v1/recount`
-pub async fn recount(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Json<Recount>, Problem> {
+pub async fn recount(
+    State(door): State<Arc<Door>>,
+    Extension(who): Extension<Who>,
+    Query(parameters): Parameters,
+) -> Result<Json<Recount>, Problem> {
     let item = item_of(&parameters);
     let range = item.range(false)?;
     let plan = Plan::new(range.from_s, range.to_s).map_err(Failure::from)?;
-    let recount = door.services.recounter.recount(range.key, plan).await?;
+    // It ends with the turn, also when the caller leaves or the time of the request is over.
+    let turn = door.services.scans.turn(&who.name).await?;
+    let recount = door.services.recounter.recount(range.key, plan, turn.stop()).await?;
     recount.map(Json).ok_or_else(|| {
         let detail = format!("no counter has a template that renders `{}`", range.key);
         Problem::new(StatusCode::NOT_FOUND, "key_unknown", detail)
@@ -238,6 +246,7 @@ pub async fn recount(State(door): State<Arc<Door>>, Query(parameters): Parameter
 /// `GET /v1/counters/{id}/keys`
 pub async fn keys(
     State(door): State<Arc<Door>>,
+    Extension(who): Extension<Who>,
     Path(id): Path<u32>,
     Query(parameters): Parameters,
 ) -> Result<Json<LargestKeys>, Problem> {
@@ -247,5 +256,7 @@ pub async fn keys(
     let limit = limit.ok().filter(|limit| (1..=KEYS_MAX).contains(limit)).ok_or_else(|| {
         Problem::bad_request("limit_out_of_range", format!("limit must lie between 1 and {KEYS_MAX}"))
     })?;
-    Ok(Json(door.services.reader.largest_keys(id, from_s, to_s, limit).await?))
+    let found = largest::keys(&door, &who.name, id, from_s, to_s).await?;
+    let keys = found.keys.iter().take(limit).cloned().collect();
+    Ok(Json(LargestKeys { keys, is_complete: found.is_complete }))
 }

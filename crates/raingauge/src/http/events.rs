@@ -2,15 +2,16 @@
 
 use super::Door;
 use super::body::{self, Body, Share};
+use super::guard::Deadline;
 use super::problem::Problem;
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flate2::read::MultiGzDecoder;
 use raingauge_core::event::{Attributes, Event, Rejection};
 use raingauge_core::json::check_depth;
-use raingauge_writer::ingest::{Intake, Receipt};
+use raingauge_writer::ingest::{Finished, Intake, Receipt};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ const UNPACKED_AT_ONCE: u64 = 256 * 1_024;
 pub async fn post(
     State(door): State<Arc<Door>>,
     Query(parameters): Query<HashMap<String, String>>,
+    Extension(deadline): Extension<Deadline>,
     headers: HeaderMap,
     body: Body<body::Events>,
 ) -> Result<Response, Problem> {
@@ -34,16 +36,34 @@ pub async fn post(
     let intake = door.services.ingest.begin()?;
     // From here on the events lie in the intake, and the body gives its room back.
     let (intake, is_single) = take(&headers, body, intake, door.body_bytes_max)?;
-    let receipt = door.services.ingest.finish(intake, wait_applied).await?;
+    let ingest = &door.services.ingest;
+    let Finished { receipt, lag } = match wait_applied {
+        true => ingest.finish_by(intake, deadline.for_counting(door.request_timeout)).await?,
+        false => Finished { receipt: ingest.finish(intake, false).await?, lag: None },
+    };
+    if let Some(lag) = lag {
+        return Ok(not_applied_yet(&receipt, lag).into_response());
+    }
     if is_single && let Some(refused) = receipt.rejected.first() {
         return Err(refusal(&receipt, refused.code, &refused.detail));
     }
     Ok(Json(receipt).into_response())
 }
 
+/// The events are durable and will be counted, so this is no failure; nor are they counted, as was asked for.
+fn not_applied_yet(receipt: &Receipt, lag: u64) -> Problem {
+    let detail = "the events are durable and will be counted; counting them takes longer than this request may: to send \
+                  them again does not help";
+    with_receipt(Problem::new(StatusCode::ACCEPTED, "not_applied_yet", detail), receipt).with("lag", json!(lag))
+}
+
 /// A single event that was refused is an error of the whole request, which tells the same as a batch would.
 fn refusal(receipt: &Receipt, code: &'static str, detail: &str) -> Problem {
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+    with_receipt(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail), receipt)
+}
+
+fn with_receipt(problem: Problem, receipt: &Receipt) -> Problem {
+    problem
         .with("accepted", json!(receipt.accepted))
         .with("duplicates", json!(receipt.duplicates))
         .with("rejected", json!(receipt.rejected))

@@ -11,11 +11,14 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use raingauge_core::limits::REASON_LEN_MAX;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The route that looks at the media type of its bodies itself.
 const EVENTS: &str = "/v1/events";
+/// Time that is left to tell what became of events that were waited for.
+const ANSWERING_MAX: Duration = Duration::from_secs(1);
 /// The media type that curl gives a body when nobody names one.
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -57,6 +60,7 @@ impl Guard {
         let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let who = self.tokens.check(header, scope).map_err(|denied| Box::new(denied.into()))?;
         self.check_media_type(request)?;
+        check_reason(request.headers())?;
         Ok(Some(who))
     }
 
@@ -69,7 +73,7 @@ impl Guard {
         }
         let Some(kind) = request.headers().get(header::CONTENT_TYPE) else { return Ok(()) };
         let kind = media_type(kind.to_str().unwrap_or("?"));
-        let is_json = kind.is_empty() || kind == "application/json" || kind.ends_with("+json");
+        let is_json = kind.is_empty() || kind.ends_with("json");
         let is_lenient = self.tokens.is_asked() || !audit::changes(request.method(), self.path);
         if is_json || (is_lenient && kind == FORM) {
             return Ok(());
@@ -87,6 +91,16 @@ impl Guard {
             metrics::counter!("raingauge_http_requests_total", &labels).increment(1);
         }
     }
+}
+
+/// Refuses a reason that is too long to be kept with each version and each entry of the audit log.
+fn check_reason(headers: &HeaderMap) -> Result<(), Box<Problem>> {
+    let len = headers.get("x-reason").map_or(0, HeaderValue::len);
+    if len <= REASON_LEN_MAX {
+        return Ok(());
+    }
+    let detail = format!("x-reason has {len} bytes; at most {REASON_LEN_MAX} are kept");
+    Err(Box::new(Problem::bad_request("reason_too_long", detail)))
 }
 
 /// Where nobody is asked for a token, only requests of this machine are taken.
@@ -120,7 +134,7 @@ fn role_of(path: &str) -> Option<Role> {
 pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let admitted = guard.check(&request);
-    let response = match admitted {
+    let mut response = match admitted {
         Err(problem) => unread(&request, problem.into_response()),
         Ok(who) => {
             let asked = Asked::of(&guard.door, guard.path, &request);
@@ -134,12 +148,41 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
         }
     };
     guard.note(began, response.status());
+    protect(response.headers_mut());
     response
 }
 
+/// The headers of every answer that is no page: browsers neither guess what it is, nor show it as a page, nor keep it.
+pub fn protect(headers: &mut HeaderMap) {
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    set(header::CACHE_CONTROL, "no-store");
+}
+
+/// When a request is answered with 504.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(tokio::time::Instant);
+
+impl Deadline {
+    /// Of a request that begins now.
+    pub fn after(timeout: Duration) -> Self {
+        Self(tokio::time::Instant::now() + timeout)
+    }
+
+    /// Until when such a request may wait for events to be counted, and still tell what became of them.
+    pub fn for_counting(self, timeout: Duration) -> tokio::time::Instant {
+        self.0 - ANSWERING_MAX.min(timeout / 4)
+    }
+}
+
 impl Guard {
-    async fn answer(&self, request: Request, next: Next) -> Response {
-        match tokio::time::timeout(self.timeout, next.run(request)).await {
+    async fn answer(&self, mut request: Request, next: Next) -> Response {
+        let deadline = Deadline::after(self.timeout);
+        if self.path == EVENTS {
+            request.extensions_mut().insert(deadline);
+        }
+        match tokio::time::timeout_at(deadline.0, next.run(request)).await {
             Ok(response) => explained(response),
             Err(_) => {
                 let detail = format!("the request took longer than {} s: ask for less at once", self.timeout.as_secs());

@@ -1,8 +1,9 @@
 //! Errors as problem documents (RFC 9457). Every one has a stable `code` and a `detail` that says what to do.
 
+use super::guard::protect;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use raingauge_ports::{catalog, log};
+use raingauge_ports::{catalog, log, scans};
 use raingauge_reader::Failure;
 use raingauge_writer::{counters, ingest, worker};
 use serde_json::{Map, Value, json};
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 /// What a caller is told to wait while the disk has no room.
 const DISK_FULL_RETRY_AFTER: Duration = Duration::from_secs(5);
+/// What a caller is told to wait when too many scans wait already.
+const SCANS_RETRY_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct Problem {
@@ -57,6 +60,10 @@ impl IntoResponse for Problem {
         document.insert("detail".to_owned(), json!(self.detail));
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
         let mut response = (self.status, kind, Value::Object(document).to_string()).into_response();
+        protect(response.headers_mut());
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(after) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
         }
@@ -89,6 +96,12 @@ impl From<Failure> for Problem {
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::new(status, failure.code, failure.detail)
+    }
+}
+
+impl From<scans::Full> for Problem {
+    fn from(full: scans::Full) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "scans_waiting", full.to_string()).retry_after(SCANS_RETRY_AFTER)
     }
 }
 

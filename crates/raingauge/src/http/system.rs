@@ -2,8 +2,9 @@
 
 use super::Door;
 use super::problem::Problem;
+use crate::auth::Scope;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
@@ -16,8 +17,30 @@ pub async fn live() -> &'static str {
 }
 
 /// `GET /readyz`: events are taken and counts are answered. A partition that is not counted is told, and keeps neither the
-/// events of others nor its own from being taken.
-pub async fn ready(State(door): State<Arc<Door>>) -> Result<String, Problem> {
+/// events of others nor its own from being taken. Only those who may read metrics are told why.
+pub async fn ready(State(door): State<Arc<Door>>, headers: HeaderMap, uri: Uri) -> Result<String, Problem> {
+    let answer = readiness(&door);
+    if may_know_causes(&door, &headers, &uri) { answer } else { without_causes(&answer) }
+}
+
+/// The same status, for those who may not know why.
+fn without_causes(answer: &Result<String, Problem>) -> Result<String, Problem> {
+    match answer {
+        Ok(_) => Ok("ready\n".to_owned()),
+        Err(_) => Err(not_ready("a token with the scope metrics:read is told why, and the log of the server says so")),
+    }
+}
+
+/// Causes name partitions, engines and addresses: they are for those who may read metrics.
+fn may_know_causes(door: &Door, headers: &HeaderMap, uri: &Uri) -> bool {
+    let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match door.tokens.is_asked() {
+        true => door.tokens.check(header, Scope::MetricsRead).is_ok(),
+        false => raingauge_portal::foreign(headers, uri).is_none(),
+    }
+}
+
+fn readiness(door: &Door) -> Result<String, Problem> {
     if *door.draining.borrow() {
         return Err(not_ready("the server is stopping"));
     }
@@ -41,4 +64,18 @@ pub async fn metrics(State(door): State<Arc<Door>>) -> Response {
 /// `GET /openapi.json`
 pub async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_causes_the_status_stays() {
+        let troubled = Ok("ready\npartition 3 is not counted: kafka-7.internal:9092 is away\n".to_owned());
+        assert_eq!(without_causes(&troubled).unwrap(), "ready\n");
+        let stopped = without_causes(&Err(not_ready("counting has stopped: /var/lib/raingauge is full"))).unwrap_err();
+        assert_eq!((stopped.status, stopped.code), (StatusCode::SERVICE_UNAVAILABLE, "not_ready"));
+        assert!(!stopped.detail.contains("/var/lib"), "{}", stopped.detail);
+    }
 }

@@ -33,6 +33,7 @@ use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
 use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_ports::rollouts::Rollouts;
+use raingauge_ports::scans::Scans;
 use raingauge_ports::tiles::{Hearing, TileFeed};
 use raingauge_sql::{MySqlCatalog, SqliteCatalog};
 use raingauge_writer::counters::{Covered, TakesEffect};
@@ -152,6 +153,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         policies,
         recounter: Arc::new(recounter),
         states,
+        scans: Scans::default(),
         logs,
         published,
         clock,

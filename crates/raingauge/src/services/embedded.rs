@@ -11,6 +11,7 @@ use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::MemoryInstances;
 use raingauge_ports::published::Published;
+use raingauge_ports::scans::Scans;
 use raingauge_sql::SqliteCatalog;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
@@ -79,6 +80,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         policies,
         recounter: Arc::new(recounter),
         states,
+        scans: Scans::default(),
         logs,
         published,
         clock,

@@ -1,5 +1,7 @@
 //! The whole way from text to settings, and the documents that must say the same as the table.
 
+mod anonymous;
+
 use super::keys::{self, KEYS, Key, Kind};
 use super::*;
 use crate::auth::{Scope, new_token};
@@ -318,30 +320,6 @@ fn whoever_need_not_sign_in_is_on_this_machine() {
     let reader = ("RAINGAUGE__CLUSTER__ROLES", "reader");
     let engines = ("RAINGAUGE__CLUSTER__ENGINES", "cluster");
     assert!(Settings::load(None, variables(&[open, elsewhere, required, plain, reader, engines]), []).is_ok());
-}
-
-/// Each of these says that others are to come, through a proxy on this machine: the address that is listened on tells nothing.
-#[test]
-fn a_configuration_for_others_asks_them_for_tokens() {
-    let url = "[portal]\npublic_url = \"https://rain.example\"\n";
-    let openid = format!("{url}[openid]\nissuer = \"https://login.example\"\nclient_id = \"rain\"\n");
-    let required = |text: &str| load(&format!("[auth]\nrequired = true\n{text}"), &[]);
-    for (text, refused) in [
-        (url, &["2 portal.public_url: "][..]),
-        (&openid, &["2 portal.public_url: ", "4 openid.issuer: "]),
-        ("[portal]\naddress_header = \"X-Forwarded-For\"\n", &["2 portal.address_header: "]),
-        ("[portal]\napproval = true\n", &["2 portal.approval: "]),
-    ] {
-        let problems = load(text, &[]).unwrap_err();
-        assert_starts(&problems, refused);
-        assert!(problems[0].to_string().contains("Set auth.required = true"), "{}", problems[0]);
-        assert!(required(text).is_ok(), "{text}");
-    }
-    for here in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:8080"] {
-        assert!(load(&format!("[portal]\npublic_url = \"{here}\"\nsign_in = false\n"), &[]).is_ok(), "{here}");
-    }
-    let open = required(&format!("{url}sign_in = false\n")).unwrap_err();
-    assert_starts(&open, &["5 portal.sign_in: nobody would have to sign in"]);
 }
 
 #[test]

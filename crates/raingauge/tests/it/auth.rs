@@ -1,16 +1,17 @@
 //! Tokens: what each scope opens, who is told to be whom, where a server may listen without any.
 
-use crate::client::{Client, drops_counter};
+use crate::client::{Client, at, drop_event, drops_counter};
 use crate::server::Home;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-pub const SCOPES: [&str; 4] = ["events:write", "counts:read", "counters:write", "admin"];
+pub const SCOPES: [&str; 6] =
+    ["events:write", "counts:read", "counters:write", "buckets:write", "metrics:read", "admin"];
 
 /// Every route, and the scope that it asks for; no scope is open to all.
 const ROUTES: [(&str, &str, Option<&str>); 31] = [
     ("POST", "/v1/events", Some("events:write")),
-    ("POST", "/v1/buckets", Some("events:write")),
+    ("POST", "/v1/buckets", Some("buckets:write")),
     ("POST", "/v1/counts", Some("counts:read")),
     ("GET", "/v1/counts", Some("counts:read")),
     ("GET", "/v1/series", Some("counts:read")),
@@ -31,7 +32,7 @@ const ROUTES: [(&str, &str, Option<&str>); 31] = [
     ("GET", "/v1/maintenance", Some("admin")),
     ("POST", "/v1/maintenance/compaction", Some("admin")),
     ("DELETE", "/v1/maintenance/compaction", Some("admin")),
-    ("GET", "/metrics", Some("counts:read")),
+    ("GET", "/metrics", Some("metrics:read")),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
     ("GET", "/openapi.json", None),
@@ -76,7 +77,8 @@ fn every_route_asks_for_its_scope() {
         }
         for scope in SCOPES {
             let answer = send(&server.with_token(&token(scope)), method, path);
-            match scope == needed || scope == "admin" {
+            let is_more = scope == "admin" || (needed == "metrics:read" && scope == "counts:read");
+            match scope == needed || is_more {
                 true => {
                     assert!(![401, 403].contains(&answer.status), "{method} {path} with {scope}: {}", answer.text())
                 }
@@ -96,6 +98,57 @@ fn a_version_names_the_holder_of_the_token() {
     server.with_token(&token("counters:write")).create(drops_counter());
     let versions = server.with_token(&token("counts:read")).get("/v1/counters/34/versions").expect(200);
     assert_eq!(versions["versions"][0]["changedBy"], "counters:write holder");
+}
+
+/// A producer's token counts, and does not say what was counted. What was set shows in the audit log and in a recount.
+#[test]
+fn setting_buckets_is_a_right_of_its_own_and_shows() {
+    let home = home_with_tokens();
+    let server = home.start();
+    let with = |scope: &str| server.with_token(&token(scope));
+    with("counters:write").create(drops_counter());
+    let noon = at("2024-09-24T12:00:00Z");
+    let events: Vec<_> = (0..10).map(|id| drop_event(&id.to_string(), noon, "oslo")).collect();
+    with("events:write").count_events(&events);
+    let day = at("2024-09-24T00:00:00Z");
+    let buckets = json!([{"key": "drops:oslo", "granularity": "day", "time": day, "count": 0}]);
+    for scope in ["events:write", "counters:write", "counts:read"] {
+        let refused = with(scope).post("/v1/buckets", &buckets).expect_problem(403, "scope_missing");
+        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("buckets:write")), "{refused}");
+    }
+    let recount = format!("/v1/recount?key=drops:oslo&fromTime={day}&toTime={}", day + 86_400);
+    assert_eq!(with("counts:read").get(&recount).json()["setBuckets"], json!(null));
+    with("buckets:write").post("/v1/buckets", &buckets).expect(200);
+    let after = with("counts:read").get(&recount).json();
+    assert_eq!((&after["equal"], &after["stored"], &after["setBuckets"]), (&json!(true), &json!(0), &json!(1)));
+    assert_eq!(with("metrics:read").metric("raingauge_buckets_set_total"), 1.0);
+}
+
+#[test]
+fn answers_have_the_headers_of_an_interface() {
+    let home = home_with_tokens();
+    let server = home.start();
+    let admin = server.with_token(&token("admin"));
+    let answers = [
+        admin.get("/v1/counters"),
+        admin.get("/v1/counters/7"),
+        admin.get("/v1/nothing"),
+        admin.send("PATCH", "/v1/counts", &[], b""),
+        server.get("/v1/counters"),
+        server.get("/metrics"),
+        server.get("/healthz"),
+        server.get("/readyz"),
+        server.get("/openapi.json"),
+    ];
+    for answer in answers {
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{}", answer.text());
+        assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.text());
+        assert!(answer.header("content-security-policy").starts_with("default-src 'none'"), "{}", answer.text());
+        let challenge = if answer.status == 401 { "Bearer" } else { "" };
+        assert_eq!(answer.header("www-authenticate"), challenge);
+    }
+    // Pages have a policy of their own.
+    assert!(server.get("/sign-in").header("content-security-policy").contains("script-src 'self'"));
 }
 
 /// A refused request is not read, and says how to do better.

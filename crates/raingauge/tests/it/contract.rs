@@ -4,7 +4,7 @@ pub mod backfill;
 pub mod buckets;
 mod counters;
 mod counts;
-mod events;
+pub mod events;
 mod keys;
 mod refusals;
 mod retention;

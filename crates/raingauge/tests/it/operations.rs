@@ -307,7 +307,7 @@ fn idle_clients_leave_room_for_files() {
         let lines: String = (0..6_000)
             .map(|n| format!("{}\n", drop_event(&format!("{batch}-{n}"), at(NOON), &format!("city-{batch}-{n}"))))
             .collect();
-        let head = "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n";
+        let head = "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n";
         busy.write_all(format!("{head}content-length: {}\r\n\r\n{lines}", lines.len()).as_bytes()).unwrap();
         let answer = read_answer(&mut busy);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

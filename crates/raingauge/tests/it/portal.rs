@@ -1,8 +1,9 @@
 //! The portal of the real binary: from the first link to an audited change.
 
-use crate::client::{Answer, Client, drops_counter};
+use crate::client::{Answer, Client, at, drops_counter};
 use crate::server::{Home, Server, until};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 const PASSWORD: &str = "four words of rain";
 
@@ -207,6 +208,10 @@ fn every_change_through_the_api_is_written_down() {
         .expect_problem(412, "version_mismatch");
     server.send("POST", "/v1/counters/34/backfill", &[], b"").expect(202);
     server.send("POST", "/v1/buckets", &[], b"[{}]").expect(200);
+    let day = at("2024-09-24T00:00:00Z");
+    let buckets = json!([{"key": "drops:oslo", "granularity": "day", "time": day, "count": 7}]);
+    server.post("/v1/buckets", &buckets).expect(200);
+    let digest = hex::encode(Sha256::digest(format!("drops:oslo\nday\n{day}\n7\n")));
     server.send("PUT", "/v1/cache-policy", &reason, br#"{"strategy": "none"}"#).expect(200);
     assert_eq!(server.send("POST", "/v1/maintenance/compaction", &[], b"").status, 202);
     server.send("DELETE", "/v1/counters/34", &reason, b"").expect(200);
@@ -222,12 +227,16 @@ fn every_change_through_the_api_is_written_down() {
             format!("{} {} {} {}", text("verb"), text("object"), text("outcome"), entry["details"])
         })
         .collect();
+    let set = json!({"accepted": 1, "rejected": 0, "counters": [34], "keys": 1, "someKeys": ["drops:oslo"],
+        "fromTime": day, "toTime": day + 86_400, "sha256": digest});
+    let set = format!("buckets.set buckets done {}", json!({"answer": set}));
     let expected = [
         r#"counter.create counter 34 done {"reason":"because","version":1}"#,
         r#"counter.replace counter 34 done {"reason":"because","version":2}"#,
         r#"counter.replace counter 34 refused_412 {}"#,
         r#"counter.backfill counter 34 done {}"#,
         r#"buckets.set buckets done {"answer":{"accepted":0,"rejected":1}}"#,
+        &set,
         r#"cache_policy.replace cache policy done {"reason":"because","version":1}"#,
         r#"compaction.begin compaction done {}"#,
         r#"counter.archive counter 34 done {"reason":"because","version":3}"#,

@@ -2,6 +2,7 @@ use crate::support::{NOON_S, Services, counter, event};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
 use raingauge_ports::log::EventLog;
+use raingauge_ports::scans::Stop;
 use raingauge_writer::preview::{KeyChange, KeyChanges, compare, preview, preview_newest};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +27,12 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
         json!({"state": "draft", "template": "draft:{k}", "value": {"field": "data.v"},
         "filter": {"operator": "gte", "lhs": "data.v", "rhs": 3}}),
     );
-    let figures =
-        preview(&[Arc::clone(&services.log) as Arc<dyn EventLog>], &Counter::from_json(&draft).unwrap()).unwrap();
+    let figures = preview(
+        &[Arc::clone(&services.log) as Arc<dyn EventLog>],
+        &Counter::from_json(&draft).unwrap(),
+        &Stop::default(),
+    )
+    .unwrap();
 
     let (mut keys, mut cells, mut days) = (BTreeMap::<i64, (u64, i128)>::new(), BTreeSet::new(), BTreeSet::new());
     for n in (0..500).filter(|n| n % 7 >= 3) {
@@ -52,7 +57,7 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
 #[test]
 fn a_preview_of_an_empty_log_is_empty() {
     let log: Arc<dyn EventLog> = Arc::<raingauge_ports::memory::MemoryLog>::default();
-    let figures = preview(&[log], &Counter::from_json(&counter(1, json!({}))).unwrap()).unwrap();
+    let figures = preview(&[log], &Counter::from_json(&counter(1, json!({}))).unwrap(), &Stop::default()).unwrap();
     assert_eq!((figures.events, figures.keys, figures.cells_per_day, figures.from_time), (0, 0, 0.0, None));
 }
 
@@ -66,13 +71,13 @@ async fn two_configurations_are_compared_on_the_same_events() {
     let before = of(json!({"filter": {"operator": "lt", "lhs": "data.v", "rhs": 3}}));
     let after = of(json!({"value": {"field": "data.v"}, "filter": {"operator": "gte", "lhs": "data.v", "rhs": 1}}));
     let logs = [Arc::clone(&services.log) as Arc<dyn EventLog>];
-    let compared = compare(&logs, &before, &after, 1_000).unwrap();
+    let compared = compare(&logs, &before, &after, 1_000, &Stop::default()).unwrap();
     let change = |key: &str, before, after| KeyChange { key: format!("c7:{key}"), before, after };
     let largest = vec![change("k3", None, Some(30)), change("k0", Some(10), None), change("k2", Some(10), Some(20))];
     assert_eq!(compared.keys, KeyChanges { gained: 1, lost: 1, changed: 1, same: 1, largest });
-    assert_eq!(compared.before, preview(&logs, &before).unwrap());
-    assert_eq!(compared.after, preview(&logs, &after).unwrap());
-    assert_eq!(preview_newest(&logs, &before, 8).unwrap().events, 8);
+    assert_eq!(compared.before, preview(&logs, &before, &Stop::default()).unwrap());
+    assert_eq!(compared.after, preview(&logs, &after, &Stop::default()).unwrap());
+    assert_eq!(preview_newest(&logs, &before, 8, &Stop::default()).unwrap().events, 8);
     let daily = compared.after.daily;
     assert_eq!([daily.quarter_cells, daily.hour_cells, daily.day_cells], [3.0; 3]);
 }

@@ -4,6 +4,7 @@ use raingauge_core::plan::Plan;
 use raingauge_embedded::{LogOptions, SegmentLog};
 use raingauge_ports::buckets::{BucketWriter, Cell};
 use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::scans::{Scans, Stop};
 use raingauge_writer::counters::Bucket;
 use raingauge_writer::recount::{Difference, Recount};
 use serde_json::json;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 async fn recount(services: &Services, key: &str, from_s: i64, to_s: i64) -> Recount {
     let range = Plan::new(from_s, to_s).unwrap();
-    services.recounter.recount(key, range).await.unwrap().expect("a counter")
+    services.recounter.recount(key, range, &Stop::default()).await.unwrap().expect("a counter")
 }
 
 fn assert_equal(recount: &Recount, count: i128) {
@@ -36,7 +37,7 @@ async fn a_recount_follows_the_rules_that_were_in_force() {
     services.counters.set_buckets(buckets.to_vec()).await.unwrap();
     assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 3_600).await, 40);
     assert_equal(&recount(&services, "c1:x", NOON_S - 9 * DAY_S, NOON_S).await, 1);
-    let none = services.recounter.recount("nobody:x", Plan::new(0, 900).unwrap()).await.unwrap();
+    let none = services.recounter.recount("nobody:x", Plan::new(0, 900).unwrap(), &Stop::default()).await.unwrap();
     assert_eq!(none, None);
 }
 
@@ -143,4 +144,24 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
     let again = recount(&services, "c1:x", TODAY_S - DAY_S, TODAY_S + 6 * DAY_S).await;
     assert_equal(&again, 7 * trimmed.stored);
     assert_eq!(services.count("c1:x", TODAY_S - DAY_S, from_s).await, 12 - trimmed.stored);
+}
+
+/// A recount looks at every block whether anybody still waits for it, and what was set shows in it.
+#[tokio::test]
+async fn a_recount_that_nobody_waits_for_ends() {
+    let services = Services::start();
+    services.create(counter(1, json!({}))).await;
+    services.send(&[event_x("a", NOON_S)]).await;
+    let bucket = Bucket { key: "c1:x".to_owned(), granularity: Granularity::Day, time: TODAY_S, count: 7 };
+    services.counters.set_buckets(vec![bucket]).await.unwrap();
+    let found = recount(&services, "c1:x", TODAY_S, NOON_S + 900).await;
+    assert_eq!((found.equal, found.set_buckets), (true, 1));
+    assert_eq!(recount(&services, "c1:x", NOON_S, NOON_S + 900).await.set_buckets, 0);
+    let scans = Scans::default();
+    let turn = scans.turn("somebody").await.unwrap();
+    let stop = turn.stop().clone();
+    drop(turn);
+    let range = Plan::new(TODAY_S, NOON_S + 900).unwrap();
+    let ended = services.recounter.recount("c1:x", range, &stop).await.unwrap_err();
+    assert!(ended.to_string().contains("nobody waits"), "{ended}");
 }

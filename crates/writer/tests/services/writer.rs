@@ -4,6 +4,7 @@ use raingauge_core::plan::Plan;
 use raingauge_embedded::{LogOptions, SegmentLog};
 use raingauge_ports::buckets::BucketWriter;
 use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::scans::Stop;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ async fn nothing_is_lost_or_counted_twice_while_everything_happens_at_once() {
     let range = Plan::new(NOON_S - 30 * DAY_S, NOON_S + 900).unwrap();
     for (key, count) in [("c1:x", count), ("c2:x", 3 * count)] {
         assert_eq!(services.count(key, range.from_s, range.to_s).await, i128::from(count), "{key}");
-        let recount = services.recounter.recount(key, range).await.unwrap().unwrap();
+        let recount = services.recounter.recount(key, range, &Stop::default()).await.unwrap().unwrap();
         assert!(recount.equal && recount.recounted == i128::from(count), "{recount:?}");
     }
 }

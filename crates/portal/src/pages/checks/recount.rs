@@ -207,6 +207,12 @@ fn result(job: &Job, recount: &Recount, fields: &Fields, zone: &TimeZone) -> Mar
                 div.notice.bad { "Different: " b { (words::number(recount.stored)) } " stored, and " b { (words::number(recount.recounted)) } " by the log, in " (words::count_of(recount.differences.len() as i128, "bucket", "buckets")) "." }
             }
             @if !detail.is_empty() { div.notice.wait { (detail) } }
+            @if recount.set_buckets > 0 {
+                div.notice.wait {
+                    (words::count_of(recount.set_buckets as i128, "bucket", "buckets"))
+                    " of the range did not come of events: requests set them, and the log says no more about them."
+                }
+            }
             section.card aria-labelledby="buckets-title" {
                 div.card-head {
                     h2 #buckets-title { (words::range(recount.compared_from, recount.to_time, zone)) }

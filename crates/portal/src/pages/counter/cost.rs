@@ -4,6 +4,7 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::html::{layout, words};
 use crate::person::Person;
+use crate::trying::CALLER;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
@@ -98,8 +99,9 @@ async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Ar
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
     }
-    let (logs, counter) = (portal.logs.clone(), counter.clone());
-    let measured = tokio::task::spawn_blocking(move || preview::preview(&logs, &counter)).await;
+    let scan = portal.scans.turn(CALLER).await.map_err(|full| unavailable(full.to_string()))?;
+    let (logs, counter, stop) = (portal.logs.clone(), counter.clone(), scan.stop().clone());
+    let measured = tokio::task::spawn_blocking(move || preview::preview(&logs, &counter, &stop)).await;
     let preview = measured.map_err(|error| unavailable(error.to_string()))?;
     let preview = Arc::new(preview.map_err(|error| unavailable(format!("{error}. Try again in a minute.")))?);
     portal.costs.put(which, portal.clock.now_ms(), &preview);

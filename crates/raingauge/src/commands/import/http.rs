@@ -86,7 +86,8 @@ impl Sink for Http {
     fn wait_applied(&self, last: Option<Vec<u8>>) -> anyhow::Result<bool> {
         let Some(line) = last else { return Ok(true) };
         // Everything is durable; that it takes longer to be counted is no failure.
-        Ok(self.post("/v1/events?wait=applied", &line).is_ok())
+        let waited = self.post("/v1/events?wait=applied", &line);
+        Ok(waited.is_ok_and(|answer| answer["code"] != "not_applied_yet"))
     }
 
     fn last_event(payload: &Vec<u8>) -> Option<Vec<u8>> {

@@ -241,3 +241,53 @@ fn without_waiting_an_event_is_readable_within_a_second() {
     }
     assert!(slowest < Duration::from_secs(1), "the slowest took {slowest:?}");
 }
+
+/// A server whose requests may take a second, and that has more to count than it can in that time.
+pub fn busy_home() -> Home {
+    Home::with(&[("server.request_timeout_s", "1"), ("server.grpc_listen", "127.0.0.1:0")])
+}
+
+/// Gives the writer more to count, for which it needs a while: each event has a key of its own in each of many counters.
+pub fn add_work(client: &Client, round: usize) {
+    if round == 0 {
+        client.create(drops_counter());
+        for n in 0..30 {
+            let template = format!("busy{n}:{{n}}");
+            client.create(json!({"name": format!("busy {n}"), "template": template, "eventType": "busy"}));
+        }
+    }
+    let now = now_s();
+    for batch in 0..4 {
+        let one = |n: usize| {
+            let id = format!("{round}-{batch}-{n}");
+            event("busy", &id, now, json!({"n": id}))
+        };
+        let events: Vec<Value> = (0..500).map(one).collect();
+        // On a busy machine the log itself may take longer than a second.
+        let answer = client.lines("/v1/events", &events);
+        assert!([200, 504].contains(&answer.status), "{}", answer.text());
+    }
+}
+
+/// That counting takes longer than the request may is told by a code of its own, with what became of the events.
+#[test]
+fn events_that_are_not_counted_in_time_are_safe() {
+    let home = busy_home();
+    let server = home.start();
+    let noon = at("2024-09-24T12:00:00Z");
+    let told = (0..60).find_map(|round| {
+        add_work(&server, round);
+        let event = drop_event(&round.to_string(), noon, &format!("oslo-{round}"));
+        let answer = server.lines("/v1/events?wait=applied", &[event, json!(7)]);
+        assert!([200, 202, 504].contains(&answer.status), "{}", answer.text());
+        (answer.status == 202).then(|| (round, answer.json()))
+    });
+    let (round, told) = told.expect("counting takes longer than a second at last");
+    assert_eq!((&told["code"], &told["status"]), (&json!("not_applied_yet"), &json!(202)));
+    assert_eq!((&told["accepted"], &told["duplicates"]), (&json!(1), &json!(0)));
+    assert_eq!(told["rejected"][0]["index"], 1);
+    assert!(told["lag"].as_u64().is_some_and(|lag| lag > 0), "{told}");
+    assert!(server.metric("raingauge_errors_total{code=\"not_applied_yet\"}") >= 1.0);
+    let key = format!("drops:oslo-{round}");
+    until("it is counted all the same", || (server.count(&key, noon, noon + 900) == 1).then_some(()));
+}

@@ -41,6 +41,19 @@ fn requests_that_cannot_be_read_are_refused_by_name() {
     server.get("/v1/counters?color=red").expect_problem(400, "parameter_unknown");
 }
 
+/// A reason is kept with each version, and with each entry of the audit log.
+#[test]
+fn a_reason_has_a_limit() {
+    let home = Home::new();
+    let server = home.start();
+    let create = |len: usize| {
+        let reason = "r".repeat(len);
+        server.send("POST", "/v1/counters", &[JSON, ("x-reason", &reason)], drops_counter().to_string().as_bytes())
+    };
+    create(2_001).expect_problem(400, "reason_too_long");
+    create(2_000).expect(201);
+}
+
 /// Nesting that would take the stack of a parser that recurses, in every body and in every place of it.
 #[test]
 fn deep_nesting_is_refused_and_the_server_lives() {

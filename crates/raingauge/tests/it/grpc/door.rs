@@ -5,8 +5,8 @@ use super::{Grpc, address_of, assert_refused, drop_event, home, noon_s, raw};
 use crate::auth::{SCOPES, home_with_tokens, token};
 use crate::client::{Client, drops_counter};
 use crate::server::{Home, until};
-use bytes::Bytes;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -179,45 +179,42 @@ fn a_call_takes_no_longer_than_either_side_allows() {
     }
 }
 
-/// Room for messages is that of the bodies of HTTP, and is taken by what has come.
+/// Room for messages is that of the bodies of HTTP, and is taken by what has come. Over HTTP/1.1, which the door speaks too,
+/// each message has a connection of its own.
 #[test]
 fn messages_share_the_room_of_all_bodies() {
     let home = Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "1048576")]);
     let server = home.start();
     let grpc = Grpc::new(&server);
-    let client = (*server).clone();
     let mut body = vec![b' '; 900_000];
     body.extend_from_slice(b"[]");
-    let ask = move || client.send("POST", "/v1/events", &[("content-type", "application/json")], &body);
-    let mut message = vec![0, 0, 15, 255, 251];
-    grpc.wait(async {
-        let sender = raw::connect(&grpc.address).await;
-        let mut calls = Vec::new();
-        for _ in 0..40 {
-            let mut call = raw::begin(&sender, &grpc.address, PUBLISH, &[]).await;
-            // The message is announced, and does not come.
-            call.stream.send_data(Bytes::copy_from_slice(&message), false).expect("sent");
-            calls.push(call);
-        }
-        let other = ask.clone();
-        let answer = tokio::task::spawn_blocking(other).await.expect("an answer");
-        answer.expect(200);
-        // Now most of four messages comes.
-        message.resize(900_000, 0);
-        for call in calls.iter_mut().take(4) {
-            call.stream.send_data(Bytes::copy_from_slice(&message[5..]), false).expect("sent");
-        }
-        let full = move || until("the room is full", || Some(ask()).filter(|answer| answer.status == 429));
-        let answer = tokio::task::spawn_blocking(full).await.expect("an answer");
-        answer.expect_problem(429, "bodies_in_flight");
-        let refused = raw::call(&grpc.address, PUBLISH, &[], &message).await;
-        assert_eq!((refused.header("grpc-status"), refused.header("raingauge-code")), ("8", "bodies_in_flight"));
-        assert_eq!(refused.header("grpc-retry-pushback-ms"), "1000");
-        // Counts have room of their own.
-        let counted = raw::call(&grpc.address, BATCH, &[], &raw::framed(b"")).await;
-        assert_eq!(counted.header("grpc-status"), "0", "{counted:?}");
-        drop(calls);
-    });
+    let ask = || server.send("POST", "/v1/events", &[("content-type", "application/json")], &body);
+    // Each announces a message of the largest size, which does not come.
+    let begin = || {
+        let mut stream = TcpStream::connect(&grpc.address).expect("a connection");
+        let head = format!(
+            "POST {PUBLISH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/grpc\r\ncontent-length: 1048576\r\n\r\n"
+        );
+        stream.write_all(&[head.as_bytes(), &[0, 0, 15, 255, 251]].concat()).expect("sent");
+        stream
+    };
+    let mut calls: Vec<TcpStream> = (0..40).map(|_| begin()).collect();
+    ask().expect(200);
+    // Now most of four messages comes.
+    for call in calls.iter_mut().take(4) {
+        call.write_all(&[0; 900_000]).expect("sent");
+    }
+    let full = until("the room is full", || Some(ask()).filter(|answer| answer.status == 429));
+    full.expect_problem(429, "bodies_in_flight");
+    calls[4].write_all(&[0; 900_000]).expect("sent");
+    let mut answer = [0; 1_024];
+    let len = calls[4].read(&mut answer).expect("an answer");
+    let answer = String::from_utf8_lossy(&answer[..len]);
+    assert!(answer.contains("raingauge-code: bodies_in_flight\r\n"), "{answer}");
+    assert!(answer.contains("grpc-status: 8\r\n") && answer.contains("grpc-retry-pushback-ms: 1000\r\n"), "{answer}");
+    // Counts have room of their own.
+    grpc.batch(CountsRequest::default()).expect("an answer");
+    drop(calls);
     until("the room is free again", || grpc.publish(vec![drop_event("a", noon_s(), "oslo")]).ok());
 }
 

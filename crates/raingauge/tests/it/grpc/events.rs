@@ -6,6 +6,8 @@ use super::proto::io::cloudevents::v1::cloud_event::cloud_event_attribute_value:
 use super::proto::raingauge::v1::{PublishRequest, PublishResponse};
 use super::{Grpc, attribute, drop_event, home, noon_s, raw};
 use crate::client::{self, drops_counter, forever, now_s};
+use crate::contract::events::{add_work, busy_home};
+use crate::server::until;
 use prost::Message;
 use serde_json::json;
 
@@ -128,4 +130,24 @@ fn a_request_takes_only_so_many_events() {
     super::assert_refused(answer, tonic::Code::InvalidArgument, "too_many_events");
     let answer = grpc.publish(vec![CloudEvent::default(); 50_000]).expect("taken, and each is refused");
     assert_eq!((answer.accepted, answer.rejected.len()), (0, 50_000));
+}
+
+/// The same as by HTTP: an answer, since the events are durable, that says that they are not counted.
+#[test]
+fn events_that_are_not_counted_in_time_are_safe() {
+    let home = busy_home();
+    let server = home.start();
+    let grpc = Grpc::new(&server);
+    let told = (0..60).find_map(|round| {
+        add_work(&server, round);
+        let event = drop_event(&round.to_string(), noon_s(), &format!("oslo-{round}"));
+        // On a busy machine the log itself may take longer than a second.
+        let answer = grpc.publish(vec![event]).ok()?;
+        assert_eq!(answer.accepted, 1);
+        answer.not_applied_yet.then_some((round, answer.lag))
+    });
+    let (round, lag) = told.expect("counting takes longer than a second at last");
+    assert!(lag > 0);
+    let key = format!("drops:oslo-{round}");
+    until("it is counted all the same", || (server.count(&key, noon_s(), noon_s() + 900) == 1).then_some(()));
 }
