@@ -147,6 +147,7 @@ impl Counter {
         problems.extend(texts("template", Template::parse(&self.template).err()));
         let compiled = self.filter.as_ref().map(|filter| Filter::compile(filter, &mut |_| 0));
         problems.extend(texts("filter", compiled.and_then(Result::err)));
+        problems.extend(texts("filter", self.filter.as_ref().map(Condition::inexact_numbers)));
         problems
     }
 

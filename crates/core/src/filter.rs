@@ -10,7 +10,7 @@ use crate::field::{Field, Scalar, parse_decimal};
 use crate::limits::{FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX, FILTER_IN_VALUES_MAX};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -25,6 +25,44 @@ pub struct Condition {
     pub lhs: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rhs: Option<Json>,
+}
+
+impl Condition {
+    /// Problems with numbers that may not be what was written: JSON is read into numbers of 64 bits, of which those with a
+    /// point hold 15 digits for certain. Filters from before this was checked keep on counting as they did.
+    pub fn inexact_numbers(&self) -> Vec<String> {
+        let mut numbers = Vec::new();
+        self.each_number(&mut |number| {
+            if !is_exact(number) {
+                numbers.push(format!(
+                    "{number} may not be the number that was written: use at most {EXACT_DIGITS} digits, or a whole number of \
+                     64 bits"
+                ));
+            }
+        });
+        numbers
+    }
+
+    fn each_number(&self, look: &mut dyn FnMut(&Number)) {
+        match &self.rhs {
+            Some(Json::Number(number)) => look(number),
+            Some(Json::Array(values)) => values.iter().filter_map(Json::as_number).for_each(&mut *look),
+            _ => {}
+        }
+        for condition in self.conditions.iter().flatten() {
+            condition.each_number(look);
+        }
+    }
+}
+
+/// Decimal digits that a 64-bit number with a point keeps, whatever they are.
+const EXACT_DIGITS: usize = 15;
+
+fn is_exact(number: &Number) -> bool {
+    let text = number.to_string();
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    !number.is_f64() || digits.trim_matches('0').len() <= EXACT_DIGITS
 }
 
 /// A filter that has been checked, whose fields are numbered into a list shared by many filters.
@@ -305,6 +343,18 @@ mod tests {
         assert!(compare("lt", json!(0), r#"{"a": -0.01}"#));
         assert!(compare("gt", json!(9007199254740992u64), r#"{"a": 9007199254740993}"#));
         assert!(compare("eq", json!(1), r#"{"a": 1.0}"#));
+    }
+
+    #[test]
+    fn numbers_that_json_may_have_changed_are_told() {
+        let told = |numbers: &str| {
+            let filter = format!(
+                r#"{{"operator": "not", "conditions": [{{"operator": "in", "lhs": "data.a", "rhs": {numbers}}}]}}"#
+            );
+            serde_json::from_str::<Condition>(&filter).unwrap().inexact_numbers().len()
+        };
+        assert_eq!(told("[0.1, 123456789012345, -0.00000123, 1e20, 9007199254740993, \"x\"]"), 0);
+        assert_eq!(told("[1234567890.1234567, 12345678901234567890123, 1]"), 2);
     }
 
     #[test]
