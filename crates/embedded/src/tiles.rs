@@ -12,6 +12,7 @@
 mod blank;
 mod cache;
 mod disk;
+mod journals;
 mod markers;
 
 use crate::tiles::cache::Shard;

@@ -98,8 +98,7 @@ impl Services {
     pub async fn watch(&self) {
         match &self.engines {
             Engines::Embedded(watchdog) => watchdog.run().await,
-            // A partition that fails is given up and begun anew by the fleet.
-            Engines::Cluster(_) => {}
+            Engines::Cluster(running) => running.watch(&self.published).await,
         }
     }
 

@@ -199,6 +199,32 @@ async fn a_hole_in_a_sealed_journal_is_refused() {
     }
 }
 
+/// Damage with more behind it is refused before anything is changed: what is put right opens again.
+#[tokio::test]
+async fn damage_to_a_sealed_journal_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = committed(folder.path());
+    split(&written, folder.path(), written.1[1]);
+    let sealed = folder.path().join("0.jnl");
+    let sound = std::fs::read(&sealed).unwrap();
+    // The beginning of the first commit.
+    for at in written.1[0]..written.1[0] + 20 {
+        let mut damaged = sound.clone();
+        damaged[at..at + 8].fill(0);
+        std::fs::write(&sealed, &damaged).unwrap();
+        if damaged == sound {
+            continue;
+        }
+        assert!(TileStore::open(folder.path(), &options(1 << 20)).is_err(), "zeros at {at}");
+        assert_eq!(std::fs::read(&sealed).unwrap(), damaged, "zeros at {at}");
+    }
+    std::fs::write(&sealed, &sound).unwrap();
+    let store = open(folder.path(), 1 << 20);
+    for number in 1..=3 {
+        assert_eq!(contract::sum(&store, 1, &format!("key-{number}"), 0, 3 * DAY_S).await, 1);
+    }
+}
+
 /// A store from before there were markers opens, and has them from then on.
 #[test]
 fn a_store_without_markers_opens() {

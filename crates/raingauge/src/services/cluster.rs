@@ -52,6 +52,9 @@ use tokio::task::JoinHandle;
 /// How long the writers may take to end. They bound their last commit themselves.
 const STOP_MAX: Duration = Duration::from_secs(15);
 
+/// How often it is looked whether the fleet lives.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What has to be kept going and ended.
 pub struct Running {
     follower: Arc<Follower>,
@@ -72,6 +75,18 @@ impl Running {
     pub fn troubles(&self) -> Vec<String> {
         let say = |(partition, reason)| format!("partition {partition} is not counted: {reason}");
         self.troubles.lock().iter().map(say).collect()
+    }
+
+    /// Publishes a failure when the fleet has ended by itself. A partition that fails is begun again by the fleet; the fleet
+    /// ends only with the process, or by a defect.
+    pub async fn watch(&self, published: &Published) {
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            let is_stopping = *self.stop.borrow();
+            if !is_stopping && self.fleet.lock().as_ref().is_some_and(JoinHandle::is_finished) {
+                return published.fail("the writers of this process have ended, which is a defect of raingauge");
+            }
+        }
     }
 
     /// Ends the fleet. Blocks the thread.

@@ -357,7 +357,8 @@ fn a_catalog_older_than_the_counts_is_refused() {
     copy_catalog(&data, &older);
 
     let server = home.start();
-    let id = server.create(json!({"name": "more", "template": "more:{city}", "eventType": "drop"}))["id"].clone();
+    let more = json!({"name": "more", "template": "more:{city}", "eventType": "drop", "retentionDays": forever()});
+    let id = server.create(more)["id"].clone();
     server.terminate();
     copy_catalog(&data, &newer);
     copy_catalog(&older, &data);

@@ -1,0 +1,100 @@
+//! Sealed journals of fjall, looked at before it opens them.
+//!
+//! fjall ends a journal at the first entry that it cannot read, cuts the file off there, and goes on with the next one.
+//! That is right for the last journal, whose end may be torn. One before it was complete when it was sealed: behind its
+//! last batch it has zeros at most. Anything else is damage, and is refused while the file is still as it was.
+//!
+//! ```text
+//! 0x01 items u32 sequence u64                                                         a batch begins
+//! 0x02 kind u8 compression u8 keyspace u64 key len u16 value len u32 stored len u32   an item, with key and value
+//! 0x04 keyspace u64                                                                   a keyspace is emptied
+//! 0x03 checksum u64 "FJL" 0x03                                                        the batch ends
+//! ```
+
+use raingauge_ports::buckets::Error;
+use std::io;
+use std::path::Path;
+
+const BEGIN_LEN: usize = 13;
+const ITEM_LEN: usize = 21;
+const CLEAR_LEN: usize = 9;
+const END_LEN: usize = 13;
+const TRAILER: &[u8] = b"FJL\x03";
+
+/// Refuses a folder with damage in a journal before the last.
+pub fn check(folder: &Path) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::Io(error.to_string());
+    for path in sealed(folder).map_err(failed)? {
+        let bytes = match std::fs::read(&path) {
+            // A process that has the folder open may have written its tables by now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            bytes => bytes.map_err(failed)?,
+        };
+        let len = sound_len(&bytes);
+        if bytes[len..].iter().any(|byte| *byte != 0) {
+            return Err(Error::Corrupt(format!(
+                "{} is damaged behind byte {len}: restore the data folder from a backup, or, where the event log still begins at \
+                 offset 0, remove the folder tiles, and everything is counted again",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The journals before the last, oldest first.
+fn sealed(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut journals = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jnl"));
+        if let Some(number) = name.and_then(|name| name.parse::<u64>().ok()) {
+            journals.push((number, path));
+        }
+    }
+    journals.sort_unstable();
+    journals.pop();
+    Ok(journals.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Bytes of the batches that can be read, and whose sequences do not go back. Checksums are fjall's to compare: it refuses a
+/// batch whose items have another one.
+fn sound_len(bytes: &[u8]) -> usize {
+    let (mut at, mut sound, mut last) = (0, 0, 0);
+    while let Some(len) = entry_len(&bytes[at..]) {
+        let (kind, entry) = (bytes[at], &bytes[at..at + len]);
+        at += len;
+        match kind {
+            1 => {
+                let sequence = entry[5..].try_into().map_or(0, u64::from_le_bytes);
+                if sequence < last {
+                    break;
+                }
+                last = sequence;
+            }
+            3 => sound = at,
+            _ => {}
+        }
+    }
+    sound
+}
+
+/// The length of the entry at the beginning; `None` when there is none.
+fn entry_len(bytes: &[u8]) -> Option<usize> {
+    let len = match bytes.first()? {
+        1 => BEGIN_LEN,
+        2 => {
+            let key_len = u16::from_le_bytes(bytes.get(11..13)?.try_into().ok()?);
+            let stored_len = u32::from_le_bytes(bytes.get(17..21)?.try_into().ok()?);
+            ITEM_LEN + usize::from(key_len) + stored_len as usize
+        }
+        3 if bytes.get(9..END_LEN)? == TRAILER => END_LEN,
+        4 => CLEAR_LEN,
+        _ => return None,
+    };
+    (len <= bytes.len()).then_some(len)
+}
