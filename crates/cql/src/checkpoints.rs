@@ -38,6 +38,14 @@ impl CqlCheckpoints {
         let stored = row.and_then(|(_, _, state, _, _)| state).unwrap_or_default();
         states::get(&self.cql, &self.log, partition, stored).await
     }
+
+    async fn read_progress(&self, partition: Partition) -> Result<Vec<u8>, crate::Error> {
+        let statement = &self.cql.statements.progress;
+        let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
+        let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+        let row = rows.maybe_first_row::<(i64, Vec<u8>)>().map_err(error::request)?;
+        Ok(row.map(|(_, progress)| progress).unwrap_or_default())
+    }
 }
 
 impl Checkpoints for CqlCheckpoints {
@@ -47,5 +55,9 @@ impl Checkpoints for CqlCheckpoints {
 
     fn state(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
         Box::pin(async move { self.read_state(partition).await.map_err(|error| Error(error.to_string())) })
+    }
+
+    fn progress(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
+        Box::pin(async move { self.read_progress(partition).await.map_err(|error| Error(error.to_string())) })
     }
 }

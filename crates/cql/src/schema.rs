@@ -80,14 +80,18 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
     statements
 }
 
-/// Large states of writers, and the settings that decide what is counted.
+/// Large states of writers, the settings that decide what is counted, and how far the backfill of each partition is.
 fn second(_: &Layout, _: Server) -> Vec<String> {
     let states = "CREATE TABLE IF NOT EXISTS state_table (
                       log text, log_partition int, id bigint, chunk int, bytes blob,
                       PRIMARY KEY ((log, log_partition, id), chunk)
                   )";
     let settings = "CREATE TABLE IF NOT EXISTS settings_table (log text PRIMARY KEY, settings map<text, text>)";
-    [states, settings].map(str::to_owned).to_vec()
+    let progress = "CREATE TABLE IF NOT EXISTS progress_table (
+                        log text, log_partition int, rank bigint, progress blob,
+                        PRIMARY KEY ((log), log_partition)
+                    )";
+    [states, settings, progress].map(str::to_owned).to_vec()
 }
 
 /// Makes the keyspace and brings its tables up to the newest version. Running it again, or twice at once, changes nothing.

@@ -51,6 +51,8 @@ pub(crate) struct Statements {
     pub put_state: PreparedStatement,
     pub get_state: PreparedStatement,
     pub delete_state: PreparedStatement,
+    pub progress: PreparedStatement,
+    pub put_progress: PreparedStatement,
     pub keys: PreparedStatement,
     pub put_key: PreparedStatement,
 }
@@ -234,6 +236,19 @@ impl Statements {
             put_position: prepare(
                 text(
                     "INSERT INTO checkpoint_table (log, log_partition, position, stamp) VALUES (?, ?, ?, ?)
+                     USING TIMESTAMP ?",
+                ),
+                false,
+            )
+            .await?,
+            progress: prepare(
+                text("SELECT rank, progress FROM progress_table WHERE log = ? AND log_partition = ?"),
+                false,
+            )
+            .await?,
+            put_progress: prepare(
+                text(
+                    "INSERT INTO progress_table (log, log_partition, rank, progress) VALUES (?, ?, ?, ?)
                      USING TIMESTAMP ?",
                 ),
                 false,

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::id;
-use raingauge_ports::buckets::{Added, BucketWriter, Cell, Checkpoint, Error, Generation};
+use raingauge_ports::buckets::{self, Added, BucketWriter, Cell, Checkpoint, Error, Generation};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{TileChanges, TileFeed};
@@ -50,6 +50,8 @@ pub struct CqlWriter {
     gives_up: AtomicBool,
     feed: Option<Feed>,
     housekeeping: Housekeeping,
+    /// Generations are removed by a thread of their own, beside other work.
+    removal: Housekeeping,
     inner: Mutex<Inner>,
 }
 
@@ -96,6 +98,7 @@ impl CqlWriter {
             gives_up: AtomicBool::default(),
             feed: None,
             housekeeping: Housekeeping::default(),
+            removal: Housekeeping::default(),
             inner: Mutex::new(inner),
         }
     }
@@ -114,7 +117,8 @@ impl CqlWriter {
         cursor: &mut Option<Vec<u8>>,
     ) -> Result<u64, Error> {
         let context = Context { cql: self.cql.clone(), partition: self.partition, stamp_us };
-        let Progress { tiles, is_done } = self.housekeeping.advance(&self.runtime, context, generation, work)?;
+        let housekeeping = if work == Work::Remove { &self.removal } else { &self.housekeeping };
+        let Progress { tiles, is_done } = housekeeping.advance(&self.runtime, context, generation, work)?;
         *cursor = (!is_done).then(Vec::new);
         Ok(tiles)
     }
@@ -145,6 +149,16 @@ impl BucketWriter for CqlWriter {
             feed.publish(self.partition, TileChanges::Gap);
         }
         let Some((row, chunks)) = row else { return Ok(Checkpoint::default()) };
+        let progress = self
+            .runtime
+            .block_on(self.flush().until_done("the progress of a backfill is read", async || {
+                let values = (&self.log, i32::from(self.partition));
+                let found = session.execute_unpaged(&self.cql.statements.progress, values).await;
+                let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+                rows.maybe_first_row::<(i64, Vec<u8>)>().map_err(error::request)
+            }))
+            .map_err(Error::from)?;
+        let progress = progress.map(|(rank, bytes)| buckets::Progress { rank, bytes });
         let (position, stamp_us, state, position_us, state_us) = row;
         // Older timestamps would lose against what is stored.
         let mut inner = self.inner.lock();
@@ -152,7 +166,7 @@ impl BucketWriter for CqlWriter {
         inner.checkpoint_us = inner.checkpoint_us.max(newest_us);
         inner.committed_us = inner.committed_us.max(stamp_us);
         inner.chunks = chunks.zip(state_us);
-        Ok(Checkpoint { position: position as Offset, state: state.unwrap_or_default(), stamp_us })
+        Ok(Checkpoint { position: position as Offset, state: state.unwrap_or_default(), stamp_us, progress })
     }
 
     fn stamp_from(&self, base_us: i64) {
@@ -206,8 +220,11 @@ impl BucketWriter for CqlWriter {
             inner.tiles.put_back(changed);
             written?;
 
-            inner.checkpoint_us = checkpoint.stamp_us.max(inner.checkpoint_us + 1);
             let changed = inner.state.as_ref() != Some(&checkpoint.state);
+            // The state is a function of the log up to the stamp: whoever has read less of it never wins. What is
+            // restated although the log has not moved on needs a later timestamp.
+            let restated = changed && checkpoint.stamp_us <= inner.checkpoint_us;
+            inner.checkpoint_us = checkpoint.stamp_us.max(inner.checkpoint_us + i64::from(restated));
             let with_state = changed || inner.taken_over.elapsed() < ZOMBIE_MAX;
             if changed {
                 flush.put_state(&self.log, &checkpoint.state, inner.checkpoint_us).await?;
@@ -224,6 +241,9 @@ impl BucketWriter for CqlWriter {
                 }
                 inner.state = Some(checkpoint.state.clone());
             }
+            if let Some(progress) = &checkpoint.progress {
+                flush.put_progress(&self.log, progress).await?;
+            }
             Ok::<_, Error>(())
         })?;
         inner.tiles.shrink();
@@ -236,6 +256,7 @@ impl BucketWriter for CqlWriter {
     fn give_up(&self) {
         self.gives_up.store(true, Ordering::Release);
         self.housekeeping.stop();
+        self.removal.stop();
     }
 
     fn wants_commit(&self) -> bool {

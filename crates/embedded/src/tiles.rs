@@ -77,6 +77,9 @@ struct Inner {
     /// Bytes that changed since the last commit, roughly.
     dirty_bytes: AtomicUsize,
     commit_bytes: usize,
+    /// Held by whoever removes and by whoever commits: what is removed while a commit gathers its changes would be
+    /// taken for committed.
+    removing: Mutex<()>,
     hits: metrics::Counter,
     misses: metrics::Counter,
 }
@@ -89,6 +92,7 @@ impl TileStore {
             disk: Disk::open(folder, options)?,
             dirty_bytes: AtomicUsize::new(0),
             commit_bytes: COMMIT_BYTES.min(options.cache_bytes / 4),
+            removing: Mutex::default(),
             hits: metrics::counter!("raingauge_tile_cache_hits_total"),
             misses: metrics::counter!("raingauge_tile_cache_misses_total"),
         };
@@ -335,6 +339,7 @@ impl BucketWriter for TileStore {
     }
 
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let _removing = self.inner.removing.lock();
         let mut batch = self.inner.disk.batch();
         for shard in &self.inner.shards {
             shard.lock().each_changed(|generation, key, id, tile| batch.put(generation, key, id, tile));
@@ -371,6 +376,17 @@ impl BucketWriter for TileStore {
                 self.inner.change(generation, &key, id, |tile| tile.remove(gone))?;
                 removed += 1;
             }
+        }
+        Ok(removed)
+    }
+
+    fn remove(&self, generation: Generation, cursor: &mut Option<Vec<u8>>, scan_max: usize) -> Result<u64, Error> {
+        let _removing = self.inner.removing.lock();
+        let (found, next) = self.inner.disk.scan(generation, cursor.take(), scan_max)?;
+        *cursor = next;
+        let removed = found.len() as u64;
+        for (key, id, _) in found {
+            self.inner.change(generation, &key, id, |tile| *tile = Tile::default())?;
         }
         Ok(removed)
     }

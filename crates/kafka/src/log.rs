@@ -16,8 +16,11 @@ use std::time::Duration;
 const CURSORS_MAX: usize = 4;
 /// How long reading waits for what must be there before it answers that there is nothing yet.
 const READ_WAIT: Duration = Duration::from_secs(1);
-/// A place that nobody reads any more is given up after this.
+/// How long a backfill waits for it, while the events of now wait for the backfill.
+const BEHIND_WAIT: Duration = Duration::from_millis(20);
+/// A place that nobody reads any more is given up after this, and that of a backfill, which has ended then.
 const IDLE: Duration = Duration::from_secs(600);
+const BEHIND_IDLE: Duration = Duration::from_secs(60);
 /// How often in a row messages may come damaged over the network before they are taken to lie there so.
 const DAMAGED_MAX: u32 = 3;
 
@@ -34,6 +37,8 @@ pub struct KafkaLog {
     /// logs that are counted have it.
     dead_lettered: Option<Arc<AtomicI64>>,
     cursors: Mutex<Vec<Cursor>>,
+    /// Where a backfill reads. It is none of the others, so that it never takes the place of who counts.
+    behind: Mutex<Option<Cursor>>,
     damaged: AtomicU32,
     /// The offset of the first message that is kept, and when it was appended.
     first: Mutex<Option<(i64, i64)>>,
@@ -53,6 +58,7 @@ impl KafkaLog {
             span,
             dead_lettered,
             cursors: Mutex::default(),
+            behind: Mutex::default(),
             damaged: AtomicU32::new(0),
             first: Mutex::default(),
         }
@@ -121,11 +127,12 @@ impl KafkaLog {
         let given_up: Vec<Cursor> = cursors.drain(..idle.max(surplus)).collect();
         drop(cursors);
         drop(given_up);
+        self.behind.lock().take_if(|behind| behind.used().elapsed() > BEHIND_IDLE);
     }
 
     /// Reads on with a cursor. What is answered has been dealt with: repetitions are counted and refused messages are sent.
-    fn advance(&self, cursor: &mut Cursor, bytes_max: usize) -> Result<Vec<Block>, Trouble> {
-        self.fill(cursor, self.span.end(), bytes_max, READ_WAIT)?;
+    fn advance(&self, cursor: &mut Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Block>, Trouble> {
+        self.fill(cursor, self.span.end(), bytes_max, wait)?;
         if cursor.reader().bytes() == 0 {
             return Ok(Vec::new());
         }
@@ -215,7 +222,7 @@ impl EventLog for KafkaLog {
             return Ok(blocks);
         }
         let read = self.cursor_at(place).and_then(|mut cursor| {
-            let blocks = self.advance(&mut cursor, bytes_max)?;
+            let blocks = self.advance(&mut cursor, bytes_max, READ_WAIT)?;
             self.keep(cursor);
             Ok(blocks)
         });
@@ -226,6 +233,27 @@ impl EventLog for KafkaLog {
             }
             Err(trouble) => self.explain(from, place, trouble),
         }
+    }
+
+    fn read_behind(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
+        let place = self.place_of(from)?;
+        if !self.look(from, place)? {
+            return Ok(Vec::new());
+        }
+
+        let mut behind = self.behind.lock();
+        if let Some(blocks) = behind.as_ref().and_then(|cursor| cursor.answered_from(from)) {
+            return Ok(blocks);
+        }
+        let standing = behind.take().filter(|cursor| cursor.stands_at(place));
+        let open = || Cursor::open(&self.shared, self.partition.into(), place, self.span.start());
+        let read = standing.map_or_else(open, Ok).and_then(|mut cursor| {
+            let blocks = self.advance(&mut cursor, bytes_max, BEHIND_WAIT)?;
+            *behind = Some(cursor);
+            Ok(blocks)
+        });
+        drop(behind);
+        read.or_else(|trouble| self.explain(from, place, trouble))
     }
 
     fn start(&self) -> Offset {

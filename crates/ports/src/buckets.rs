@@ -46,6 +46,17 @@ pub struct Checkpoint {
     pub state: Vec<u8>,
     /// The stamp of the last entry before the position: see [`BucketWriter::stamp_from`].
     pub stamp_us: i64,
+    /// How far the backfill of the partition has come; `None` leaves what is stored as it is.
+    pub progress: Option<Progress>,
+}
+
+/// How far a backfill has come, kept beside the state, which is a function of the log alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Progress of a higher rank replaces that of a lower one, whatever the order of the writes.
+    pub rank: i64,
+    /// In the writer's own form.
+    pub bytes: Vec<u8>,
 }
 
 /// One range of one key.
@@ -107,7 +118,7 @@ pub trait BucketReader: Send + Sync {
     ) -> BoxFuture<'_, Result<Largest, Error>>;
 }
 
-/// Called by one thread, which it may block.
+/// Called by one thread, which it may block; [`BucketWriter::remove`] by another.
 pub trait BucketWriter: Send + Sync {
     /// What the last checkpoint said.
     fn checkpoint(&self) -> Result<Checkpoint, Error>;
@@ -123,7 +134,9 @@ pub trait BucketWriter: Send + Sync {
     /// Sets one bucket, as the entry at `offset` says.
     fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error>;
 
-    /// Makes all changes since the last checkpoint durable, together with the position and the state.
+    /// Makes all changes since the last checkpoint durable, together with the position, the state and the progress of
+    /// a backfill. The state is a function of the log up to the position: a store whose writes are ordered by
+    /// timestamps writes both under the stamp, so that an older one never replaces a newer one.
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error>;
 
     /// Whether so much has changed since the last checkpoint that the next one is due.
@@ -156,4 +169,12 @@ pub trait BucketWriter: Send + Sync {
         cursor: &mut Option<Vec<u8>>,
         scan_max: usize,
     ) -> Result<u64, Error>;
+
+    /// Removes up to `scan_max` tiles or keys of a generation behind `cursor`. Nothing adds to the generation or reads
+    /// it any more, and a commit has followed the last change of it. May be called by any thread, also while another
+    /// one counts. Moves the cursor on, or empties it at the end. What was removed is durable with the next commit.
+    fn remove(&self, generation: Generation, cursor: &mut Option<Vec<u8>>, scan_max: usize) -> Result<u64, Error> {
+        let nothing = Horizons { quarter_s: i64::MAX, hour_s: i64::MAX, day_s: i64::MAX };
+        self.expire(generation, &nothing, cursor, scan_max)
+    }
 }

@@ -139,6 +139,12 @@ pub trait EventLog: Send + Sync {
     /// block lies behind `from` where the log was begun anew with higher offsets. Blocks the thread.
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error>;
 
+    /// Reads for a backfill, behind whoever counts with the same log: waits for nothing that is not at hand, and answers
+    /// nothing then. Costs no other reader its place. One place is read on at a time.
+    fn read_behind(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
+        self.read(from, bytes_max)
+    }
+
     /// The offset of the first entry that is kept.
     fn start(&self) -> Offset;
 

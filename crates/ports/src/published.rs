@@ -10,8 +10,9 @@ use raingauge_core::bucket::DAY_S;
 use raingauge_core::plan::{self, Plan};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
+use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{self, AtomicI64};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, watch};
 
@@ -80,18 +81,63 @@ pub struct View {
     pub ruleset: Ruleset,
     /// Of each rule of the ruleset.
     pub timelines: Vec<Timeline>,
-    /// Of each rule, generations that were replaced and are still counted: where a log has several partitions, they answer
-    /// until the backfill that replaces them has ended in all.
-    pub outgoing: Vec<Vec<Generation>>,
+    /// Of each rule, timelines that do not answer here and are counted all the same: those that were replaced, since
+    /// they answer until every partition and every reader has switched, and the one that a backfill is about to bring.
+    pub beside: Vec<Vec<Timeline>>,
     /// Of every counter, archived ones too.
-    pub versions: HashMap<u32, u32>,
+    pub versions: HashMap<u32, Standing>,
+}
+
+/// A lower version that is later than the known one by this much is no old news of another process: the catalog has lost
+/// versions. Clocks of the processes that change counters differ by less.
+const CLOCKS_MARGIN_S: i64 = 60;
+
+/// Where a configuration of a counter stands among those that the catalog ever had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub version: u32,
+    /// When the catalog took the version, in seconds since 1970; 0 where that is not known.
+    pub changed_at: i64,
+    /// A hash of the configuration: a catalog that lost a version may give its number to another.
+    pub fingerprint: u64,
+}
+
+impl Standing {
+    /// Whether `news` are newer. Every process finds the same order, whatever it heard first. What was put back by the
+    /// only one who writes changes is newer in any case.
+    pub fn gives_way_to(&self, news: &Self, put_back: bool) -> bool {
+        let differs = self.fingerprint != news.fingerprint;
+        match news.version.cmp(&self.version) {
+            Ordering::Greater => true,
+            Ordering::Equal => differs && (put_back || news.changed_at > self.changed_at),
+            Ordering::Less if put_back => true,
+            Ordering::Less => self.changed_at > 0 && news.changed_at > self.changed_at + CLOCKS_MARGIN_S,
+        }
+    }
 }
 
 impl View {
-    /// The generations that an event of this time is counted in: the one that answers, and those that it replaces.
+    /// The generations that an event of this time is counted in, each once: the one that answers, and those of the
+    /// timelines beside it.
     pub fn generations_at(&self, index: usize, time_s: i64) -> impl Iterator<Item = Generation> + '_ {
-        let outgoing = self.outgoing.get(index).into_iter().flatten().copied();
-        std::iter::once(self.timelines[index].generation_at(time_s)).chain(outgoing)
+        let beside = self.beside_at(index, time_s).map(|(_, generation)| generation);
+        std::iter::once(self.timelines[index].generation_at(time_s)).chain(beside)
+    }
+
+    /// The generations beside the one that answers for this time, each once, with the place of its timeline.
+    pub fn beside_at(&self, index: usize, time_s: i64) -> impl Iterator<Item = (usize, Generation)> + '_ {
+        let beside = self.beside.get(index).map_or(&[][..], Vec::as_slice);
+        beside.iter().enumerate().filter_map(move |(place, timeline)| {
+            let generation = timeline.generation_at(time_s);
+            let is_known = generation == self.timelines[index].generation_at(time_s)
+                || beside[..place].iter().any(|earlier| earlier.generation_at(time_s) == generation);
+            (!is_known).then_some((place, generation))
+        })
+    }
+
+    /// The earliest times that the buckets of a timeline beside the one that answers are there for.
+    pub fn horizons_beside(&self, index: usize, place: usize, now_s: i64) -> Horizons {
+        self.ruleset.rules()[index].horizons(now_s).max(self.beside[index][place].kept_from)
     }
 
     /// The earliest times that the buckets of a rule are there for.
@@ -234,11 +280,11 @@ impl Published {
 
     /// No event that was counted happened later than this, in seconds since 1970.
     pub fn newest_event_s(&self) -> i64 {
-        self.newest_event_s.load(Ordering::Acquire)
+        self.newest_event_s.load(atomic::Ordering::Acquire)
     }
 
     pub fn saw_event(&self, time_s: i64) {
-        self.newest_event_s.fetch_max(time_s, Ordering::AcqRel);
+        self.newest_event_s.fetch_max(time_s, atomic::Ordering::AcqRel);
     }
 }
 

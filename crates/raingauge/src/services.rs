@@ -112,7 +112,19 @@ impl Services {
 
     /// Follows changes that others make in the catalog, for as long as it is polled.
     pub async fn follow_catalog(&self) {
-        tokio::join!(self.follow_counters(), caching::follow(self.counters.catalog(), &self.policies));
+        tokio::join!(
+            self.follow_counters(),
+            self.conduct_backfills(),
+            caching::follow(self.counters.catalog(), &self.policies)
+        );
+    }
+
+    /// Any process that writes or is a portal conducts; an entry that several write changes nothing.
+    async fn conduct_backfills(&self) {
+        let conductor = self.counters.conductor().filter(|_| self.has(Role::Writer) || self.has(Role::Portal));
+        if let Some(conductor) = conductor {
+            conductor.run().await;
+        }
     }
 
     async fn follow_counters(&self) {

@@ -1,7 +1,7 @@
 //! The body of `POST /v1/buckets`, read bucket by bucket: nothing is kept of what is no bucket but the reason, and
 //! reading ends where there are too many.
 
-use crate::state::Bucket;
+use crate::control::Bucket;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};

@@ -1,7 +1,9 @@
 //! Changes of counters: from the catalog into the log, where they take effect in order with the events.
 
-pub use crate::state::Bucket;
-use crate::state::{Control, Part};
+use crate::conductor::{Conductor, DECIDER};
+pub use crate::control::Bucket;
+use crate::control::Control;
+use crate::state::{Part, standing_of};
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX};
 use raingauge_core::tile::OVERFLOWED;
@@ -10,7 +12,7 @@ use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, EventLog, EventSink, Offset, Partition};
-use raingauge_ports::published::Published;
+use raingauge_ports::published::{Published, Standing, View};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::history::covered_from_s;
 use crate::ingest::{Receipt, Rejected};
-use crate::states::States;
+use crate::states::{Shows, States};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -52,6 +54,7 @@ pub struct Counters {
     clock: Arc<dyn Clock>,
     effect: Arc<dyn TakesEffect>,
     covered: Option<Covered>,
+    conductor: Option<Arc<Conductor>>,
 }
 
 /// The partitions of a log whose writers are elsewhere, what those know, and how far ahead of the clock an event may be.
@@ -87,12 +90,23 @@ impl Counters {
             published: Arc::clone(&published),
             revision: tokio::sync::Mutex::default(),
         };
-        Self { catalog, sink, published, clock, effect: Arc::new(announcer), covered: None }
+        Self { catalog, sink, published, clock, effect: Arc::new(announcer), covered: None, conductor: None }
     }
 
     /// Over a log whose partitions are counted by other processes.
     pub fn of_cluster(self, effect: Arc<dyn TakesEffect>, covered: Covered) -> Self {
         Self { effect, covered: Some(covered), ..self }
+    }
+
+    /// With one who conducts backfills by what the writers show.
+    pub fn with_conductor(self, shows: Arc<dyn Shows>) -> Self {
+        let conductor = Conductor::new(Arc::clone(&self.sink), shows);
+        Self { conductor: Some(Arc::new(conductor)), ..self }
+    }
+
+    /// Who conducts backfills, where there is one.
+    pub fn conductor(&self) -> Option<Arc<Conductor>> {
+        self.conductor.clone()
     }
 
     pub fn catalog(&self) -> &dyn Catalog {
@@ -133,14 +147,22 @@ impl Counters {
         Ok(archived)
     }
 
-    /// Asks the writer to make a counter's counts again from the log; answers when it has begun.
+    /// Asks the writers to make a counter's counts again from the log; answers when it has begun. While one is
+    /// undecided, there is no other: whoever asks again waits for the same one.
     pub async fn backfill(&self, id: u32) -> Result<(), Error> {
         self.sink.check()?;
-        let Versioned { counter, version, .. } = self.catalog.get(id).await?;
+        let found = self.catalog.get(id).await?;
         self.follow().await?;
-        let after_s = self.covered_from_s().await?;
-        self.introduce(version, &counter).await?;
-        self.send(|_| Control::Backfill { counter: id, after_s }).await
+        let conductor = self.conductor.as_ref().ok_or_else(|| Error::Stopped("nobody conducts backfills".into()))?;
+        if let Some(number) = conductor.next_number(id) {
+            let after_s = self.covered_from_s().await?;
+            self.introduce(standing_of(&found), &found.counter).await?;
+            let control = Control::Backfill { counter: id, after_s, number: Some(number), configuration: None };
+            let end = self.sink.append_control(DECIDER, control.to_json()).await?;
+            self.wait_applied(&[(DECIDER, end)]).await?;
+        }
+        // The other partitions are told at once.
+        Ok(conductor.conduct().await?)
     }
 
     /// From when on every partition holds every event, for a backfill that begins alike in all. Where the only writer is in
@@ -168,8 +190,8 @@ impl Counters {
             }
         }
         receipt.accepted = good.len();
-        for (version, counter) in self.counters_of(&good).values() {
-            self.introduce(*version, counter).await?;
+        for (standing, counter) in self.counters_of(&good).into_values() {
+            self.introduce(standing, &counter).await?;
         }
         if !good.is_empty() {
             let partitions = u64::from(self.sink.partitions().max(1));
@@ -221,27 +243,27 @@ impl Counters {
     }
 
     /// The counters of some buckets, each once, with their versions.
-    fn counters_of(&self, buckets: &[Bucket]) -> BTreeMap<u32, (u32, Counter)> {
+    fn counters_of(&self, buckets: &[Bucket]) -> BTreeMap<u32, (Standing, Counter)> {
         let view = self.published.view();
         let mut found = BTreeMap::new();
         for index in buckets.iter().filter_map(|bucket| view.ruleset.index_of_key(&bucket.key)) {
             let counter = &view.ruleset.rules()[index].counter;
-            let version = || view.versions.get(&counter.id).copied().unwrap_or_default();
-            found.entry(counter.id).or_insert_with(|| (version(), counter.clone()));
+            let standing = || view.versions.get(&counter.id).copied().unwrap_or_default();
+            found.entry(counter.id).or_insert_with(|| (standing(), counter.clone()));
         }
         found
     }
 
     /// Sees to it that every partition knows a counter as it is before anything is asked for it: the writers of other
     /// processes learn of a change by themselves, but later.
-    async fn introduce(&self, version: u32, counter: &Counter) -> Result<(), Error> {
+    async fn introduce(&self, standing: Standing, counter: &Counter) -> Result<(), Error> {
         let Some(Covered { states, .. }) = &self.covered else { return Ok(()) };
         let is_newest = |parts: &[Part]| {
             parts.last().and_then(|part| part.rules.last()).is_some_and(|rule| rule.counter == *counter)
         };
         let known = states.parts(counter.id);
         let knows = |partition: &Partition| known.iter().any(|(of, parts)| of == partition && is_newest(parts));
-        let control = Control::counter(version, counter.clone()).to_json();
+        let control = Control::counter(standing.version, standing.changed_at, counter.clone()).to_json();
         for partition in (0..self.sink.partitions()).filter(|partition| !knows(partition)) {
             self.sink.append_control(partition, control.clone()).await?;
         }
@@ -286,11 +308,13 @@ impl Announcer {
             return Ok(());
         }
         let mut ends = Vec::new();
-        for Versioned { counter, version, .. } in self.catalog.list().await? {
-            let known = self.published.view().versions.get(&counter.id).copied();
-            if known != Some(version) {
-                let put_back = known > Some(version);
-                let control = Control::Counter { version, counter: Box::new(counter), put_back };
+        for found in self.catalog.list().await? {
+            let (known, news) = (self.published.view().versions.get(&found.counter.id).copied(), standing_of(&found));
+            if known.is_none_or(|known| (known.version, known.fingerprint) != (news.version, news.fingerprint)) {
+                // Who alone writes to the log knows that the catalog is right, also when it went back.
+                let put_back = known.is_some_and(|known| known.version >= news.version);
+                let Versioned { counter, version, changed_at, .. } = found;
+                let control = Control::Counter { version, counter: Box::new(counter), changed_at, put_back };
                 ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
             }
         }
@@ -298,4 +322,9 @@ impl Announcer {
         *followed = Some(revision);
         Ok(())
     }
+}
+
+/// Whether a partition counts by what the catalog has, or by something newer.
+pub fn is_known(view: &View, found: &Versioned) -> bool {
+    view.versions.get(&found.counter.id).is_some_and(|known| !known.gives_way_to(&standing_of(found), false))
 }

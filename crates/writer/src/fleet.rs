@@ -8,10 +8,11 @@
 //!
 //! A partition that goes to another process is let go at once: whatever both of them write until they know is the same.
 
-use crate::state::Control;
+use crate::control::Control;
+use crate::counters::is_known;
 use crate::worker::{Options, Writer, tell_lost};
 use parking_lot::Mutex;
-use raingauge_ports::buckets::BucketWriter;
+use raingauge_ports::buckets::{BucketWriter, Generation};
 use raingauge_ports::catalog::Versioned;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Membership, Partitions};
@@ -68,7 +69,9 @@ struct Running {
     store: Arc<dyn BucketWriter>,
     published: Arc<Published>,
     /// When which version of which counter was written to the partition.
-    announced: HashMap<(u32, u32), Instant>,
+    announced: HashMap<(u32, u32, i64), Instant>,
+    /// When it was written that nothing is left of which generation.
+    told_removed: HashMap<Generation, Instant>,
     began: Instant,
 }
 
@@ -90,6 +93,7 @@ impl Fleet {
         while !*stopping.borrow() {
             self.reconcile().await;
             self.announce().await;
+            self.tell_removed().await;
             tokio::select! {
                 _ = self.assigned.changed() => {}
                 _ = counters.changed() => {}
@@ -211,7 +215,14 @@ impl Fleet {
             let published = Arc::new(Published::default());
             let writer = Writer::start(log, Arc::clone(&store), Arc::clone(&published), clock, options);
             let writer = Arc::new(writer.map_err(|error| error.to_string())?);
-            Ok(Running { writer, store, published, announced: HashMap::new(), began: Instant::now() })
+            Ok(Running {
+                writer,
+                store,
+                published,
+                announced: HashMap::new(),
+                told_removed: HashMap::new(),
+                began: Instant::now(),
+            })
         };
         tokio::task::spawn_blocking(start).await.unwrap_or_else(|error| Err(error.to_string()))
     }
@@ -221,21 +232,37 @@ impl Fleet {
         let counters = Arc::clone(&self.means.counters.borrow());
         for (partition, running) in &mut self.running {
             for found in counters.iter() {
-                let known = running.published.view().versions.get(&found.counter.id).copied();
-                if known.is_some_and(|known| known >= found.version) {
+                if is_known(&running.published.view(), found) {
                     continue;
                 }
-                let change = (found.counter.id, found.version);
+                let change = (found.counter.id, found.version, found.changed_at);
                 if running.announced.get(&change).is_some_and(|at| at.elapsed() < ANNOUNCE_AGAIN) {
                     continue;
                 }
-                let control = Control::counter(found.version, found.counter.clone());
+                let control = Control::counter(found.version, found.changed_at, found.counter.clone());
                 match self.means.sink.append_control(*partition, control.to_json()).await {
                     Ok(_) => drop(running.announced.insert(change, Instant::now())),
                     Err(error) => {
                         tracing::warn!(partition, %error, "a change of a counter waits for the log");
                         return;
                     }
+                }
+            }
+        }
+    }
+
+    /// Writes of which retired generations nothing is left to the partitions that they belonged to.
+    async fn tell_removed(&mut self) {
+        for (partition, running) in &mut self.running {
+            running.told_removed.retain(|_, at| at.elapsed() < ANNOUNCE_AGAIN);
+            for generation in running.writer.removed() {
+                if running.told_removed.contains_key(&generation) {
+                    continue;
+                }
+                let control = Control::Removed { generation };
+                match self.means.sink.append_control(*partition, control.to_json()).await {
+                    Ok(_) => drop(running.told_removed.insert(generation, Instant::now())),
+                    Err(error) => return tracing::debug!(partition, %error, "what was removed is told later"),
                 }
             }
         }

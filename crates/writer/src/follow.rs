@@ -10,13 +10,13 @@
 //! When either is away, what was known last goes on being used.
 
 use crate::counters::{Error, TakesEffect};
-use crate::state::{Backfill, Part, State};
-use crate::states::States;
+use crate::state::{Backfill, CounterState, Part, Progress, State, standing_of, timeline_of};
+use crate::states::{Shown, Shows, States};
 use parking_lot::Mutex;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{Generation, generation_of};
+use raingauge_ports::buckets::generation_of;
 use raingauge_ports::catalog::{self, Catalog, Versioned};
 use raingauge_ports::cluster::{self, Checkpoints};
 use raingauge_ports::log::{Offset, Partition};
@@ -51,10 +51,10 @@ pub struct Follower {
     hearing: OnceLock<Arc<dyn Hearing>>,
 }
 
-/// The state of a partition's writer, and its version.
+/// What a partition's writer showed, and the version of its state.
 struct Seen {
     version: i64,
-    state: Arc<State>,
+    shown: Shown,
 }
 
 impl Follower {
@@ -115,7 +115,7 @@ impl Follower {
         }
     }
 
-    async fn refresh_counters(&self) -> Result<(), catalog::Error> {
+    pub(crate) async fn refresh_counters(&self) -> Result<(), catalog::Error> {
         let mut seen = self.revision.lock().await;
         let revision = self.catalog.revision().await?;
         if *seen != Some(revision) {
@@ -126,7 +126,7 @@ impl Follower {
         Ok(())
     }
 
-    async fn refresh_states(&self) -> Result<(), cluster::Error> {
+    pub(crate) async fn refresh_states(&self) -> Result<(), cluster::Error> {
         let mut changed = false;
         for included in self.checkpoints.included().await? {
             let (partition, version) = (included.partition, included.state_version);
@@ -135,13 +135,27 @@ impl Follower {
                 let json = self.checkpoints.state(partition).await?;
                 let state = Arc::new(State::from_json(&json).map_err(cluster::Error)?);
                 self.wait_heard(partition, included.position).await;
-                self.states.lock().insert(partition, Seen { version, state });
+                self.states.lock().insert(partition, Seen { version, shown: Shown::new(state, None) });
                 changed = true;
             }
+            self.refresh_progress(partition).await?;
             self.published.set_applied(partition, included.position);
         }
         if changed {
             self.publish();
+        }
+        Ok(())
+    }
+
+    /// Reads how far the backfill of a partition is, while it has one.
+    async fn refresh_progress(&self, partition: Partition) -> Result<(), cluster::Error> {
+        let fills = |seen: &Seen| seen.shown.state.front().is_some();
+        if !self.states.lock().get(&partition).is_some_and(fills) {
+            return Ok(());
+        }
+        let progress = Progress::from_json(&self.checkpoints.progress(partition).await?);
+        if let Some(seen) = self.states.lock().get_mut(&partition) {
+            seen.shown.progress = progress;
         }
         Ok(())
     }
@@ -155,12 +169,15 @@ impl Follower {
         }
     }
 
-    /// Whether the writer of every partition counts by the newest versions, as far as its last checkpoint tells.
+    /// Whether the writer of every partition counts by the newest configurations, as far as its last checkpoint tells.
     fn is_in_effect(&self) -> bool {
         let (newest, states) = (Arc::clone(&self.newest.borrow()), self.states.lock());
         let counts = |seen: &Seen| {
-            let known = |found: &Versioned| seen.state.counters.get(&found.counter.id).map(|state| state.version);
-            newest.iter().all(|found| known(found) >= Some(found.version))
+            let knows = |found: &Versioned| {
+                let known = seen.shown.counter(found.counter.id);
+                known.is_some_and(|known| !known.standing().gives_way_to(&standing_of(found), false))
+            };
+            newest.iter().all(knows)
         };
         (0..self.partitions).all(|partition| states.get(&partition).is_some_and(counts))
     }
@@ -186,38 +203,50 @@ impl Follower {
         let answering = newest.iter().filter(|found| found.counter.state.answers());
         let ruleset = Ruleset::new(answering.map(|found| found.counter.clone()));
         let timelines = ruleset.rules().iter().map(|rule| self.timeline(rule.counter.id)).collect();
-        let versions = newest.iter().map(|found| (found.counter.id, found.version)).collect();
-        self.published.set_view(Arc::new(View { ruleset, timelines, versions, outgoing: Vec::new() }));
+        let versions = newest.iter().map(|found| (found.counter.id, standing_of(found))).collect();
+        self.published.set_view(Arc::new(View { ruleset, timelines, versions, beside: Vec::new() }));
     }
 
-    /// Which generation answers for which time. A backfill answers when it has ended in every partition.
+    /// Which generation answers for which time. The newest one that every partition has switched to does; where a
+    /// partition has switched further, it still counts what it replaced.
     fn timeline(&self, counter: u32) -> Timeline {
         let first = vec![(0, generation_of(counter, 0))];
-        let (mut oldest, mut kept_from) = (None::<Vec<(i64, Generation)>>, Horizons::default());
-        for seen in self.states.lock().values() {
-            let Some(state) = seen.state.counters.get(&counter) else { continue };
-            let parts: Vec<(i64, Generation)> = state.parts.iter().map(|part| (part.from_s, part.generation)).collect();
-            let newest_of = |parts: &[(i64, Generation)]| parts.iter().map(|(_, generation)| *generation).max();
-            if oldest.as_ref().is_none_or(|oldest| newest_of(&parts) < newest_of(oldest)) {
-                oldest = Some(parts);
+        let states = self.states.lock();
+        let known = || states.values().filter_map(|seen| seen.shown.counter(counter));
+        let Some(number) = known().map(CounterState::answers_by).min() else { return Timeline::new(first) };
+        let (mut oldest, mut kept_from) = (None, Horizons::default());
+        for state in known() {
+            let (parts, kept) = state.as_of(number);
+            kept_from = kept_from.max(kept);
+            if state.answers_by() == number || oldest.is_none() {
+                oldest = Some(timeline_of(parts));
             }
-            kept_from = kept_from.max(state.kept_from);
         }
-        Timeline::new(oldest.unwrap_or(first)).kept_from(kept_from)
+        oldest.unwrap_or_else(|| Timeline::new(first)).kept_from(kept_from)
     }
 }
 
 impl States for Follower {
     fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
         let states = self.states.lock();
-        let of = |seen: &Seen| seen.state.counters.get(&counter).map(|state| state.parts.clone());
-        states.iter().filter_map(|(partition, seen)| Some((*partition, of(seen)?))).collect()
+        let known = || states.iter().filter_map(|(partition, seen)| Some((*partition, seen.shown.counter(counter)?)));
+        let Some(number) = known().map(|(_, state)| state.answers_by()).min() else { return Vec::new() };
+        known().map(|(partition, state)| (partition, state.as_of(number).0.to_vec())).collect()
     }
 
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
         let states = self.states.lock();
-        let of = |seen: &Seen| seen.state.counters.get(&counter).and_then(|state| state.backfill.clone());
-        states.iter().filter_map(|(partition, seen)| Some((*partition, of(seen)?))).collect()
+        states.iter().filter_map(|(partition, seen)| Some((*partition, seen.shown.backfill(counter)?))).collect()
+    }
+
+    fn partitions(&self) -> Partition {
+        self.partitions
+    }
+}
+
+impl Shows for Follower {
+    fn shown(&self) -> BTreeMap<Partition, Shown> {
+        self.states.lock().iter().map(|(partition, seen)| (*partition, seen.shown.clone())).collect()
     }
 }
 

@@ -13,6 +13,8 @@
 pub mod audience;
 pub mod belongs;
 pub mod bucket_list;
+pub mod conductor;
+mod control;
 pub mod counters;
 pub mod fleet;
 pub mod follow;
@@ -27,6 +29,7 @@ pub mod states;
 pub mod watchdog;
 pub mod worker;
 
+pub use conductor::Conductor;
 pub use counters::Counters;
 pub use fleet::Fleet;
 pub use follow::Follower;

@@ -49,5 +49,6 @@ pub fn find(log: &dyn EventLog, store: &dyn BucketWriter) -> Result<Option<Lost>
 /// Lets counting go on behind what is lost. Nobody may be counting the partition, and nobody can. Blocks the thread.
 pub fn skip(store: &dyn BucketWriter, lost: &Lost) -> Result<(), Error> {
     let Checkpoint { state, stamp_us, .. } = store.checkpoint()?;
-    Ok(store.commit(&Checkpoint { position: lost.start, state, stamp_us: stamp_us + STAMP_STEP_US })?)
+    let (position, stamp_us) = (lost.start, stamp_us + STAMP_STEP_US);
+    Ok(store.commit(&Checkpoint { position, state, stamp_us, progress: None })?)
 }

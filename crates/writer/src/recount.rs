@@ -1,7 +1,8 @@
 //! Recount: the count of a key made again from the log, beside the stored one.
 
+use crate::control::Control;
 use crate::history::{Step, covered_from_s, walk};
-use crate::state::{Control, Part, timeline_of};
+use crate::state::{Part, timeline_of};
 use crate::states::States;
 use crate::worker::Error;
 use parking_lot::Mutex;

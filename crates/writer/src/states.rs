@@ -1,17 +1,64 @@
 //! What is known of the writers of all partitions.
 
 pub use crate::state::Part;
-use crate::state::{Backfill, BackfillStatus};
+use crate::state::{Backfill, BackfillStatus, CounterState, Progress as Filled, State};
 use crate::worker::Writer;
+use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::published::Published;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub trait States: Send + Sync {
-    /// Which configurations of a counter counted what, in each partition.
+    /// Which configurations of a counter counted what answers now, in each partition.
     fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)>;
 
-    /// The newest backfill of a counter, in each partition.
+    /// The newest backfill of a counter, in each partition that knows of it.
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)>;
+
+    /// How many partitions have to take part in a backfill.
+    fn partitions(&self) -> Partition {
+        1
+    }
+}
+
+/// The states of the writers as a whole, for what is decided over them.
+pub trait Shows: Send + Sync {
+    fn shown(&self) -> BTreeMap<Partition, Shown>;
+}
+
+/// What a writer showed last. In a cluster this is what it has committed.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    pub state: Arc<State>,
+    /// How far the backfill at the head of its queue has come.
+    pub progress: Option<Filled>,
+    /// Counters about whose backfills something remains to be decided or written.
+    pub open: Arc<[u32]>,
+    /// Retired generations of which the store holds nothing any more; only the process of the writer knows them.
+    pub removed: Vec<Generation>,
+}
+
+impl Shown {
+    pub fn new(state: Arc<State>, progress: Option<Filled>) -> Self {
+        let open = state.open().into();
+        Self { state, progress, open, removed: Vec::new() }
+    }
+
+    pub fn counter(&self, counter: u32) -> Option<&CounterState> {
+        self.state.counters.get(&counter)
+    }
+
+    /// The newest backfill of a counter, with what it has come to so far.
+    pub fn backfill(&self, counter: u32) -> Option<Backfill> {
+        let backfill = self.counter(counter)?.backfill.as_ref()?;
+        let progress = self.progress_of(counter, backfill.number).filter(|_| backfill.is_running());
+        Some(progress.map_or_else(|| backfill.clone(), |progress| progress.shown_in(backfill)))
+    }
+
+    pub fn progress_of(&self, counter: u32, number: u32) -> Option<&Filled> {
+        self.progress.as_ref().filter(|progress| progress.is_of(counter, number))
+    }
 }
 
 impl States for Writer {
@@ -24,24 +71,32 @@ impl States for Writer {
     }
 }
 
-/// The newest backfill as one over all partitions that have it: offsets and counts are added up, and it runs until it has
-/// ended in each.
-pub fn together(backfills: &[(Partition, Backfill)]) -> Option<Backfill> {
-    let generation = backfills.iter().map(|(_, backfill)| backfill.generation).max()?;
-    let mut newest =
-        backfills.iter().map(|(_, backfill)| backfill).filter(|backfill| backfill.generation == generation);
-    let mut whole = newest.next()?.clone();
-    for part in newest {
+/// The newest backfill as one over all partitions: offsets and counts are added up. Partition 0 decides what becomes of
+/// it; it has finished when all partitions have switched.
+pub fn together(backfills: &[(Partition, Backfill)], partitions: Partition) -> Option<Backfill> {
+    let number = backfills.iter().map(|(_, backfill)| backfill.number).max()?;
+    let mut newest = backfills.iter().filter(|(_, backfill)| backfill.number == number);
+    let (first, mut whole) = newest.next().cloned()?;
+    let mut finished = Partition::from(whole.status == BackfillStatus::Finished);
+    let mut is_cancelled = whole.status == BackfillStatus::Cancelled && first == 0;
+    let mut known = 1;
+    for (partition, part) in newest {
+        known += 1;
         whole.from += part.from;
         whole.position += part.position;
         whole.counted += part.counted;
         whole.ended_at = whole.ended_at.max(part.ended_at);
-        whole.status = match (whole.status, part.status) {
-            (BackfillStatus::Running, _) | (_, BackfillStatus::Running) => BackfillStatus::Running,
-            (BackfillStatus::Cancelled, _) | (_, BackfillStatus::Cancelled) => BackfillStatus::Cancelled,
-            _ => BackfillStatus::Finished,
-        };
+        finished += Partition::from(part.status == BackfillStatus::Finished);
+        is_cancelled |= part.status == BackfillStatus::Cancelled && *partition == 0;
+        if whole.reason.is_empty() {
+            whole.reason.clone_from(&part.reason);
+        }
     }
+    whole.status = match (is_cancelled, finished >= partitions.max(known)) {
+        (true, _) => BackfillStatus::Cancelled,
+        (false, true) => BackfillStatus::Finished,
+        (false, false) => BackfillStatus::Running,
+    };
     if whole.status == BackfillStatus::Running {
         whole.ended_at = 0;
     }
@@ -62,9 +117,12 @@ pub struct Progress {
 /// How far the newest backfill of a counter is; none when it has had none.
 pub fn progress(states: &dyn States, published: &Published, counter: u32) -> Option<Progress> {
     let backfills = states.backfills(counter);
-    let backfill = together(&backfills)?;
+    let backfill = together(&backfills, states.partitions())?;
     let ends = backfills.iter().map(|(partition, backfill)| published.applied(*partition).max(backfill.position));
-    let end: Offset = ends.sum();
-    let share = (backfill.position - backfill.from) as f64 / (end - backfill.from).max(1) as f64;
-    Some(Progress { backfill, end, share })
+    let end: Offset = ends.sum::<Offset>().max(backfill.position);
+    let share = match backfill.status {
+        BackfillStatus::Finished => 1.0,
+        _ => backfill.position.saturating_sub(backfill.from) as f64 / end.saturating_sub(backfill.from).max(1) as f64,
+    };
+    Some(Progress { backfill, end, share: share.min(1.0) })
 }

@@ -3,17 +3,23 @@
 mod apply;
 mod backfill;
 mod prolong;
+mod removal;
 mod upkeep;
 
+use crate::conductor::DECIDER;
+use crate::control::Control;
 use crate::lost::Lost;
-use crate::state::{Control, Part, State};
+use crate::state::{Begin, Change, Part, Phase, Progress, State};
+use crate::states::{Shown, Shows};
 use apply::Applier;
 use parking_lot::Mutex;
-use raingauge_ports::buckets::{self, BucketWriter, Checkpoint};
+use raingauge_ports::buckets::{self, BucketWriter, Checkpoint, Generation};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
+use removal::Removals;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -79,7 +85,7 @@ pub struct Writer {
     stop: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A copy of the worker's state for those who ask about it.
-    state: Arc<Mutex<State>>,
+    shown: Arc<Mutex<Shown>>,
     committed: Arc<AtomicU64>,
     /// When the commit began that is under way.
     committing: Arc<Mutex<Option<Instant>>>,
@@ -102,7 +108,8 @@ impl Writer {
         if worker.options.catches_up {
             worker.catch_up()?;
         }
-        let (stop, state) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
+        let (stop, shown) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
+        worker.removals.start(Arc::clone(&worker.store))?;
         let (committed, partition) = (Arc::clone(&worker.shown_committed), worker.log.partition());
         let (committing, commit_time_max) = (Arc::clone(&worker.committing), worker.options.commit_time_max);
         let (ending, ended) = mpsc::channel();
@@ -117,17 +124,22 @@ impl Writer {
             published.fail(&reason);
         })?;
         let (thread, ended) = (Mutex::new(Some(thread)), Mutex::new(ended));
-        Ok(Self { stop, thread, state, committed, committing, commit_time_max, ended, partition })
+        Ok(Self { stop, thread, shown, committed, committing, commit_time_max, ended, partition })
     }
 
     /// The newest backfill of a counter.
     pub fn backfill(&self, counter: u32) -> Option<Backfill> {
-        self.state.lock().counters.get(&counter)?.backfill.clone()
+        self.shown.lock().backfill(counter)
     }
 
     /// Which configurations counted what, for a recount.
     pub(crate) fn parts(&self, counter: u32) -> Option<Vec<Part>> {
-        self.state.lock().counters.get(&counter).map(|state| state.parts.clone())
+        self.shown.lock().counter(counter).map(|state| state.parts.clone())
+    }
+
+    /// Retired generations of which the store holds nothing any more.
+    pub(crate) fn removed(&self) -> Vec<Generation> {
+        self.shown.lock().removed.clone()
     }
 
     pub(crate) fn partition(&self) -> Partition {
@@ -156,6 +168,12 @@ impl Writer {
             }
         }
         let _ = thread.join();
+    }
+}
+
+impl Shows for Writer {
+    fn shown(&self) -> BTreeMap<Partition, Shown> {
+        BTreeMap::from([(self.partition, self.shown.lock().clone())])
     }
 }
 
@@ -191,7 +209,14 @@ struct Worker {
     state_changed: bool,
     /// Whether the state has changed since it was last published.
     unpublished: bool,
-    shown: Arc<Mutex<State>>,
+    /// How far the backfill at the head of the queue has come.
+    fill: Option<Progress>,
+    /// The progress that the last worker of the partition left.
+    stored_fill: Option<Progress>,
+    /// Whether the progress has changed since the last commit.
+    fill_changed: bool,
+    removals: Arc<Removals>,
+    shown: Arc<Mutex<Shown>>,
     shown_committed: Arc<AtomicU64>,
     committing: Arc<Mutex<Option<Instant>>>,
     applier: Applier,
@@ -207,7 +232,7 @@ impl Worker {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
-        let Checkpoint { position, state, stamp_us } = store.checkpoint()?;
+        let Checkpoint { position, state, stamp_us, progress } = store.checkpoint()?;
         if position > log.end() {
             return Err(Error::LogTooShort { position, end: log.end() });
         }
@@ -228,6 +253,10 @@ impl Worker {
             state_json: state,
             state_changed: false,
             unpublished: true,
+            fill: None,
+            stored_fill: progress.and_then(|stored| Progress::from_json(&stored.bytes)),
+            fill_changed: false,
+            removals: Arc::default(),
             shown: Arc::default(),
             shown_committed: Arc::new(AtomicU64::new(position)),
             committing: Arc::default(),
@@ -235,7 +264,9 @@ impl Worker {
             upkeep: Upkeep::default(),
             last_commit: Instant::now(),
         };
-        worker.needed_from = worker.state.needs_log_from(position);
+        worker.take_up_fill();
+        worker.needed_from = worker.needs_log_from();
+        worker.removals.want(&worker.state.retired);
         if position > 0 {
             // Which of the events that are included is the newest is not known any more.
             worker.published.saw_event(worker.clock.now_s() + worker.options.future_allowance_s);
@@ -326,32 +357,45 @@ impl Worker {
         let control = serde_json::from_slice(payload)
             .map_err(|error| Error::State(format!("the control entry at offset {offset} is malformed: {error}")))?;
         match control {
-            Control::Counter { version, counter, put_back } => {
-                self.state.set_counter(version, *counter, put_back, offset, self.applied_s);
+            Control::Counter { version, counter, changed_at, put_back } => {
+                let decides = self.log.partition() == DECIDER;
+                let change = Change { version, changed_at, put_back, counter: *counter };
+                self.state.set_counter(change, offset, self.applied_s, decides);
             }
             Control::Buckets { buckets } => {
                 self.publish();
                 return self.applier.set_buckets(&*self.store, &self.published, offset, &buckets);
             }
-            Control::Backfill { counter, after_s } => {
+            Control::Backfill { counter, after_s, number, configuration } => {
                 let covered = || crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
-                self.state.start_backfill(
-                    counter,
-                    self.log.start(),
-                    after_s.unwrap_or_else(covered),
-                    self.stamp_base_us,
-                );
+                let (after_s, configuration) = (after_s.unwrap_or_else(covered), configuration.map(|counter| *counter));
+                let stamp_base_us = self.stamp_base_us;
+                self.state.begin_backfill(counter, Begin { number, configuration, after_s, offset, stamp_base_us });
+            }
+            Control::Switch { counter, number } => self.switch(counter, number, offset)?,
+            Control::Cancel { counter, number, reason } => {
+                self.state.cancel(counter, number, &reason, self.applied_s);
+            }
+            Control::Retire { counter, number } => self.state.retire(counter, number),
+            Control::Removed { generation } => {
+                self.state.forget_removed(generation);
+                self.upkeep.forget(generation);
+                self.shown.lock().removed.retain(|removed| *removed != generation);
             }
         }
         (self.state_changed, self.unpublished) = (true, true);
+        self.take_up_fill();
         Ok(())
     }
 
     /// Publishes what follows from the state, when it has changed: once for many changes in a row.
     fn publish(&mut self) {
         if std::mem::take(&mut self.unpublished) {
-            *self.shown.lock() = self.state.clone();
-            self.published.set_view(Arc::new(self.state.view()));
+            let filled = self.fill.as_ref().filter(|fill| fill.phase == Phase::Filled).map(|fill| fill.counter);
+            self.published.set_view(Arc::new(self.state.view(filled)));
+            let mut shown = self.shown.lock();
+            let removed = std::mem::take(&mut shown.removed);
+            *shown = Shown { removed, ..Shown::new(Arc::new(self.state.clone()), self.fill.clone()) };
         }
     }
 
@@ -365,7 +409,7 @@ impl Worker {
     }
 
     fn commit_when_due(&mut self) -> Result<(), Error> {
-        let changed = self.position != self.committed || self.state_changed;
+        let changed = self.position != self.committed || self.state_changed || self.fill_changed;
         if changed && self.last_commit.elapsed() >= self.options.commit_interval {
             self.commit()?;
         }
@@ -379,15 +423,24 @@ impl Worker {
             self.state.forget_rules_before(self.log.start());
             self.state_json = self.state.to_json();
         }
-        let checkpoint =
-            Checkpoint { position: self.position, state: self.state_json.clone(), stamp_us: self.stamp_us };
+        let checkpoint = Checkpoint {
+            position: self.position,
+            state: self.state_json.clone(),
+            stamp_us: self.stamp_us,
+            progress: self.progress_to_store(),
+        };
+        let removed = self.removals.take_removed();
         *self.committing.lock() = Some(began);
         let committed = self.store.commit(&checkpoint);
         *self.committing.lock() = None;
         committed?;
-        (self.committed, self.state_changed) = (self.position, false);
+        (self.committed, self.state_changed, self.fill_changed) = (self.position, false, false);
         self.shown_committed.store(self.position, Ordering::Release);
-        self.needed_from = self.state.needs_log_from(self.position);
+        self.needed_from = self.needs_log_from();
+        // Nothing of what was retired before this commit changes any more, and what was removed is gone for good.
+        self.removals.want(&self.state.retired);
+        let is_retired = |generation: &Generation| self.state.retired.contains(generation);
+        self.shown.lock().removed.extend(removed.into_iter().filter(is_retired));
         metrics::histogram!("raingauge_checkpoint_seconds").record(began.elapsed().as_secs_f64());
         Ok(())
     }
@@ -411,6 +464,7 @@ impl Worker {
 impl Drop for Worker {
     /// Whoever counts the partition next says how far behind it is.
     fn drop(&mut self) {
+        self.removals.end();
         self.tell_lag(0.0, 0.0);
     }
 }

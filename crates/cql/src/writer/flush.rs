@@ -6,7 +6,7 @@ use crate::states::Chunks;
 use crate::{Cql, Error, cell, error, keys, states};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use raingauge_core::tile::Tile;
-use raingauge_ports::buckets::{Checkpoint, Generation};
+use raingauge_ports::buckets::{Checkpoint, Generation, Progress};
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
 use std::collections::HashMap;
@@ -153,7 +153,7 @@ impl Flush<'_> {
         with_state: bool,
         timestamp_us: i64,
     ) -> Result<(), Error> {
-        let Checkpoint { position, state, stamp_us } = checkpoint;
+        let Checkpoint { position, state, stamp_us, .. } = checkpoint;
         let (session, statements) = (&self.cql.session, &self.cql.statements);
         let stored = with_state.then(|| states::in_checkpoint(state));
         let (partition, position) = (i32::from(self.partition), *position as i64);
@@ -166,6 +166,17 @@ impl Flush<'_> {
                 session.execute_unpaged(&statements.put_position, values).await
             };
             put.map(drop).map_err(error::execution)
+        })
+        .await
+    }
+
+    /// Writes how far a backfill has come, under its rank: that of a process that has come less far never wins.
+    pub async fn put_progress(&self, log: &str, progress: &Progress) -> Result<(), Error> {
+        let Progress { rank, bytes } = progress;
+        let (session, statement) = (&self.cql.session, &self.cql.statements.put_progress);
+        let values = (log, i32::from(self.partition), rank, bytes, rank);
+        self.until_done("the progress of a backfill is written", async || {
+            session.execute_unpaged(statement, values).await.map(drop).map_err(error::request)
         })
         .await
     }

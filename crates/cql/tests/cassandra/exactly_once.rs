@@ -56,7 +56,7 @@ impl<'a> Counting<'a> {
     fn commit(&self) {
         let position = self.position as u64;
         let stamp_us = STAMP_BASE_US + position as i64 - 1;
-        self.store.commit(&Checkpoint { position, state: Vec::new(), stamp_us }).expect("committed");
+        self.store.commit(&Checkpoint { position, state: Vec::new(), stamp_us, progress: None }).expect("committed");
     }
 }
 

@@ -4,6 +4,7 @@
 //! 0x00 "format"                                                     → version u32
 //! 0x00 "position"                                                   → offset u64
 //! 0x00 "state"                                                      → the writer's, as it came
+//! 0x00 "progress"                                                   → rank i64, how far a backfill is, as it came
 //! 0x01 generation u32 │ 0 span, 1 day │ key text │ 0x00 │ period u32  → a tile, see raingauge_core::tile
 //! ```
 //!
@@ -19,7 +20,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistM
 use parking_lot::Mutex;
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
-use raingauge_ports::buckets::{Checkpoint, Error, Generation};
+use raingauge_ports::buckets::{Checkpoint, Error, Generation, Progress};
 use std::ops::Bound;
 use std::path::Path;
 
@@ -28,6 +29,7 @@ const FORMAT: u32 = 1;
 const FORMAT_KEY: &[u8] = b"\0format";
 const POSITION_KEY: &[u8] = b"\0position";
 const STATE_KEY: &[u8] = b"\0state";
+const PROGRESS_KEY: &[u8] = b"\0progress";
 const TILE_TAG: u8 = 1;
 /// Bytes before the text of a key, and behind it.
 const HEAD_LEN: usize = 6;
@@ -103,7 +105,8 @@ impl Disk {
             [] => 0,
             stamp => stamp.try_into().map(i64::from_le_bytes).map_err(|_| malformed())?,
         };
-        Ok(Checkpoint { position, state: self.last.lock().state.clone(), stamp_us })
+        let progress = self.value(PROGRESS_KEY)?.map(|bytes| progress_of(&bytes)).transpose()?;
+        Ok(Checkpoint { position, state: self.last.lock().state.clone(), stamp_us, progress })
     }
 
     pub fn tile(&self, generation: Generation, key: &str, id: TileId) -> Result<Option<Tile>, Error> {
@@ -188,6 +191,9 @@ impl Batch<'_> {
 
         let position = [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
         self.batch.insert(keyspace, POSITION_KEY, position);
+        if let Some(Progress { rank, bytes }) = &checkpoint.progress {
+            self.batch.insert(keyspace, PROGRESS_KEY, [&rank.to_le_bytes()[..], bytes].concat());
+        }
         let mut last = self.disk.last.lock();
         last.number += 1;
         markers::put(&mut self.batch, keyspace, last.number);
@@ -237,6 +243,13 @@ pub(super) fn failed(error: fjall::Error) -> Error {
         fjall::Error::Io(error) => Error::Io(error.to_string()),
         error => Error::Corrupt(error.to_string()),
     }
+}
+
+fn progress_of(bytes: &[u8]) -> Result<Progress, Error> {
+    let (rank, bytes) = bytes
+        .split_first_chunk()
+        .ok_or_else(|| Error::Corrupt("the progress of its backfill is malformed".to_owned()))?;
+    Ok(Progress { rank: i64::from_le_bytes(*rank), bytes: bytes.to_vec() })
 }
 
 fn head(generation: Generation, is_span: bool) -> [u8; HEAD_LEN] {

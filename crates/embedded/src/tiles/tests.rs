@@ -40,7 +40,7 @@ async fn a_store_that_was_closed_goes_on_from_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), 1 << 20);
     store.add(1, "k", Added { offset: 0, time_s: DAY_S, value: 5 }, &FOREVER).unwrap();
-    let checkpoint = Checkpoint { position: 9, state: b"s".to_vec(), stamp_us: 77 };
+    let checkpoint = Checkpoint { position: 9, state: b"s".to_vec(), stamp_us: 77, progress: None };
     store.commit(&checkpoint).unwrap();
     store.add(1, "k", Added { offset: 1, time_s: DAY_S, value: 70 }, &FOREVER).unwrap();
     drop(store);

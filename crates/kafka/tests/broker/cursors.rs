@@ -1,12 +1,15 @@
 //! What an offset holds does not depend on where reading began.
 
 use crate::support::{One, flush, foreign, options, produce, shown};
+use metrics::{Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use raingauge_core::event::Event;
 use raingauge_kafka::Options;
 use raingauge_ports::log::{Batch, EventLog, EventSink, Offset};
 use raingauge_ports::record::{Entry, identity};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What each offset from `from` on holds, with its time, read in pieces of random sizes.
@@ -103,6 +106,72 @@ async fn readers_do_not_disturb_each_other() {
             });
         }
     });
+}
+
+/// Counts how often a place was opened.
+#[derive(Clone, Default)]
+struct Opened(Arc<AtomicU64>);
+
+impl CounterFn for Opened {
+    fn increment(&self, value: u64) {
+        self.0.fetch_add(value, Ordering::Relaxed);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+impl Recorder for Opened {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        match key.name() {
+            "raingauge_log_cursors_total" => Counter::from_arc(Arc::new(self.clone())),
+            _ => Counter::noop(),
+        }
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+/// Backfills at more places than are kept, while somebody counts at the end.
+#[tokio::test]
+async fn a_backfill_never_takes_the_place_of_who_counts() {
+    let Some(options) = options("behind") else { return };
+    let one = One::new(&options).await;
+    let log = one.topic.counting_log(0).unwrap();
+    let mut end = one.append(batch(0..1_000)).await;
+    shown(&log, end);
+    let mut counted = 0;
+    while counted < end {
+        counted = log.read(counted, 1 << 20).unwrap().last().map_or(counted, |block| block.end());
+    }
+    for round in 0..8 {
+        end = one.append(batch(10_000 + round * 10..10_010 + round * 10)).await;
+        shown(&log, end);
+        for place in [0, 100, 300, 500, 700, 900] {
+            let deadline = Instant::now() + crate::support::SOON;
+            while log.read_behind(place, 100).unwrap().is_empty() {
+                assert!(Instant::now() < deadline);
+            }
+        }
+        let opened = Opened::default();
+        metrics::with_local_recorder(&opened, || {
+            while counted < end {
+                counted = log.read(counted, 1 << 20).unwrap().last().map_or(counted, |block| block.end());
+            }
+        });
+        assert_eq!(opened.0.load(Ordering::Relaxed), 0, "counting goes on where it was");
+    }
 }
 
 /// Events a second, sent and read: `cargo test -p raingauge-kafka --release --test broker throughput -- --ignored --nocapture`.

@@ -88,6 +88,8 @@ pub struct Totals {
     /// Events that were sent again on purpose. What was sent again for want of an acknowledgement comes on top.
     pub events_repeated: u64,
     pub changes: u64,
+    /// Backfills that were begun, or joined.
+    pub backfills: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -137,7 +139,7 @@ impl Report {
         let _ = writeln!(
             text,
             "Run {} on {} ({} cores, load before {}): seed {}, {} of {} faults in {} s, {} Cassandra node(s), {} partitions. \
-             {} events, {} of them late, {} sent again on purpose, {} edits of counters.\n",
+             {} events, {} of them late, {} sent again on purpose, {} edits of counters, {} backfills begun.\n",
             self.started,
             self.machine.processor,
             self.machine.cores,
@@ -152,6 +154,7 @@ impl Report {
             grouped(self.sent.events_late as f64),
             grouped(self.sent.events_repeated as f64),
             grouped(self.sent.changes as f64),
+            grouped(self.sent.backfills as f64),
         );
         if let Some(error) = &self.error {
             let _ = writeln!(text, "**Ended before its end**: {error}\n");

@@ -29,6 +29,9 @@ const EVENTS_TIMEOUT: Duration = Duration::from_secs(6);
 const COUNTS_TIMEOUT: Duration = Duration::from_secs(4);
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(12);
 const CHANGE_INTERVAL: Duration = Duration::from_secs(3);
+/// Changes that are a backfill, and changes of the retention among the others.
+const BACKFILL_PROBABILITY: f64 = 0.3;
+const RETENTION_PROBABILITY: f64 = 0.3;
 const REST: Duration = Duration::from_millis(100);
 const RANGES: usize = 4;
 
@@ -70,6 +73,7 @@ pub struct Sent {
     pub repeated: AtomicU64,
     pub acknowledged_batches: AtomicU64,
     pub changes: AtomicU64,
+    pub backfills: AtomicU64,
 }
 
 impl Sent {
@@ -80,6 +84,7 @@ impl Sent {
             events_late: number(&self.late),
             events_repeated: number(&self.repeated),
             changes: number(&self.changes),
+            backfills: number(&self.backfills),
         }
     }
 }
@@ -269,7 +274,8 @@ impl Traffic {
         }
     }
 
-    /// Edits the description of one counter after another: new versions, told to every partition, that count the same.
+    /// Edits one counter after another: new versions, told to every partition, that count the same. A description is
+    /// changed, or how long buckets are kept, always longer than a run; or the counts are made again from the log.
     pub fn edit(&self, counters: &[Value], seed: u64) {
         let mut random = StdRng::seed_from_u64(seed ^ 0x0ed1);
         let mut connections = Connections::default();
@@ -278,19 +284,27 @@ impl Traffic {
             let Some(counter) = counters.choose(&mut random) else { return };
             let mut changed = counter.clone();
             changed["description"] = json!(format!("edited at {} ms", self.samples.now_ms()));
-            let path = format!("/v1/counters/{}", counter["id"]);
+            if random.random_bool(RETENTION_PROBABILITY) {
+                changed["retentionDays"] = json!({ "quarter": 300, "hour": 500, "day": 700 });
+            }
+            let is_backfill = random.random_bool(BACKFILL_PROBABILITY);
+            let (method, path) = match is_backfill {
+                true => ("POST", format!("/v1/counters/{}/backfill", counter["id"])),
+                false => ("PUT", format!("/v1/counters/{}", counter["id"])),
+            };
             let began_ms = self.samples.now_ms();
             let call = connections.call(
                 *process,
                 target,
                 CHANGE_TIMEOUT,
-                (JSON, "PUT", &path),
+                (JSON, method, &path),
                 changed.to_string().as_bytes(),
             );
             match &call {
                 Ok(_) => {
                     self.samples.note_answer(*process, began_ms);
-                    self.sent.changes.fetch_add(1, Ordering::Relaxed);
+                    let sent = if is_backfill { &self.sent.backfills } else { &self.sent.changes };
+                    sent.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => self.note_failure(*process, error),
             }

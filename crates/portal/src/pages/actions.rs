@@ -321,7 +321,7 @@ fn progress_part(found: &Progress, now_s: i64) -> Markup {
             }
             BackfillStatus::Cancelled => {
                 (parts::notice(Mood::Wait, &html! {
-                    "The newest backfill was cancelled" (when(found.backfill.ended_at)) ": the counter was changed while it ran, or the log dropped what it was to count. Begin it again."
+                    "The newest backfill was cancelled" (when(found.backfill.ended_at)) ": " (found.backfill.reason) ". Begin it again."
                 }))
             }
         }

@@ -239,12 +239,9 @@ async fn a_backfill_that_runs_follows_itself_on_the_page_of_its_counter() {
     *world.running.lock() = Some(Backfill {
         status: BackfillStatus::Running,
         generation: 2,
-        from: 0,
         position: 30,
-        after_s: 0,
         counted: 29,
-        stamp_base_us: 0,
-        ended_at: 0,
+        ..Backfill::default()
     });
     let follows = format!("hx-get=\"/counters/{id}/backfill\" hx-trigger=\"every 1s\"");
     // A reload shows the same again.

@@ -62,13 +62,13 @@ pub struct Page {
 
 /// What the writer knows, and the backfill of a test.
 struct Known {
-    writer: Writer,
+    writer: Arc<Writer>,
     running: Arc<Mutex<Option<Backfill>>>,
 }
 
 impl States for Known {
     fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
-        States::parts(&self.writer, counter)
+        States::parts(&*self.writer, counter)
     }
 
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
@@ -113,15 +113,15 @@ impl World {
         let store = Arc::clone(&buckets) as _;
         let writer = Writer::start(Arc::clone(&logs[0]), store, Arc::clone(&published), clock_port.clone(), options);
         let running = Arc::<Mutex<Option<Backfill>>>::default();
-        let states = Arc::new(Known { writer: writer.expect("a writer starts"), running: Arc::clone(&running) });
+        let writer = Arc::new(writer.expect("a writer starts"));
+        let states = Arc::new(Known { writer: Arc::clone(&writer), running: Arc::clone(&running) });
         let sink = Arc::clone(&log) as Arc<_>;
         let ingest = Ingest::new(sink, logs.clone(), Arc::clone(&published), clock_port.clone(), 300, u64::MAX);
-        let counters = Arc::new(Counters::new(
-            Arc::new(MemoryCatalog::default()),
-            log,
-            Arc::clone(&published),
-            clock_port.clone(),
-        ));
+        let counters =
+            Counters::new(Arc::new(MemoryCatalog::default()), log, Arc::clone(&published), clock_port.clone());
+        let counters = Arc::new(counters.with_conductor(writer));
+        let backfills = counters.conductor().expect("a conductor of backfills");
+        tokio::spawn(async move { backfills.run().await });
         let policies = Arc::new(CachePolicies::new(""));
         let reader = Reader::new(Arc::clone(&buckets) as _, Arc::clone(&published), clock_port.clone())
             .with_policies(Arc::clone(&policies));

@@ -124,7 +124,8 @@ impl BucketWriter for MemoryBuckets {
 
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let mut inner = self.inner.lock();
-        inner.checkpoint = checkpoint.clone();
+        let progress = checkpoint.progress.clone().or_else(|| inner.checkpoint.progress.take());
+        inner.checkpoint = Checkpoint { progress, ..checkpoint.clone() };
         inner.committed = inner.cells.clone();
         Ok(())
     }

@@ -269,7 +269,8 @@ fn backfill(session: &Session, id: u32, wait: bool, json: bool) -> anyhow::Resul
     }
     match answer["status"].as_str() {
         Some("cancelled") => {
-            bail!("the backfill was cancelled, because counter {id} was changed meanwhile: start it again")
+            let reason = answer["reason"].as_str().unwrap_or("the counter was changed");
+            bail!("the backfill of counter {id} was cancelled: {reason}. Start it again")
         }
         _ => Ok(()),
     }

@@ -150,12 +150,20 @@ pub async fn backfill(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Res
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
         return Err(Problem::new(StatusCode::NOT_FOUND, "backfill_unknown", detail));
     };
-    let mut answer = json!(backfill);
-    if let Some(members) = answer.as_object_mut() {
-        members.remove("stampBaseUs");
+    let mut answer = json!({
+        "status": backfill.status,
+        "generation": backfill.generation,
+        "from": backfill.from,
+        "position": backfill.position,
+        "afterS": backfill.after_s,
+        "counted": backfill.counted,
+        "endedAt": backfill.ended_at,
+        "end": end,
+        "progress": share,
+    });
+    if !backfill.reason.is_empty() {
+        answer["reason"] = json!(backfill.reason);
     }
-    answer["end"] = json!(end);
-    answer["progress"] = json!(share);
     Ok(Json(answer))
 }
 

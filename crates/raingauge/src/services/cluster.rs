@@ -40,7 +40,7 @@ use raingauge_writer::counters::{Covered, TakesEffect};
 use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
 use raingauge_writer::recount::Recounter;
-use raingauge_writer::states::States;
+use raingauge_writer::states::{Shows, States};
 use raingauge_writer::{Counters, Fleet, Follower, Ingest, worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,6 +136,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         Arc::clone(&follower) as Arc<dyn TakesEffect>,
         Covered { logs: logs.clone(), states: Arc::clone(&states), future_allowance_s },
     );
+    let counters = counters.with_conductor(Arc::clone(&follower) as Arc<dyn Shows>);
     let recounter = Recounter {
         logs: logs.clone(),
         buckets: Arc::clone(&buckets),

@@ -14,7 +14,7 @@ use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_sql::SqliteCatalog;
 use raingauge_writer::recount::Recounter;
-use raingauge_writer::states::States;
+use raingauge_writer::states::{Shows, States};
 use raingauge_writer::watchdog::Watchdog;
 use raingauge_writer::{Counters, Ingest, Writer, belongs, worker};
 use std::sync::Arc;
@@ -50,7 +50,8 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         settings.maintenance.options.clone(),
     );
     let buckets = store as Arc<dyn BucketReader>;
-    let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock));
+    let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
+        .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>);
     belongs::check(counters.catalog(), &published).await?;
     counters.follow().await?;
     let watchdog = Watchdog { sink: Arc::clone(&sink), writer: Arc::clone(&writer), published: Arc::clone(&published) };

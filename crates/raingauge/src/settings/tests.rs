@@ -588,7 +588,7 @@ fn the_table_repeats_no_key_and_keeps_defaults_in_range() {
 
 #[test]
 fn the_count_tables_are_switched_off_by_either_name() {
-    let written = |text| load(text, &[]).expect("settings").cluster.cql.writes_tables;
+    let written = |text: &str| load(text, &[]).expect("settings").cluster.cql.writes_tables;
     assert!(written(""));
     for text in ["tables = \"no\"", "write_tables = \"no\"", "tables = \"no\"\nwrite_tables = \"yes\""] {
         assert!(!written(&format!("[cql]\n{text}")), "{text}");

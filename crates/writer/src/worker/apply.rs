@@ -1,6 +1,6 @@
 //! From entries of the log to changes of buckets.
 
-use crate::state::Bucket;
+use crate::control::Bucket;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::{Scratch, Skip};
@@ -18,6 +18,8 @@ pub struct Applier {
     day: i64,
     /// Of each rule of the view.
     horizons: Vec<Horizons>,
+    /// Of each rule and timeline beside the one that answers.
+    beside: Vec<Vec<Horizons>>,
     /// Of each rule, how often each reason kept it from counting.
     skips: Vec<[u64; Skip::ALL.len()]>,
     /// Of each rule and granularity, how many events came too late.
@@ -38,7 +40,7 @@ impl Applier {
         from: Offset,
     ) -> Result<Offset, super::Error> {
         let view = self.prepare(published, block.appended_ms);
-        let Self { horizons, skips, late, counted, touched, .. } = self;
+        let Self { horizons, beside, skips, late, counted, touched, .. } = self;
         let (mut scratch, mut newest_s, mut failure) = (Scratch::default(), 0, None);
         let mut next = from;
         for entry in block.entries(from) {
@@ -64,10 +66,14 @@ impl Applier {
                     touched.push(index);
                 }
                 counted[index] += u64::from(horizons[index].keeps(Granularity::Day, time_s));
-                for generation in view.generations_at(index, time_s) {
-                    if let Err(error) = store.add(generation, key, Added { offset, time_s, value }, &horizons[index]) {
+                let mut add = |generation, horizons: &Horizons| {
+                    if let Err(error) = store.add(generation, key, Added { offset, time_s, value }, horizons) {
                         failure = Some(error);
                     }
+                };
+                add(view.timelines[index].generation_at(time_s), &horizons[index]);
+                for (place, generation) in view.beside_at(index, time_s) {
+                    add(generation, &beside[index][place]);
                 }
             };
             view.ruleset.apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
@@ -109,7 +115,12 @@ impl Applier {
         let same_view = self.view.as_ref().is_some_and(|known| Arc::ptr_eq(known, &view));
         if !same_view || self.day != now_s / DAY_S {
             self.day = now_s / DAY_S;
-            self.horizons = (0..view.timelines.len()).map(|index| view.horizons(index, now_s)).collect();
+            let rules = 0..view.timelines.len();
+            self.horizons = rules.clone().map(|index| view.horizons(index, now_s)).collect();
+            let beside = |index: usize| {
+                (0..view.beside[index].len()).map(|place| view.horizons_beside(index, place, now_s)).collect()
+            };
+            self.beside = rules.map(beside).collect();
         }
         if !same_view {
             self.report(published);

@@ -1,129 +1,271 @@
 //! Backfills: the counts of one counter, made again from the log into a generation of their own.
 //!
-//! A backfill reads the log behind the worker, a little between the live blocks, and remembers its position in the same
-//! checkpoint as the tiles. When it has caught up with the worker its generation answers: what it holds is what the
-//! worker would have counted, had the counter always been as it is.
+//! A backfill reads the log behind the worker, a little between the live blocks. Entries before the one that began it
+//! are counted by the configuration that it began with, later ones by the configurations in force at them. When it has
+//! caught up with the worker, its generation is counted together with the one that answers, and answers from the entry
+//! on that switches to it. One backfill is filled at a time; the others wait.
 
-use super::{Error, Worker};
-use crate::state::{Control, CounterState, counting};
+use super::{Error, Worker, first_stamp};
+use crate::control::Control;
+use crate::state::{Backfill, Phase, Progress, RuleSince};
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::{Added, Generation};
+use raingauge_ports::buckets::{self, Added, Generation};
 use raingauge_ports::log::{self, Block, Offset};
 use raingauge_ports::record::Entry;
 
 /// Bytes of the log that a backfill reads before the live events have their turn.
 const STEP_BYTES: usize = 512 << 10;
+/// Why the log cannot be backfilled from.
+const DROPPED: &str = "the log has dropped what it was to count";
+
+/// What a backfill counts by, compiled.
+struct Rules {
+    generation: Generation,
+    after_s: i64,
+    /// From which offset on which configuration counts; none where it neither counts nor answers.
+    since: Vec<(Offset, Option<Ruleset>)>,
+}
 
 impl Worker {
-    /// Goes on with each running backfill a little. Answers whether there was any.
+    /// Goes on with the backfill at the head of the queue a little. Answers whether there was anything to do.
     pub(super) fn backfill_some(&mut self) -> Result<bool, Error> {
-        let running = self.state.running();
-        for id in &running {
-            self.step_backfill(*id)?;
+        let Some(fill) = self.fill.as_ref().filter(|fill| fill.phase == Phase::Filling) else { return Ok(false) };
+        if fill.position >= self.position {
+            self.note_fill(|fill| fill.phase = Phase::Filled);
+            tracing::info!(counter = self.fill.as_ref().map(|fill| fill.counter), "a backfill has caught up here");
+            self.unpublished = true;
+            self.publish();
+            self.commit()?;
+            return Ok(true);
         }
-        Ok(!running.is_empty())
+        self.fill_to(self.position)?;
+        if self.store.wants_commit() {
+            self.commit()?;
+        }
+        Ok(true)
     }
 
-    fn step_backfill(&mut self, id: u32) -> Result<(), Error> {
-        let Some(backfill) = self.state.counters.get_mut(&id).and_then(CounterState::running_backfill) else {
+    /// Every partition has filled the generation. What this one has not read of it is read before it answers: a worker
+    /// that was paused or began anew may be behind what the one before it had filled.
+    pub(super) fn switch(&mut self, counter: u32, number: u32, offset: Offset) -> Result<(), Error> {
+        if !self.state.is_front(counter, number) {
             return Ok(());
-        };
-        let (position, generation, after_s) = (backfill.position, backfill.generation, backfill.after_s);
-        self.store.stamp_from(backfill.stamp_base_us);
-        if position >= self.position {
-            self.state.finish_backfill(id, self.clock.now_s());
-            (self.state_changed, self.unpublished) = (true, true);
-            self.publish();
-            tracing::info!(counter = id, "a backfill has caught up, and answers from now on");
-            return self.commit();
         }
-        let blocks = match self.log.read(position, STEP_BYTES) {
-            Err(log::Error::Trimmed { start, .. }) if start > position => {
-                self.pass_over_trimmed(id, start, after_s);
+        while self.fill.as_ref().is_some_and(|fill| fill.phase != Phase::Filled && fill.position < offset) {
+            self.fill_to(offset)?;
+            if let Some(Progress { phase: Phase::Failed, reason, .. }) = &self.fill {
+                return Err(Error::State(format!("counter {counter} cannot be switched to its backfill: {reason}")));
+            }
+        }
+        if let Some(fill) = self.fill.take() {
+            self.put_in_record(&fill);
+        }
+        self.state.switch(counter, number, self.applied_s);
+        tracing::info!(counter, number, "a backfill answers from now on");
+        Ok(())
+    }
+
+    /// Notes in the state how much a backfill read, for those who ask when it is over.
+    fn put_in_record(&mut self, fill: &Progress) {
+        let state = self.state.counters.get_mut(&fill.counter);
+        let backfill = state.and_then(|state| state.backfill.as_mut());
+        if let Some(backfill) = backfill.filter(|backfill| backfill.number == fill.number) {
+            *backfill = fill.shown_in(backfill);
+        }
+    }
+
+    /// Takes up the backfill that is at the head of the queue by now: where it was left, or from the log's beginning.
+    pub(super) fn take_up_fill(&mut self) {
+        if let Some(fill) = self.fill.take_if(|fill| !self.state.is_front(fill.counter, fill.number)) {
+            self.put_in_record(&fill);
+        }
+        let Some((counter, backfill)) = self.state.front() else { return };
+        if self.fill.as_ref().is_some_and(|fill| fill.begun == self.state.begun) {
+            return;
+        }
+        let begun = self.state.begun;
+        let stored = self.stored_fill.take_if(|fill| fill.begun == begun && fill.is_of(counter, backfill.number));
+        let fill = stored.unwrap_or_else(|| self.new_fill(counter, backfill));
+        // What was counted together with the live events is, as far as the last commit; the rest is read again.
+        let phase = if fill.phase == Phase::Failed { Phase::Failed } else { Phase::Filling };
+        self.fill = Some(Progress { phase, ..fill });
+        self.fill_changed = true;
+    }
+
+    fn new_fill(&self, counter: u32, backfill: &Backfill) -> Progress {
+        let is_covered = self.covers(backfill.after_s);
+        // Folders of the first versions kept it in the state.
+        let (from, position) = match backfill.position {
+            0 => (self.log.start(), self.log.start()),
+            position => (backfill.from, position),
+        };
+        Progress {
+            begun: self.state.begun,
+            counter,
+            number: backfill.number,
+            from,
+            position,
+            counted: backfill.counted,
+            stamp_us: backfill.stamp_base_us + backfill.begun as i64,
+            phase: if is_covered { Phase::Filling } else { Phase::Failed },
+            reason: if is_covered { String::new() } else { DROPPED.to_owned() },
+        }
+    }
+
+    fn covers(&self, after_s: i64) -> bool {
+        crate::history::covered_from_s(&*self.log, self.options.future_allowance_s) <= after_s
+    }
+
+    /// The log is still needed from here on.
+    pub(super) fn needs_log_from(&self) -> Offset {
+        match &self.fill {
+            // Those that wait begin at the start.
+            Some(_) if self.state.queue.len() > 1 => 0,
+            Some(fill) if fill.phase == Phase::Filling => fill.position.min(self.position),
+            _ => self.position,
+        }
+    }
+
+    /// The progress for the next commit: what is filled includes all that is applied.
+    pub(super) fn progress_to_store(&mut self) -> Option<buckets::Progress> {
+        let (position, stamp_us) = (self.position, self.stamp_us);
+        let fill = self.fill.as_mut()?;
+        if fill.phase == Phase::Filled {
+            (fill.position, fill.stamp_us) = (position, stamp_us);
+        }
+        Some(fill.stored())
+    }
+
+    fn note_fill(&mut self, change: impl FnOnce(&mut Progress)) {
+        if let Some(fill) = &mut self.fill {
+            change(fill);
+            self.fill_changed = true;
+            self.shown.lock().progress = Some(fill.clone());
+        }
+    }
+
+    /// Reads a little of the log up to `until` at most, and counts it.
+    fn fill_to(&mut self, until: Offset) -> Result<(), Error> {
+        let Some((fill, (_, backfill))) = self.fill.clone().zip(self.state.front()) else { return Ok(()) };
+        let (rules, backfill) = (Rules::new(backfill), backfill.clone());
+        let blocks = match self.log.read_behind(fill.position, STEP_BYTES) {
+            Ok(blocks) => blocks,
+            Err(error) => {
+                self.meet(error, backfill.after_s);
                 return Ok(());
             }
-            blocks => blocks?,
         };
-        let ruleset = Ruleset::new([counting(&self.state.counters[&id].counter)]);
-        let (mut counted, mut end) = (0, position);
-        for block in blocks {
-            if block.end() > self.position {
-                break;
+        let mut next = fill;
+        if blocks.first().is_some_and(|block| block.base >= until) {
+            // There are no entries of these offsets.
+            next.position = until;
+        }
+        for block in blocks.iter().take_while(|block| block.base < until) {
+            if let Err(error) = self.fill_block(&rules, &backfill, block, until, &mut next) {
+                let Error::Log(error) = error else { return Err(error) };
+                self.meet(error, backfill.after_s);
+                return Ok(());
             }
-            counted += self.backfill_block(&ruleset, generation, after_s, &block, position)?;
-            end = block.end();
             if self.store.wants_commit() {
                 break;
             }
         }
-        if let Some(backfill) = self.state.counters.get_mut(&id).and_then(CounterState::running_backfill) {
-            backfill.position = end;
-            backfill.counted += counted;
-            let progress = backfill.clone();
-            if let Some(shown) = self.shown.lock().counters.get_mut(&id) {
-                shown.backfill = Some(progress);
+        self.note_fill(|fill| *fill = next);
+        Ok(())
+    }
+
+    /// A log that was trimmed is read on where it begins now, unless it has dropped some of what is to be counted; one
+    /// that cannot be read ends the backfill, and nothing else.
+    fn meet(&mut self, error: log::Error, after_s: i64) {
+        let (is_covered, position) = (self.covers(after_s), self.position);
+        match error {
+            log::Error::Trimmed { start, .. } if is_covered => {
+                self.note_fill(|fill| fill.position = start.max(fill.position).min(position));
             }
+            log::Error::Trimmed { .. } => self.give_up_fill(DROPPED.to_owned()),
+            error => self.give_up_fill(format!("the log cannot be read: {error}")),
         }
-        self.state_changed = true;
-        if self.store.wants_commit() {
-            self.commit()?;
+    }
+
+    fn give_up_fill(&mut self, reason: String) {
+        tracing::warn!(counter = self.fill.as_ref().map(|fill| fill.counter), reason, "a backfill is given up");
+        self.note_fill(|fill| (fill.phase, fill.reason) = (Phase::Failed, reason));
+    }
+
+    /// Counts the entries of a block that are not counted yet, before `until`.
+    fn fill_block(
+        &self,
+        rules: &Rules,
+        backfill: &Backfill,
+        block: &Block,
+        until: Offset,
+        fill: &mut Progress,
+    ) -> Result<(), Error> {
+        let (from, end) = (fill.position.max(block.base), block.end().min(until));
+        // Behind the entry that began the backfill stamps are those of the live events.
+        let stamp_base_us = match from <= backfill.begun {
+            true => backfill.stamp_base_us,
+            false => first_stamp(fill.stamp_us, block.appended_ms) - from as i64,
+        };
+        self.store.stamp_from(stamp_base_us);
+        fill.counted += self.count_block(rules, block, from, end)?;
+        fill.position = end;
+        if end > backfill.begun {
+            fill.stamp_us = stamp_base_us + end as i64 - 1;
         }
         Ok(())
     }
 
-    /// The log was trimmed while a backfill read it: it goes on where the log begins now, unless that has dropped some of
-    /// what it is to count.
-    fn pass_over_trimmed(&mut self, id: u32, start: Offset, after_s: i64) {
-        let is_covered = crate::history::covered_from_s(&*self.log, self.options.future_allowance_s) <= after_s;
-        if !is_covered {
-            tracing::warn!(counter = id, "a backfill is given up: the log has dropped what it was to count");
-            self.state.cancel_backfill(id, self.clock.now_s());
-        } else if let Some(backfill) = self.state.counters.get_mut(&id).and_then(CounterState::running_backfill) {
-            backfill.position = start.min(self.position);
-        }
-        (self.state_changed, self.unpublished) = (true, true);
-        self.publish();
-    }
-
-    /// Counts a block for one counter. Answers how many events were counted.
-    fn backfill_block(
-        &self,
-        ruleset: &Ruleset,
-        generation: Generation,
-        after_s: i64,
-        block: &Block,
-        from: u64,
-    ) -> Result<u64, Error> {
-        let Some(rule) = ruleset.rules().first() else { return Ok(0) };
-        let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
+    /// Counts the entries of `[from, end)` of a block. Answers how many events were counted.
+    fn count_block(&self, rules: &Rules, block: &Block, from: Offset, end: Offset) -> Result<u64, Error> {
         let (mut scratch, mut counted, mut failure) = (Scratch::default(), 0, None);
         for entry in block.entries(from) {
             let (offset, entry) = entry?;
+            if offset >= end {
+                break;
+            }
+            let Some(ruleset) = rules.at(offset) else { continue };
+            let Some(rule) = ruleset.rules().first() else { continue };
             match entry {
-                Entry::Event(event) if event.time_s() >= after_s && rule.counter.listens_to(&event) => {
+                Entry::Event(event) if event.time_s() >= rules.after_s && rule.counter.listens_to(&event) => {
+                    let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
                     let time_s = event.time_s();
-                    let count = |_, key: &str, value| match self.store.add(
-                        generation,
-                        key,
-                        Added { offset, time_s, value },
-                        &horizons,
-                    ) {
-                        Ok(()) => counted += 1,
-                        Err(error) => failure = Some(error),
+                    let count = |_, key: &str, value| {
+                        let added = Added { offset, time_s, value };
+                        match self.store.add(rules.generation, key, added, &horizons) {
+                            Ok(()) => counted += 1,
+                            Err(error) => failure = Some(error),
+                        }
                     };
                     ruleset.apply(&event, &mut scratch, count, |_, _| {});
                 }
                 Entry::Event(_) | Entry::Void => {}
                 Entry::Control(payload) => {
-                    if let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) {
-                        let mine = buckets.iter().filter(|bucket| bucket.time >= after_s);
-                        for bucket in mine.filter(|bucket| rule.template().matches(&bucket.key)) {
-                            self.store.set(generation, &bucket.key, offset, bucket.cell())?;
-                        }
+                    let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) else { continue };
+                    let mine = buckets.iter().filter(|bucket| bucket.time >= rules.after_s);
+                    for bucket in mine.filter(|bucket| rule.template().matches(&bucket.key)) {
+                        self.store.set(rules.generation, &bucket.key, offset, bucket.cell())?;
                     }
                 }
             }
         }
         failure.map_or(Ok(counted), |error| Err(error.into()))
+    }
+}
+
+impl Rules {
+    fn new(backfill: &Backfill) -> Self {
+        let compile = |rule: &RuleSince| {
+            let answers = rule.counter.state.answers();
+            (rule.since, answers.then(|| Ruleset::new([rule.counter.clone()])))
+        };
+        let since = backfill.rules.iter().map(compile).collect();
+        Self { generation: backfill.generation, after_s: backfill.after_s, since }
+    }
+
+    /// What counts at an offset.
+    fn at(&self, offset: Offset) -> Option<&Ruleset> {
+        let place = self.since.partition_point(|(since, _)| *since <= offset).checked_sub(1)?;
+        self.since[place].1.as_ref()
     }
 }

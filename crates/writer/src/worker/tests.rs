@@ -1,5 +1,6 @@
 //! The worker, stepped by hand so that crashes fall where a test wants them.
 
+mod cluster;
 mod exactly_once;
 mod lost;
 mod model;

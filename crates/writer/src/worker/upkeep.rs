@@ -1,4 +1,4 @@
-//! What the worker does beside counting: trimming the log, removing what has expired and generations that were replaced.
+//! What the worker does beside counting: trimming the log and removing what has expired.
 
 use super::prolong::Prolonging;
 use super::{Error, Worker};
@@ -11,21 +11,13 @@ use std::time::{Duration, Instant};
 /// How often the log is trimmed and expired buckets are looked for.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3_600);
-/// How often retired generations are looked for. One goes when it has been seen the time before, so that whoever
-/// reads it at the moment it is retired can end.
-const RETIRED_INTERVAL: Duration = Duration::from_secs(60);
 /// Tiles that are looked at before the live events have their turn.
 const SCAN_TILES: usize = 2_000;
-/// Nothing of a retired generation is kept.
-const NOTHING: Horizons = Horizons { quarter_s: i64::MAX, hour_s: i64::MAX, day_s: i64::MAX };
 
 #[derive(Default)]
 pub struct Upkeep {
     pub(super) trimmed: Option<Instant>,
     pub(super) expired: Option<Instant>,
-    pub(super) retired: Option<Instant>,
-    /// Generations that were retired when they were last looked for.
-    seen_retired: Vec<Generation>,
     sweeps: VecDeque<Sweep>,
     /// The horizons up to which each generation was last walked through. They move once a day, and a walk reads every tile.
     swept: HashMap<Generation, Horizons>,
@@ -35,6 +27,11 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
+    /// A generation is gone, and may be used again.
+    pub(super) fn forget(&mut self, generation: Generation) {
+        self.swept.remove(&generation);
+    }
+
     /// Whether any generation is still to be walked through.
     pub(super) fn is_sweeping(&self) -> bool {
         !self.sweeps.is_empty()
@@ -53,15 +50,12 @@ impl Worker {
     pub(super) fn keep_up(&mut self) -> Result<bool, Error> {
         if is_due(&mut self.upkeep.trimmed, TRIM_INTERVAL) {
             // A crash goes back to the checkpoint, and what began after it has to go on.
-            if let Err(error) = self.log.trim(self.state.needs_log_from(self.needed_from)) {
+            if let Err(error) = self.log.trim(self.needs_log_from().min(self.needed_from)) {
                 tracing::warn!(%error, "the event log could not be trimmed; it is tried again in a minute");
             }
         }
         if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.expired, EXPIRE_INTERVAL) {
             self.sweep_expired();
-        }
-        if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.retired, RETIRED_INTERVAL) {
-            self.sweep_retired()?;
         }
         // A store does one of them at a time, and what is to live longer has little time.
         let is_busy = self.prolong_some()?;
@@ -78,10 +72,6 @@ impl Worker {
             tracing::warn!(%error, generation = sweep.generation, "expired counts could not be removed; it is tried again");
         } else if sweep.cursor.is_some() {
             self.upkeep.sweeps.push_front(sweep);
-        } else if sweep.horizons == NOTHING {
-            self.state.retired.retain(|generation| *generation != sweep.generation);
-            self.upkeep.swept.remove(&sweep.generation);
-            self.state_changed = true;
         } else {
             self.upkeep.swept.insert(sweep.generation, sweep.horizons);
         }
@@ -105,22 +95,6 @@ impl Worker {
                 sweeps.extend(state.parts.iter().filter(is_new).map(sweep));
             }
         }
-    }
-
-    fn sweep_retired(&mut self) -> Result<(), Error> {
-        let ready = std::mem::replace(&mut self.upkeep.seen_retired, self.state.retired.clone());
-        let ready = ready.into_iter().filter(|generation| self.state.retired.contains(generation));
-        let ready: Vec<Generation> = ready.collect();
-        if ready.is_empty() {
-            return Ok(());
-        }
-        let sweep = |generation: &Generation| Sweep { generation: *generation, horizons: NOTHING, cursor: None };
-        self.upkeep.sweeps.extend(ready.iter().map(sweep));
-        self.state.removing = ready;
-        self.unpublished = true;
-        self.publish();
-        // What a cancelled backfill changed in memory has to be on disk before a walk over the disk can find it.
-        self.commit()
     }
 }
 

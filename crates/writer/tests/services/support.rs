@@ -8,7 +8,7 @@ use raingauge_ports::memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::published::Published;
 use raingauge_writer::ingest::Receipt;
 use raingauge_writer::recount::Recounter;
-use raingauge_writer::states::States;
+use raingauge_writer::states::{Shows, States};
 use raingauge_writer::{Counters, Ingest, Options, Writer};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -57,7 +57,8 @@ impl Services {
         let configurations = Arc::clone(&catalog) as Arc<dyn Catalog>;
         Self {
             ingest: Ingest::new(sink(), vec![read()], Arc::clone(&published), time(), ALLOWANCE_S, 1_000_000),
-            counters: Counters::new(configurations, sink(), Arc::clone(&published), time()),
+            counters: Counters::new(configurations, sink(), Arc::clone(&published), time())
+                .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>),
             recounter: Recounter {
                 logs: vec![read()],
                 buckets: Arc::clone(&store) as Arc<dyn BucketReader>,
@@ -97,7 +98,9 @@ impl Services {
     pub async fn backfill(&self, id: u32) {
         let before = self.generation(id);
         self.counters.backfill(id).await.expect("begun");
+        let conductor = self.counters.conductor().expect("a conductor");
         while self.generation(id) == before {
+            conductor.conduct().await.expect("conducted");
             tokio::task::yield_now().await;
         }
     }

@@ -64,6 +64,8 @@ async fn nothing_is_lost_or_counted_twice_while_everything_happens_at_once() {
     };
     let producers: Vec<_> =
         (0..PRODUCERS).map(|producer| tokio::spawn(produce(Arc::clone(&services), producer))).collect();
+    let conductor = services.counters.conductor().expect("a conductor");
+    let conducting = tokio::spawn(async move { conductor.run().await });
     let mut edits = 0;
     while producers.iter().any(|producer| !producer.is_finished()) {
         edits += 1;
@@ -74,6 +76,7 @@ async fn nothing_is_lost_or_counted_twice_while_everything_happens_at_once() {
     for producer in producers {
         producer.await.unwrap();
     }
+    conducting.abort();
     let count = PRODUCERS / 2 * BATCHES * EVENTS;
     let range = Plan::new(NOON_S - 30 * DAY_S, NOON_S + 900).unwrap();
     for (key, count) in [("c1:x", count), ("c2:x", 3 * count)] {

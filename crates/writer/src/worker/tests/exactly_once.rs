@@ -2,7 +2,8 @@
 
 use super::model::{Cells, Entry, Happened, Model};
 use super::world::{ALLOWANCE_S, Medium, START_S, World, counter, of_json};
-use crate::state::{BackfillStatus, Bucket, Control};
+use crate::control::{Bucket, Control};
+use crate::state::BackfillStatus;
 use proptest::prelude::*;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
@@ -30,6 +31,8 @@ enum Op {
     Voids(usize),
     Apply,
     ContinueBackfills,
+    /// Somebody conducts the backfills; what was replaced may go at once, or not.
+    Conduct(bool),
     Commit,
     KeepUp,
     /// Lets the log be trimmed up to now.
@@ -50,6 +53,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (1..4_usize).prop_map(Op::Voids),
         6 => Just(Op::Apply),
         5 => Just(Op::ContinueBackfills),
+        4 => prop::bool::ANY.prop_map(Op::Conduct),
         2 => Just(Op::Commit),
         2 => Just(Op::KeepUp),
         1 => Just(Op::LetGo),
@@ -106,7 +110,7 @@ impl History {
             }
             Op::Set(buckets) => self.set(&buckets),
             Op::Backfill(counter) => {
-                self.world.control(&Control::Backfill { counter, after_s: None });
+                self.world.control(&Control::backfill(counter));
                 self.model.log.push(Entry::Backfill);
             }
             Op::Voids(len) => {
@@ -120,7 +124,9 @@ impl History {
             }
             Op::ContinueBackfills => {
                 self.world.worker().backfill_some().unwrap();
-                self.note_finished();
+            }
+            Op::Conduct(retires) => {
+                self.conduct(retires);
             }
             Op::Commit => self.world.worker().commit().unwrap(),
             Op::KeepUp => self.world.keep_up(),
@@ -136,7 +142,14 @@ impl History {
         let applied = self.world.worker().apply_some().unwrap();
         let (position, stamp_us) = (self.world.worker().position, self.world.worker().stamp_us);
         assert_eq!(*self.stamps.entry(position).or_insert(stamp_us), stamp_us, "at offset {position}");
+        self.note_finished();
         applied
+    }
+
+    fn conduct(&mut self, retires: bool) -> bool {
+        let written = self.world.conduct(retires);
+        self.model.log.extend((0..written).map(|_| Entry::Void));
+        written > 0
     }
 
     fn append(&mut self, events: &[(u16, i64, u32, i64, bool)]) {
@@ -191,10 +204,18 @@ impl History {
         loop {
             let applied = self.apply();
             let backfilled = self.world.worker().backfill_some().unwrap();
-            self.note_finished();
-            if !applied && !backfilled {
+            if !applied && !backfilled && !self.conduct(false) {
                 return;
             }
+        }
+    }
+
+    /// Lets all that was replaced go.
+    fn retire(&mut self) {
+        self.world.remove();
+        while self.conduct(true) {
+            self.drain();
+            self.world.remove();
         }
     }
 
@@ -238,8 +259,8 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
     history.run(Op::Crash);
     history.drain();
     history.check();
-    history.run(Op::KeepUp);
-    history.run(Op::KeepUp);
+    history.retire();
+    history.check();
     assert!(history.world.worker().state.retired.is_empty(), "what was retired is removed in the end");
     history.run(Op::Commit);
     history.run(Op::Crash);

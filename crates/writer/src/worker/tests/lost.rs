@@ -1,8 +1,9 @@
 //! A log that drops what was not counted.
 
 use super::world::{Medium, START_S, World, counter};
+use crate::control::Control;
 use crate::lost::{self, Lost};
-use crate::state::{BackfillStatus, Control};
+use crate::state::BackfillStatus;
 use crate::worker::Error;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
@@ -12,6 +13,10 @@ use raingauge_ports::log::EventLog;
 use serde_json::json;
 
 const FIRST: Generation = generation_of(1, 0);
+
+fn begin(after_s: Option<i64>) -> Control {
+    Control::Backfill { counter: 1, after_s, number: None, configuration: None }
+}
 
 fn append(world: &World, ids: std::ops::Range<u32>) {
     for id in ids {
@@ -67,7 +72,7 @@ fn a_backfill_goes_on_where_the_log_begins_when_that_has_dropped_older_days_alon
     world.pass_s(2 * DAY_S);
     append(&world, 10..30);
     world.drain();
-    world.control(&Control::Backfill { counter: 1, after_s: Some(START_S + 3 * DAY_S) });
+    world.control(&begin(Some(START_S + 3 * DAY_S)));
     while world.worker().apply_some().unwrap() {}
     world.log.drop_before(11);
     world.drain();
@@ -82,12 +87,31 @@ fn a_backfill_is_given_up_when_the_log_has_dropped_what_it_is_to_count() {
     world.set_counter(1, &counter(1, json!({})));
     append(&world, 0..30);
     world.drain();
-    world.control(&Control::Backfill { counter: 1, after_s: Some(0) });
+    world.control(&begin(Some(0)));
     while world.worker().apply_some().unwrap() {}
     world.log.drop_before(11);
     world.drain();
     let state = &world.worker().state;
-    assert_eq!(state.counters[&1].backfill.as_ref().unwrap().status, BackfillStatus::Cancelled);
+    let backfill = state.counters[&1].backfill.as_ref().unwrap();
+    assert_eq!(backfill.status, BackfillStatus::Cancelled);
+    assert!(backfill.reason.contains("dropped"), "{}", backfill.reason);
     assert_eq!(state.retired, [generation_of(1, 1)]);
     assert_eq!(count(&world), 30, "what was counted stays");
+}
+
+/// One bit of a week ago is no reason to count nothing today.
+#[test]
+fn a_rotten_block_cancels_the_backfill_and_nothing_else() {
+    let mut world = World::new(Medium::memory());
+    world.set_counter(1, &counter(1, json!({})));
+    append(&world, 0..30);
+    world.drain();
+    world.log.rot(5);
+    world.control(&begin(None));
+    append(&world, 30..40);
+    world.drain();
+    let backfill = world.worker().state.counters[&1].backfill.clone().unwrap();
+    assert_eq!(backfill.status, BackfillStatus::Cancelled);
+    assert!(backfill.reason.contains("wrong checksum"), "{}", backfill.reason);
+    assert_eq!(count(&world), 40);
 }

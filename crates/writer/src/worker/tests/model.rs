@@ -1,6 +1,7 @@
 //! What the counts should be, said as plainly as it can be.
 
-use crate::state::{Backfill, Bucket};
+use crate::control::Bucket;
+use crate::state::Backfill;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::ruleset::{Ruleset, Scratch};
@@ -77,7 +78,8 @@ impl Model {
         parts.into_iter().zip(ends).map(|((from_s, backfill), to_s)| (from_s, to_s, backfill)).collect()
     }
 
-    /// The configuration that an entry is counted by: the one in force there, or the one that was backfilled.
+    /// The configuration that an entry is counted by: the one in force there, or, before the entry that began a backfill,
+    /// the one that it began with.
     fn rule(&self, id: u32, offset: Offset, backfill: Option<&Backfill>) -> Option<Counter> {
         let last_before = |offset: Offset| {
             let newest = self.log[..offset as usize].iter().rev();
@@ -89,8 +91,8 @@ impl Model {
                 .next()
         };
         match backfill {
-            Some(backfill) if offset < backfill.position => {
-                last_before(backfill.position).map(|counter| Counter { state: State::Active, ..counter })
+            Some(backfill) if offset < backfill.begun => {
+                last_before(backfill.begun).map(|counter| Counter { state: State::Active, ..counter })
             }
             _ => last_before(offset),
         }

@@ -1,7 +1,8 @@
 //! What has expired, what came too late, and what was replaced.
 
 use super::world::{Medium, START_S, World, counter, of_json};
-use crate::state::{BackfillStatus, Control};
+use crate::control::Control;
+use crate::state::BackfillStatus;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use parking_lot::Mutex;
 use raingauge_core::bucket::{DAY_S, Granularity};
@@ -189,7 +190,7 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
     let now_s = START_S + 5 * DAY_S;
     let kept = |world: &World| world.published.view().horizons(0, now_s);
     assert_eq!((kept(&world).quarter_s, kept(&world).hour_s), (START_S - DAY_S, START_S - 3 * DAY_S));
-    world.control(&Control::Backfill { counter: 1, after_s: None });
+    world.control(&Control::backfill(1));
     world.drain();
     assert_eq!(kept(&world), of_json(&counter(1, self::kept(20, 20, 30))).retention_days.horizons(now_s));
 }
@@ -228,17 +229,19 @@ fn a_replaced_generation_is_kept_for_those_who_still_read_it_and_goes_then() {
         world.append(&[event("a", START_S)]);
         world.drain();
         world.worker().commit().unwrap();
-        world.control(&Control::Backfill { counter: 1, after_s: None });
+        world.control(&Control::backfill(1));
         world.drain();
-        assert_eq!(world.worker().state.retired, [FIRST]);
-        world.keep_up();
-        assert_eq!(
-            (days(&world, FIRST), days(&world, SECOND)),
-            ([[0], [0], [0]].map(Vec::from), [[0], [0], [0]].map(Vec::from))
-        );
-        world.keep_up();
+        assert!(world.worker().state.retired.is_empty(), "what was replaced answers elsewhere");
+        world.append(&[event("b", START_S - DAY_S)]);
+        world.drain();
+        let both = [[-1, 0], [-1, 0], [-1, 0]].map(Vec::from);
+        assert_eq!((days(&world, FIRST), days(&world, SECOND)), (both.clone(), both.clone()));
+        world.retire();
         assert_eq!(days(&world, FIRST), [const { Vec::<i64>::new() }; 3]);
-        assert_eq!(days(&world, SECOND), [[0], [0], [0]]);
+        world.append(&[event("c", START_S - 2 * DAY_S)]);
+        world.drain();
+        assert_eq!(days(&world, FIRST), [const { Vec::<i64>::new() }; 3], "what is retired is counted no more");
+        assert_eq!(days(&world, SECOND), [[-2, -1, 0]; 3]);
         assert!(world.worker().state.retired.is_empty());
     }
 }
@@ -252,11 +255,11 @@ fn the_log_is_kept_for_a_backfill_as_the_last_checkpoint_knows_it() {
         world.append(&[event(&id.to_string(), START_S)]);
         world.worker().apply_some().unwrap();
     }
-    world.control(&Control::Backfill { counter: 1, after_s: None });
+    world.control(&Control::backfill(1));
     world.worker().apply_some().unwrap();
     world.worker().commit().unwrap();
     world.worker().backfill_some().unwrap();
-    assert!(world.worker().state.counters[&1].backfill.as_ref().unwrap().position > 0);
+    assert!(world.worker().fill.as_ref().unwrap().position > 0);
     world.pass_s(10);
     world.log.let_go();
     world.keep_up();
@@ -265,8 +268,31 @@ fn the_log_is_kept_for_a_backfill_as_the_last_checkpoint_knows_it() {
     world.drain();
     let backfill = world.worker().state.counters[&1].backfill.clone().unwrap();
     assert_eq!((backfill.status, backfill.counted), (BackfillStatus::Finished, 100));
+    world.worker().commit().unwrap();
+    world.pass_s(10);
+    world.log.let_go();
     world.keep_up();
     assert_eq!(world.log.start(), world.log.end());
+}
+
+/// The state of thousands of counters is not written with each step of one of them.
+#[test]
+fn progress_is_stored_beside_the_state() {
+    let mut world = World::new(Medium::memory());
+    world.set_counter(1, &counter(1, json!({})));
+    for id in 0..100 {
+        world.append(&[event(&id.to_string(), START_S)]);
+        world.worker().apply_some().unwrap();
+    }
+    world.control(&Control::backfill(1));
+    world.worker().apply_some().unwrap();
+    world.worker().commit().unwrap();
+    let before = world.worker().store.checkpoint().unwrap();
+    world.worker().backfill_some().unwrap();
+    world.worker().commit().unwrap();
+    let after = world.worker().store.checkpoint().unwrap();
+    assert_eq!(after.state, before.state);
+    assert!(after.progress.unwrap().rank > before.progress.unwrap().rank);
 }
 
 #[test]

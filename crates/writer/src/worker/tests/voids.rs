@@ -1,7 +1,8 @@
 //! Entries that count nothing.
 
 use super::world::{Medium, START_S, World, counter};
-use crate::state::{BackfillStatus, Control};
+use crate::control::Control;
+use crate::state::BackfillStatus;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
@@ -54,7 +55,7 @@ fn a_backfill_passes_over_voids() {
         append(&world, &id.to_string());
         world.append_void();
     }
-    world.control(&Control::Backfill { counter: 1, after_s: None });
+    world.control(&Control::backfill(1));
     world.append_void();
     world.drain();
     let backfill = world.worker().state.counters[&1].backfill.clone().unwrap();

@@ -1,6 +1,7 @@
 //! A log with a clock that can be trimmed, stores that can crash, and a worker between them.
 
-use crate::state::{Bucket, Control};
+use crate::conductor::due;
+use crate::control::{Bucket, Control};
 use crate::worker::{Options, Worker};
 use parking_lot::Mutex;
 use raingauge_core::bucket::DAY_S;
@@ -43,6 +44,8 @@ struct Dates {
     oldest_ms: i64,
     /// Whether trimming fails.
     is_stuck: bool,
+    /// A block that holds this offset cannot be read any more.
+    rotten: Option<Offset>,
     /// Offsets that are read as taken by nothing that counts.
     voids: BTreeSet<Offset>,
 }
@@ -55,6 +58,11 @@ impl DatedLog {
     /// Lets the next trim take what is older than now.
     pub fn let_go(&self) {
         self.inner.lock().oldest_ms = self.clock.now_ms();
+    }
+
+    /// Lets what lies at an offset be damaged.
+    pub fn rot(&self, offset: Offset) {
+        self.inner.lock().rotten = Some(offset);
     }
 
     /// Lets no trim succeed any more.
@@ -136,6 +144,10 @@ impl EventLog for DatedLog {
                     blocks.push(Block { appended_ms: appended_ms.copied().unwrap_or(0), ..block });
                 }
             }
+        }
+        let is_rotten = |block: &Block| inner.rotten.is_some_and(|offset| (block.base..block.end()).contains(&offset));
+        if blocks.iter().any(is_rotten) {
+            return Err(Error::Corrupt("a block has a wrong checksum".to_owned()));
         }
         inner.read_to = blocks.last().map_or(0, Block::end).max(inner.read_to);
         Ok(blocks.into_iter().map(|block| with_voids(block, &inner.voids)).collect())
@@ -289,7 +301,7 @@ impl World {
     }
 
     pub fn set_counter(&self, version: u32, counter: &Json) -> Offset {
-        self.control(&Control::counter(version, of_json(counter)))
+        self.control(&Control::counter(version, 0, of_json(counter)))
     }
 
     pub fn set_buckets(&self, buckets: Vec<Bucket>) -> Offset {
@@ -298,17 +310,48 @@ impl World {
 
     /// Applies all there is, and ends all backfills.
     pub fn drain(&mut self) {
-        while self.worker().apply_some().expect("applied") || self.worker().backfill_some().expect("backfilled") {}
+        while self.worker().apply_some().expect("applied")
+            || self.worker().backfill_some().expect("backfilled")
+            || self.conduct(false) > 0
+        {}
+    }
+
+    /// Writes what is due; what was replaced may go at once, when it is to. Answers how many entries were written.
+    pub fn conduct(&mut self, retires: bool) -> usize {
+        let shown = self.worker().shown.lock().clone();
+        let due = due(&BTreeMap::from([(0, shown)]), 1);
+        let retire = |(counter, number): &(u32, u32)| Control::Retire { counter: *counter, number: *number };
+        let retire = due.retire.keys().filter(|_| retires).map(retire);
+        let entries: Vec<Control> = due.now.into_iter().map(|(_, control)| control).chain(retire).collect();
+        for control in &entries {
+            self.control(control);
+        }
+        entries.len()
+    }
+
+    /// Lets all that was replaced go.
+    pub fn retire(&mut self) {
+        self.remove();
+        while self.conduct(true) > 0 {
+            self.drain();
+            self.remove();
+        }
+    }
+
+    /// Removes what is retired, as the thread beside the worker does.
+    pub fn remove(&mut self) {
+        for _ in 0..2 {
+            self.worker().commit().expect("committed");
+            let (removals, store) = (Arc::clone(&self.worker().removals), Arc::clone(&self.worker().store));
+            while removals.step(&*store).expect("removed") {}
+        }
     }
 
     /// Does everything that is due now, as if the intervals had passed.
     pub fn keep_up(&mut self) {
         let upkeep = &mut self.worker().upkeep;
-        (upkeep.trimmed, upkeep.expired, upkeep.retired) = (None, None, None);
-        // What has expired comes first, then what is retired.
-        for _ in 0..2 {
-            while self.worker().keep_up().expect("kept up") {}
-        }
+        (upkeep.trimmed, upkeep.expired) = (None, None);
+        while self.worker().keep_up().expect("kept up") {}
     }
 
     pub fn pass_s(&self, seconds: i64) {

@@ -1,0 +1,88 @@
+//! Control entries: messages in the log, in order with the events.
+
+use raingauge_core::counter::Counter;
+use raingauge_ports::buckets::{Cell, Generation};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Control {
+    /// A counter is as it is here from this offset on, unless a newer version is known.
+    Counter {
+        version: u32,
+        counter: Box<Counter>,
+        /// When the catalog took the version: of two configurations with one number the later one counts. Entries of
+        /// the first logs have none.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        changed_at: i64,
+        /// The catalog was put back to an older version: that one counts. Only who alone writes changes to a log knows this;
+        /// where several do, the older version may just be old news.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        put_back: bool,
+    },
+    /// These buckets are set to these counts.
+    Buckets { buckets: Vec<Bucket> },
+    /// The counts of a counter are to be made again from the log, from this second on, the start of a UTC day; without
+    /// one, as far back as the partition of the log holds every event.
+    Backfill {
+        counter: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_s: Option<i64>,
+        /// The number of the generation that is filled. One that is not newer than the newest of the counter changes
+        /// nothing. Entries of the first logs have none: each partition takes its next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u32>,
+        /// What counts the entries before this one; without it, the counter as the partition knows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        configuration: Option<Box<Counter>>,
+    },
+    /// Every partition has filled the generation: it answers from here on.
+    Switch { counter: u32, number: u32 },
+    /// The generation will not answer.
+    Cancel {
+        counter: u32,
+        number: u32,
+        #[serde(default)]
+        reason: String,
+    },
+    /// Every partition and every reader has switched to the generation: what it replaced may go.
+    Retire { counter: u32, number: u32 },
+    /// The store holds nothing of a retired generation any more.
+    Removed { generation: Generation },
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl Control {
+    /// A version of a counter that counts where no newer one is known.
+    pub fn counter(version: u32, changed_at: i64, counter: Counter) -> Self {
+        Self::Counter { version, counter: Box::new(counter), changed_at, put_back: false }
+    }
+
+    /// Asks for a backfill as far back as the log reaches, with the next number of the partition.
+    #[cfg(test)]
+    pub fn backfill(counter: u32) -> Self {
+        Self::Backfill { counter, after_s: None, number: None, configuration: None }
+    }
+
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// One bucket that is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    pub key: String,
+    pub granularity: raingauge_core::bucket::Granularity,
+    pub time: i64,
+    pub count: i64,
+}
+
+impl Bucket {
+    pub fn cell(&self) -> Cell {
+        Cell { granularity: self.granularity, time_s: self.time, count: self.count }
+    }
+}

@@ -1,0 +1,275 @@
+//! Backfills in the state: begun, decided, retired. Every step is an entry of the log.
+//!
+//! ```text
+//!            Backfill            Switch                       Retire            Removed
+//!   ─────────────┼─────────────────┼────────────────────────────┼──────────────────┼───▶ log of a partition
+//!    old counts  │ new ones filled │ new ones answer            │ old ones are     │ nothing is
+//!    answer      │ behind the log  │ old ones are still counted │ removed          │ left of them
+//! ```
+//!
+//! Partition 0 decides: a backfill is begun, switched or cancelled in the others only after its state shows it.
+
+use super::{CounterState, Part, RuleSince, State, counting, timeline_of};
+use raingauge_core::counter::Counter;
+use raingauge_core::retention::Horizons;
+use raingauge_ports::buckets::{GENERATIONS_PER_COUNTER, Generation, generation_of};
+use raingauge_ports::log::Offset;
+use raingauge_ports::published::Timeline;
+use serde::{Deserialize, Serialize};
+
+/// A backfill, undecided or decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backfill {
+    pub status: BackfillStatus,
+    /// The generation that is being filled, and its number.
+    pub generation: Generation,
+    #[serde(default)]
+    pub number: u32,
+    /// The log is read from here.
+    #[serde(default)]
+    pub from: Offset,
+    /// The log has been read up to here.
+    #[serde(default)]
+    pub position: Offset,
+    /// Only buckets from this second on are made again: the log holds all their events. 0 is everything.
+    pub after_s: i64,
+    /// Events counted so far.
+    #[serde(default)]
+    pub counted: u64,
+    /// Entries before the one that began the backfill have this and their offset for a stamp, which is no later than
+    /// that of the entry itself.
+    #[serde(default)]
+    pub stamp_base_us: i64,
+    /// The offset of the entry that began it. Entries before it are counted by the first rule.
+    #[serde(default)]
+    pub begun: Offset,
+    /// Which configuration counts from which offset on, while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleSince>,
+    /// Buckets before these horizons had expired by a configuration that was changed while it runs.
+    #[serde(default)]
+    pub kept_from: Horizons,
+    /// When it finished or was cancelled, in seconds since 1970; 0 while it runs.
+    #[serde(default)]
+    pub ended_at: i64,
+    /// Why it was cancelled.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackfillStatus {
+    #[default]
+    Running,
+    Finished,
+    /// The counter was changed while the backfill ran, or the log could not be read.
+    Cancelled,
+}
+
+/// A timeline that was replaced. It is counted for readers that have not switched yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outgoing {
+    /// The number of the generation that replaced it.
+    pub replaced_by: u32,
+    pub parts: Vec<Part>,
+    pub kept_from: Horizons,
+}
+
+/// What a backfill begins with.
+#[derive(Default)]
+pub struct Begin {
+    pub number: Option<u32>,
+    pub configuration: Option<Counter>,
+    pub after_s: i64,
+    /// The offset of the entry, and what offsets before it are added to for a stamp.
+    pub offset: Offset,
+    pub stamp_base_us: i64,
+}
+
+impl Backfill {
+    pub fn is_running(&self) -> bool {
+        self.status == BackfillStatus::Running
+    }
+}
+
+impl State {
+    /// The backfill that is being filled: the first of those that are undecided.
+    pub fn front(&self) -> Option<(u32, &Backfill)> {
+        let id = *self.queue.first()?;
+        Some((id, self.counters.get(&id)?.backfill.as_ref()?))
+    }
+
+    pub fn is_front(&self, counter: u32, number: u32) -> bool {
+        self.front().is_some_and(|(id, backfill)| (id, backfill.number) == (counter, number))
+    }
+
+    /// Begins a backfill, or puts it into the queue. One whose number is not newer than the newest changes nothing, nor
+    /// does one of a counter whose last one is undecided.
+    pub fn begin_backfill(&mut self, counter: u32, begin: Begin) {
+        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let is_old = begin.number.is_some_and(|number| number <= state.newest);
+        if is_old || state.running_backfill().is_some() {
+            return;
+        }
+        let used: Vec<Generation> = state.generations().chain(self.retired.iter().copied()).collect();
+        let number = begin.number.unwrap_or_else(|| next_number(counter, state.newest, |slot| used.contains(&slot)));
+        let current = state.counter.clone();
+        let counts_before = counting(&begin.configuration.unwrap_or_else(|| current.clone()));
+        let mut rules = vec![RuleSince { since: 0, counter: counts_before }];
+        if rules[0].counter != current {
+            rules.push(RuleSince { since: begin.offset, counter: current });
+        }
+        state.newest = number;
+        state.backfill = Some(Backfill {
+            status: BackfillStatus::Running,
+            generation: generation_of(counter, number),
+            number,
+            after_s: begin.after_s,
+            stamp_base_us: begin.stamp_base_us,
+            begun: begin.offset,
+            rules,
+            ..Backfill::default()
+        });
+        self.begun += u64::from(self.queue.is_empty());
+        self.queue.push(counter);
+    }
+
+    /// The generation at the front answers from here on. What it replaces goes on being counted.
+    pub fn switch(&mut self, counter: u32, number: u32, now_s: i64) {
+        if !self.is_front(counter, number) {
+            return;
+        }
+        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let (before, kept_before) = (state.parts.clone(), state.kept_from);
+        let Some(backfill) = state.running_backfill() else { return };
+        (backfill.status, backfill.ended_at) = (BackfillStatus::Finished, now_s);
+        let (part, kept_from) = backfill.take_part();
+        // What the new part holds was made by the retentions since it was begun.
+        state.kept_from = Horizons {
+            quarter_s: kept_before.quarter_s.min(part.from_s),
+            hour_s: kept_before.hour_s.min(part.from_s),
+            day_s: kept_before.day_s.min(part.from_s),
+        }
+        .max(kept_from);
+        state.parts.truncate(state.parts.partition_point(|old| old.from_s < part.from_s));
+        state.parts.push(part);
+        state.outgoing.push(Outgoing { replaced_by: number, parts: before, kept_from: kept_before });
+        self.leave_queue(counter);
+    }
+
+    /// The generation will not answer. One that was never begun here is not to be begun any more.
+    pub fn cancel(&mut self, counter: u32, number: u32, reason: &str, now_s: i64) {
+        let Some(state) = self.counters.get_mut(&counter) else { return };
+        match &state.backfill {
+            Some(backfill) if backfill.is_running() && backfill.number == number => {
+                self.cancel_undecided(counter, reason, now_s);
+            }
+            _ => state.newest = state.newest.max(number),
+        }
+    }
+
+    pub(super) fn cancel_undecided(&mut self, counter: u32, reason: &str, now_s: i64) {
+        let Some(backfill) = self.counters.get_mut(&counter).and_then(CounterState::running_backfill) else { return };
+        (backfill.status, backfill.ended_at) = (BackfillStatus::Cancelled, now_s);
+        reason.clone_into(&mut backfill.reason);
+        backfill.rules.clear();
+        self.retired.push(backfill.generation);
+        self.leave_queue(counter);
+    }
+
+    fn leave_queue(&mut self, counter: u32) {
+        let was_front = self.queue.first() == Some(&counter);
+        self.queue.retain(|waiting| *waiting != counter);
+        self.begun += u64::from(was_front && !self.queue.is_empty());
+    }
+
+    /// What the generation of this number, and those before it, replaced is counted no more.
+    pub fn retire(&mut self, counter: u32, number: u32) {
+        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let (gone, kept) = state.outgoing.drain(..).partition(|outgoing: &Outgoing| outgoing.replaced_by <= number);
+        state.outgoing = kept;
+        let counted: Vec<Generation> = state.generations().collect();
+        for part in gone.into_iter().flat_map(|outgoing| outgoing.parts) {
+            if !counted.contains(&part.generation) && !self.retired.contains(&part.generation) {
+                self.retired.push(part.generation);
+            }
+        }
+    }
+
+    pub fn forget_removed(&mut self, generation: Generation) {
+        self.retired.retain(|retired| *retired != generation);
+    }
+
+    /// Counters about whose backfills something remains to be decided or written.
+    pub fn open(&self) -> Vec<u32> {
+        let outgoing = self.counters.iter().filter(|(_, state)| !state.outgoing.is_empty()).map(|(id, _)| *id);
+        self.queue.iter().copied().chain(outgoing).collect()
+    }
+}
+
+impl Backfill {
+    /// The counts as a part of the timeline, and before when they had expired.
+    fn take_part(&mut self) -> (Part, Horizons) {
+        let (from_s, generation, number) = (self.after_s, self.generation, self.number);
+        (Part { from_s, generation, number, rules: std::mem::take(&mut self.rules) }, self.kept_from)
+    }
+}
+
+impl CounterState {
+    pub fn running_backfill(&mut self) -> Option<&mut Backfill> {
+        self.backfill.as_mut().filter(|backfill| backfill.is_running())
+    }
+
+    /// The number of the newest generation that answers.
+    pub fn answers_by(&self) -> u32 {
+        self.parts.iter().map(|part| part.number).max().unwrap_or(0)
+    }
+
+    /// The parts that answered when the newest generation was this one, and before when they had expired; those of now
+    /// when they are counted no more.
+    pub fn as_of(&self, number: u32) -> (&[Part], Horizons) {
+        let newest = |parts: &[Part]| parts.iter().map(|part| part.number).max().unwrap_or(0);
+        let found = self.outgoing.iter().find(|outgoing| newest(&outgoing.parts) == number);
+        match found.filter(|_| self.answers_by() > number) {
+            Some(outgoing) => (&outgoing.parts, outgoing.kept_from),
+            None => (&self.parts, self.kept_from),
+        }
+    }
+
+    /// Timelines that are counted beside the one that answers.
+    pub(super) fn beside(&self, is_filled: bool) -> Vec<Timeline> {
+        let outgoing = self.outgoing.iter().map(|outgoing| timeline_of(&outgoing.parts).kept_from(outgoing.kept_from));
+        let incoming = self.backfill.iter().filter(|backfill| is_filled && backfill.is_running()).map(|backfill| {
+            let mut parts: Vec<(i64, Generation)> =
+                self.parts.iter().map(|part| (part.from_s, part.generation)).collect();
+            parts.truncate(parts.partition_point(|(from_s, _)| *from_s < backfill.after_s));
+            parts.push((backfill.after_s, backfill.generation));
+            Timeline::new(parts).kept_from(backfill.kept_from)
+        });
+        outgoing.chain(incoming).collect()
+    }
+
+    /// Every generation that is counted, or will be.
+    fn generations(&self) -> impl Iterator<Item = Generation> + '_ {
+        let outgoing = self.outgoing.iter().flat_map(|outgoing| &outgoing.parts);
+        let running = self.backfill.iter().filter(|backfill| backfill.is_running());
+        let counted = self.parts.iter().chain(outgoing).map(|part| part.generation);
+        counted.chain(running.map(|backfill| backfill.generation))
+    }
+}
+
+/// The first number behind the newest whose generation is not used. Numbers grow for ever; generations are used again when
+/// nothing of them is left.
+pub fn next_number(counter: u32, newest: u32, is_used: impl Fn(Generation) -> bool) -> u32 {
+    let candidates = (newest + 1..).take(GENERATIONS_PER_COUNTER as usize);
+    let mut free = candidates.filter(|number| !is_used(generation_of(counter, *number)));
+    free.next().unwrap_or(newest + 1)
+}
+
+/// Every generation of a counter that a state still counts, fills or removes.
+pub fn used(state: &State, counter: u32) -> Vec<Generation> {
+    let counted = state.counters.get(&counter).into_iter().flat_map(CounterState::generations);
+    counted.chain(state.retired.iter().copied()).collect()
+}

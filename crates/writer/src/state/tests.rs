@@ -1,0 +1,214 @@
+use super::*;
+use crate::control::Control;
+use serde_json::json;
+
+fn counter(description: &str) -> Counter {
+    valued(1, description)
+}
+
+fn valued(value: i64, description: &str) -> Counter {
+    let json = json!({"id": 1, "name": "n", "template": "k", "eventType": "t", "value": value,
+        "description": description});
+    Counter::from_json(&json).unwrap()
+}
+
+fn change(version: u32, counter: Counter) -> Change {
+    Change { version, changed_at: 0, put_back: false, counter }
+}
+
+fn begin(after_s: i64, offset: Offset) -> Begin {
+    Begin { after_s, offset, ..Begin::default() }
+}
+
+fn since(state: &State) -> Vec<Offset> {
+    state.counters[&1].parts[0].rules.iter().map(|rule| rule.since).collect()
+}
+
+#[test]
+fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
+    let mut state = State::default();
+    state.set_counter(change(1, counter("")), 0, 0, true);
+    state.begin_backfill(1, begin(86_400, 10));
+    state.begin_backfill(1, begin(0, 99));
+    assert_eq!(state.queue, [1], "while one is undecided there is no other");
+    state.switch(1, 1, 7);
+    assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_097)]);
+    state.begin_backfill(1, begin(86_400, 20));
+    state.switch(1, 2, 7);
+    assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_098)]);
+    state.retire(1, 1);
+    assert!(state.retired.is_empty(), "generation 1 is still counted for those who have not switched to 2");
+    state.begin_backfill(1, begin(0, 30));
+    state.switch(1, 3, 7);
+    assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
+    state.retire(1, 3);
+    assert_eq!((&state.retired[..], state.open()), (&[4_096, 4_097, 4_098][..], vec![]));
+    state.forget_removed(4_097);
+    assert_eq!(state.retired, [4_096, 4_098]);
+    assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
+}
+
+/// What each partition that has not switched yet is asked for is counted in those that have.
+#[test]
+fn what_a_switch_replaces_is_counted_until_it_is_retired() {
+    let mut state = State::default();
+    state.set_counter(change(1, counter("")), 0, 0, true);
+    let generations = |state: &State, filled: Option<u32>, time_s: i64| {
+        state.view(filled).generations_at(0, time_s).collect::<Vec<_>>()
+    };
+    state.begin_backfill(1, begin(86_400, 10));
+    assert_eq!(generations(&state, None, 86_400), [4_096]);
+    assert_eq!(generations(&state, Some(1), 86_400), [4_096, 4_097], "what has caught up is counted as well");
+    assert_eq!(generations(&state, Some(1), 0), [4_096], "but only once where both have the same");
+    state.switch(1, 1, 7);
+    assert_eq!(generations(&state, None, 86_400), [4_097, 4_096]);
+    assert_eq!(generations(&state, None, 0), [4_096]);
+    state.retire(1, 1);
+    assert_eq!(generations(&state, None, 86_400), [4_097]);
+}
+
+#[test]
+fn a_change_of_what_is_counted_cancels_where_that_is_decided_and_a_change_of_words_nowhere() {
+    for decides in [true, false] {
+        let mut state = State::default();
+        state.set_counter(change(1, counter("")), 5, 0, decides);
+        state.begin_backfill(1, begin(0, 6));
+        state.set_counter(change(1, counter("again")), 7, 0, decides);
+        state.set_counter(change(2, counter("b")), 8, 0, decides);
+        assert_eq!(state.queue, [1], "the same version again changes nothing, and words change no counts");
+        state.set_counter(change(3, valued(2, "b")), 9, 0, decides);
+        assert_eq!((state.queue.is_empty(), &state.retired[..]), (decides, if decides { &[4_097][..] } else { &[] }));
+        assert_eq!(since(&state), [5, 8, 9]);
+        if !decides {
+            let rules = &state.counters[&1].backfill.as_ref().unwrap().rules;
+            assert_eq!(rules.iter().map(|rule| rule.since).collect::<Vec<_>>(), [0, 8, 9]);
+            state.cancel(1, 1, "the counter was changed", 9);
+        }
+        let backfill = state.counters[&1].backfill.as_ref().unwrap();
+        assert_eq!((backfill.status, &*backfill.reason), (BackfillStatus::Cancelled, "the counter was changed"));
+        state.forget_rules_before(9);
+        assert_eq!(since(&state), [9]);
+    }
+}
+
+#[test]
+fn old_news_of_a_backfill_change_nothing() {
+    let mut state = State::default();
+    state.set_counter(change(1, counter("")), 0, 0, false);
+    let numbered = |number| Begin { number: Some(number), ..Begin::default() };
+    state.cancel(1, 3, "given up before it came here", 0);
+    state.begin_backfill(1, numbered(3));
+    assert!(state.queue.is_empty());
+    state.begin_backfill(1, numbered(5));
+    let before = state.clone();
+    state.begin_backfill(1, numbered(5));
+    state.begin_backfill(1, numbered(6));
+    state.switch(1, 4, 0);
+    state.cancel(1, 4, "", 0);
+    state.retire(1, 5);
+    assert_eq!(state, before);
+    state.switch(1, 5, 0);
+    let before = state.clone();
+    state.switch(1, 5, 9);
+    state.cancel(1, 5, "too late", 9);
+    assert_eq!(state, before);
+}
+
+#[test]
+fn backfills_of_several_counters_wait_for_each_other() {
+    let mut state = State::default();
+    for id in 1..=3 {
+        state.set_counter(change(1, Counter { id, template: format!("k{id}"), ..counter("") }), 0, 0, true);
+        state.begin_backfill(id, begin(0, 10));
+    }
+    assert_eq!((&state.queue[..], state.begun), (&[1, 2, 3][..], 1));
+    state.switch(2, 1, 0);
+    assert_eq!(state.queue, [1, 2, 3], "only the first one is filled");
+    state.cancel(2, 1, "", 0);
+    assert_eq!((&state.queue[..], state.begun), (&[1, 3][..], 1));
+    state.switch(1, 1, 0);
+    assert_eq!((&state.queue[..], state.begun), (&[3][..], 2));
+}
+
+/// Numbers grow for ever, and a generation is used again only when nothing of it is left.
+#[test]
+fn generations_never_wrap_onto_what_is_left_of_one() {
+    let mut state = State::default();
+    state.set_counter(change(1, counter("")), 0, 0, true);
+    // The first backfill keeps generation 0 for the days before.
+    for number in 1..=4_095 {
+        state.begin_backfill(1, begin(86_400, 0));
+        state.switch(1, number, 0);
+        state.retire(1, number);
+        state.retired.clear();
+    }
+    state.begin_backfill(1, begin(86_400, 0));
+    let backfill = state.counters[&1].backfill.clone().unwrap();
+    assert_eq!((backfill.number, backfill.generation), (4_097, 4_097), "generation 4096 still answers");
+    state.switch(1, 4_097, 0);
+    assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_097)]);
+    assert_eq!(state.counters[&1].answers_by(), 4_097, "and is the newest all the same");
+}
+
+#[test]
+fn an_older_version_counts_only_where_the_catalog_was_put_back() {
+    let mut state = State::default();
+    state.set_counter(change(3, counter("new")), 5, 0, true);
+    state.begin_backfill(1, begin(0, 0));
+    let before = state.clone();
+    state.set_counter(change(2, counter("old news of another process")), 6, 0, true);
+    assert_eq!(state, before, "neither the counter nor its backfill");
+    state.set_counter(Change { put_back: true, ..change(2, counter("restored")) }, 7, 0, true);
+    assert_eq!((state.counters[&1].version, state.counters[&1].counter.description.as_str()), (2, "restored"));
+    state.set_counter(change(3, counter("again")), 8, 0, true);
+    assert_eq!(since(&state), [5, 7, 8]);
+}
+
+/// A catalog that lost its newest version gives the number to another configuration.
+#[test]
+fn of_two_configurations_with_one_version_the_later_one_counts() {
+    let dated = |version, changed_at, value| Change { changed_at, ..change(version, valued(value, "")) };
+    let mut state = State::default();
+    state.set_counter(dated(7, 1_000, 1), 1, 0, true);
+    state.set_counter(dated(7, 1_060, 2), 2, 0, true);
+    state.set_counter(dated(7, 1_000, 1), 3, 0, true);
+    assert_eq!(state.counters[&1].counter, valued(2, ""), "whichever came last");
+    state.set_counter(dated(6, 1_090, 3), 4, 0, true);
+    assert_eq!(state.counters[&1].counter, valued(2, ""), "clocks differ a little");
+    state.set_counter(dated(6, 1_200, 3), 5, 0, true);
+    assert_eq!(state.counters[&1].counter, valued(3, ""), "the catalog lost two versions");
+}
+
+#[test]
+fn entries_look_as_they_always_did_and_old_ones_are_read() {
+    let change = Control::counter(2, 0, counter(""));
+    let json: serde_json::Value = serde_json::from_slice(&change.to_json()).unwrap();
+    assert!(json.get("put_back").is_none() && json.get("changed_at").is_none(), "{json}");
+    assert_eq!(serde_json::from_value::<Control>(json).unwrap(), change);
+    let old: Control = serde_json::from_str(r#"{"kind":"backfill","counter":34}"#).unwrap();
+    assert_eq!(old, Control::backfill(34));
+    let old: Control = serde_json::from_str(r#"{"kind":"backfill","counter":34,"after_s":86400}"#).unwrap();
+    assert!(matches!(old, Control::Backfill { counter: 34, after_s: Some(86_400), number: None, .. }));
+}
+
+/// As the first versions wrote it, in the middle of a backfill.
+#[test]
+fn a_state_of_the_first_versions_goes_on() {
+    let json = json!({"format": 1, "retired": [4_097], "counters": {"1": {
+        "version": 2, "counter": counter(""), "kept_from": {"quarter_s": 0, "hour_s": 0, "day_s": 0},
+        "parts": [{"from_s": 0, "generation": 4_098, "rules": [{"since": 0, "counter": counter("")}]}],
+        "backfill": {"status": "running", "generation": 4_099, "from": 10, "position": 20, "afterS": 0,
+            "counted": 5, "stampBaseUs": 3, "endedAt": 0}}}});
+    let mut state = State::from_json(json.to_string().as_bytes()).unwrap();
+    assert_eq!((&state.queue[..], state.counters[&1].newest, state.counters[&1].answers_by()), (&[1][..], 3, 2));
+    let (_, backfill) = state.front().unwrap();
+    assert_eq!((backfill.number, backfill.position, backfill.rules.len()), (3, 20, 1));
+    state.switch(1, 3, 0);
+    assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
+}
+
+#[test]
+fn a_state_of_another_format_is_refused() {
+    assert!(State::from_json(br#"{"format":2,"counters":{},"retired":[]}"#).unwrap_err().contains("format 2"));
+    assert!(State::from_json(b"{").is_err());
+}

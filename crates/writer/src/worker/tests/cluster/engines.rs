@@ -1,0 +1,319 @@
+//! Engines of a cluster in memory, which break where a test wants them to.
+
+use parking_lot::Mutex;
+use raingauge_core::bucket::Granularity;
+use raingauge_core::retention::Horizons;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::buckets::{Added, BucketWriter, Cell, Checkpoint, Error, Generation, Progress};
+use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::cluster::{self, Checkpoints, Included};
+use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One partition of the log. Every append is a block.
+pub struct SimLog {
+    partition: Partition,
+    clock: Arc<ManualClock>,
+    inner: Mutex<Blocks>,
+}
+
+#[derive(Default)]
+struct Blocks {
+    blocks: Vec<Block>,
+    end: Offset,
+    start: Offset,
+}
+
+impl SimLog {
+    pub fn new(partition: Partition, clock: Arc<ManualClock>) -> Self {
+        Self { partition, clock, inner: Mutex::default() }
+    }
+
+    /// Appends encoded entries.
+    pub fn push(&self, bytes: Vec<u8>, len: u64) {
+        let mut inner = self.inner.lock();
+        let base = inner.end;
+        inner.blocks.push(Block { base, appended_ms: self.clock.now_ms(), len, bytes });
+        inner.end += len;
+    }
+
+    /// Drops the blocks before an offset, as brokers do.
+    pub fn drop_before(&self, offset: Offset) {
+        let mut inner = self.inner.lock();
+        let kept = inner.blocks.iter().map(|block| block.base).filter(|base| *base <= offset).max();
+        inner.start = inner.start.max(kept.unwrap_or(0));
+    }
+}
+
+impl EventLog for SimLog {
+    fn partition(&self) -> Partition {
+        self.partition
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, log::Error> {
+        let inner = self.inner.lock();
+        if from < inner.start {
+            return Err(log::Error::Trimmed { asked: from, start: inner.start });
+        }
+        let first = inner.blocks.partition_point(|block| block.end() <= from);
+        let mut bytes = 0;
+        let wanted = inner.blocks[first..].iter().take_while(|block| {
+            let wanted = bytes == 0 || bytes + block.bytes.len() <= bytes_max;
+            bytes += block.bytes.len();
+            wanted
+        });
+        Ok(wanted.cloned().collect())
+    }
+
+    fn start(&self) -> Offset {
+        self.inner.lock().start
+    }
+
+    fn start_ms(&self) -> i64 {
+        let inner = self.inner.lock();
+        let first = inner.blocks.iter().find(|block| block.base >= inner.start);
+        if inner.start == 0 { 0 } else { first.map_or(self.clock.now_ms(), |block| block.appended_ms) }
+    }
+
+    fn end(&self) -> Offset {
+        self.inner.lock().end
+    }
+
+    fn wait_beyond(&self, _offset: Offset, _timeout: Duration) -> Offset {
+        self.end()
+    }
+
+    fn trim(&self, _applied_to: Offset) -> Result<(), log::Error> {
+        Ok(())
+    }
+}
+
+type At = (Generation, Partition, String, Granularity, i64);
+
+/// What the servers of the store hold. Of two writes of a cell the one with the later stamp stays.
+#[derive(Default)]
+pub struct Servers {
+    pub cells: BTreeMap<At, Stored>,
+    rows: BTreeMap<Partition, Row>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    stamp_us: i64,
+    /// The offset before which the cell includes its partition.
+    included: Offset,
+    /// `None` when it was removed.
+    pub count: Option<i64>,
+}
+
+/// The checkpoint of a partition, each part with the timestamp of its write.
+#[derive(Clone, Default)]
+struct Row {
+    position: (i64, Offset),
+    state: (i64, Vec<u8>),
+    progress: Option<Progress>,
+}
+
+impl Stored {
+    pub fn value(&self) -> i64 {
+        self.count.unwrap_or(0)
+    }
+}
+
+impl Servers {
+    fn put(&mut self, at: At, cell: Stored) {
+        let stored = self.cells.entry(at).or_insert(cell);
+        if cell.stamp_us >= stored.stamp_us {
+            *stored = cell;
+        }
+    }
+
+    pub fn position(&self, partition: Partition) -> Offset {
+        self.rows.get(&partition).map_or(0, |row| row.position.1)
+    }
+
+    /// The sum of the days of a key in one partition.
+    pub fn days(&self, generation: Generation, partition: Partition, key: &str) -> impl Iterator<Item = (i64, i64)> {
+        let at = |time_s| (generation, partition, key.to_owned(), Granularity::Day, time_s);
+        let cells = self.cells.range(at(i64::MIN)..at(i64::MAX));
+        let counts = cells.filter_map(|((.., time_s), cell)| Some((*time_s, cell.count?)));
+        counts.collect::<Vec<_>>().into_iter()
+    }
+}
+
+/// What one worker writes with. Several of one partition write to the same servers.
+pub struct SimStore {
+    partition: Partition,
+    servers: Arc<Mutex<Servers>>,
+    inner: Mutex<Writing>,
+}
+
+#[derive(Default)]
+struct Writing {
+    cells: BTreeMap<At, (Stored, bool)>,
+    stamp_base_us: i64,
+    stamp_us: i64,
+    state: Option<Vec<u8>>,
+    /// Writes that still succeed, when the process is about to die.
+    writes_left: Option<usize>,
+}
+
+impl SimStore {
+    pub fn new(partition: Partition, servers: Arc<Mutex<Servers>>) -> Self {
+        Self { partition, servers, inner: Mutex::default() }
+    }
+
+    /// Lets the process die after so many writes.
+    pub fn dies_after(&self, writes: usize) {
+        self.inner.lock().writes_left = Some(writes);
+    }
+
+    /// Changes one cell in memory, which is read back before its first change, unless it includes the entry already.
+    fn change(&self, at: At, offset: Offset, change: impl FnOnce(i64) -> i64) {
+        let mut inner = self.inner.lock();
+        let stamp_us = inner.stamp_base_us + offset as i64;
+        let read_back = || {
+            let stored = self.servers.lock().cells.get(&at).copied();
+            let empty = Stored { stamp_us: i64::MIN, included: 0, count: Some(0) };
+            (stored.filter(|cell| cell.count.is_some()).unwrap_or(empty), false)
+        };
+        let (cell, is_changed) = inner.cells.entry(at.clone()).or_insert_with(read_back);
+        if offset >= cell.included {
+            *cell = Stored { stamp_us, included: offset + 1, count: cell.count.map(change) };
+            *is_changed = true;
+        }
+    }
+}
+
+impl Writing {
+    fn write(&mut self) -> Result<(), Error> {
+        match &mut self.writes_left {
+            Some(0) => Err(Error::Io("the process has died".to_owned())),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl BucketWriter for SimStore {
+    fn checkpoint(&self) -> Result<Checkpoint, Error> {
+        let row = self.servers.lock().rows.get(&self.partition).cloned().unwrap_or_default();
+        self.inner.lock().stamp_us = row.position.0;
+        let (stamp_us, position) = row.position;
+        Ok(Checkpoint { position, state: row.state.1, stamp_us, progress: row.progress })
+    }
+
+    fn stamp_from(&self, base_us: i64) {
+        self.inner.lock().stamp_base_us = base_us;
+    }
+
+    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+        let Added { offset, time_s, value } = added;
+        for granularity in Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s)) {
+            let at = (generation, self.partition, key.to_owned(), granularity, granularity.floor(time_s));
+            self.change(at, offset, |count| count + value);
+        }
+        Ok(())
+    }
+
+    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error> {
+        let at = (generation, self.partition, key.to_owned(), cell.granularity, cell.time_s);
+        self.change(at, offset, |_| cell.count);
+        Ok(())
+    }
+
+    fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let mut inner = self.inner.lock();
+        let changed: Vec<(At, Stored)> = inner
+            .cells
+            .iter()
+            .filter(|(_, (_, changed))| *changed)
+            .map(|(at, (cell, _))| (at.clone(), *cell))
+            .collect();
+        for (at, cell) in changed {
+            inner.write()?;
+            self.servers.lock().put(at.clone(), cell);
+            inner.cells.insert(at, (cell, false));
+        }
+        inner.write()?;
+        inner.stamp_us = checkpoint.stamp_us;
+        let is_restated = inner.state.as_ref() != Some(&checkpoint.state);
+        let mut servers = self.servers.lock();
+        let row = servers.rows.entry(self.partition).or_default();
+        if checkpoint.stamp_us >= row.position.0 {
+            row.position = (checkpoint.stamp_us, checkpoint.position);
+        }
+        if is_restated && checkpoint.stamp_us >= row.state.0 {
+            row.state = (checkpoint.stamp_us, checkpoint.state.clone());
+        }
+        inner.state = Some(checkpoint.state.clone());
+        inner.write()?;
+        let is_higher = |progress: &&Progress| row.progress.as_ref().is_none_or(|stored| stored.rank <= progress.rank);
+        if let Some(progress) = checkpoint.progress.as_ref().filter(is_higher) {
+            row.progress = Some(progress.clone());
+        }
+        Ok(())
+    }
+
+    fn wants_commit(&self) -> bool {
+        false
+    }
+
+    fn expire(
+        &self,
+        _generation: Generation,
+        _horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+        _scan_max: usize,
+    ) -> Result<u64, Error> {
+        *cursor = None;
+        Ok(0)
+    }
+
+    fn remove(&self, generation: Generation, cursor: &mut Option<Vec<u8>>, _scan_max: usize) -> Result<u64, Error> {
+        *cursor = None;
+        let mut inner = self.inner.lock();
+        inner.cells.retain(|(of, ..), _| *of != generation);
+        let (stamp_us, partition) = (inner.stamp_us, self.partition);
+        let mut servers = self.servers.lock();
+        let own = servers.cells.iter_mut().filter(|((of, by, ..), _)| (*of, *by) == (generation, partition));
+        for (_, cell) in own.filter(|(_, cell)| cell.stamp_us <= stamp_us) {
+            *cell = Stored { stamp_us, included: 0, count: None };
+        }
+        Ok(0)
+    }
+}
+
+/// The checkpoints as other processes read them.
+pub struct SimCheckpoints {
+    pub servers: Arc<Mutex<Servers>>,
+}
+
+impl Checkpoints for SimCheckpoints {
+    fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, cluster::Error>> {
+        let servers = self.servers.lock();
+        let included = |(partition, row): (&Partition, &Row)| Included {
+            partition: *partition,
+            position: row.position.1,
+            state_version: row.state.0,
+        };
+        let rows = servers.rows.iter().map(included).collect();
+        Box::pin(async move { Ok(rows) })
+    }
+
+    fn state(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, cluster::Error>> {
+        let state = self.servers.lock().rows.get(&partition).map(|row| row.state.1.clone()).unwrap_or_default();
+        Box::pin(async move { Ok(state) })
+    }
+
+    fn progress(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, cluster::Error>> {
+        let servers = self.servers.lock();
+        let progress = servers.rows.get(&partition).and_then(|row| row.progress.clone());
+        Box::pin(async move { Ok(progress.unwrap_or_default().bytes) })
+    }
+}

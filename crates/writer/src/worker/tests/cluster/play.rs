@@ -1,0 +1,538 @@
+//! One seed, played.
+
+use super::engines::{Servers, SimCheckpoints, SimLog, SimStore};
+use super::naive::{Cells, Entry, Happened, Naive, Switched};
+use crate::conductor::{DECIDER, due, next_of};
+use crate::control::Control;
+use crate::counters::is_known;
+use crate::follow::Follower;
+use crate::state::{Phase, State};
+use crate::states::Shows as _;
+use crate::worker::tests::world::{START_S, counter, of_json};
+use crate::worker::{Options, Worker};
+use parking_lot::Mutex;
+use raingauge_core::bucket::DAY_S;
+use raingauge_core::event::Event;
+use raingauge_ports::buckets::BucketWriter;
+use raingauge_ports::catalog::{Catalog, Change};
+use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::log::{EventLog, Offset, Partition};
+use raingauge_ports::memory::MemoryCatalog;
+use raingauge_ports::published::Published;
+use raingauge_ports::record;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// The first one is only ever changed in words; the others in everything.
+pub const COUNTERS: [u32; 3] = [1, 2, 3];
+const KEYS: u64 = 3;
+const READERS: usize = 2;
+const PARTITIONS_MAX: u64 = 3;
+const VARIANTS: u64 = 7;
+
+/// What a cluster did before backfills were conducted, to see that it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// A partition switches, and drops what it replaced, as soon as it has filled a generation itself.
+    SwitchesAlone,
+    /// Each partition is asked by itself, or not at all when that fails half way, and takes a number of its own.
+    CountsGenerationsAlone,
+}
+
+/// A worker, and what it works with.
+struct Node {
+    worker: Worker,
+    store: Arc<SimStore>,
+    published: Arc<Published>,
+}
+
+struct Reader {
+    follower: Arc<Follower>,
+    published: Arc<Published>,
+}
+
+pub struct Play {
+    defect: Option<Defect>,
+    random: Random,
+    runtime: Runtime,
+    clock: Arc<ManualClock>,
+    catalog: Arc<MemoryCatalog>,
+    logs: Vec<Arc<SimLog>>,
+    servers: Arc<Mutex<Servers>>,
+    /// Who counts each partition, when anybody does, and those who believe that they do.
+    owners: Vec<Option<Node>>,
+    zombies: Vec<(usize, Node)>,
+    readers: Vec<Reader>,
+    naive: Naive,
+    /// What a conductor was about to write when it was paused.
+    stale: Vec<(Partition, Control)>,
+    /// The state of each partition at each position that a worker was seen at.
+    states: BTreeMap<(usize, Offset), State>,
+    begun: BTreeMap<(u32, u32), BTreeMap<Partition, Offset>>,
+}
+
+/// Numbers that follow from a seed: SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+impl Play {
+    pub fn new(seed: u64, defect: Option<Defect>) -> Self {
+        let mut random = Random(seed);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let clock = Arc::new(ManualClock::at_s(START_S));
+        let (catalog, servers) = (Arc::<MemoryCatalog>::default(), Arc::<Mutex<Servers>>::default());
+        let partitions = 1 + random.below(PARTITIONS_MAX) as Partition;
+        let logs: Vec<_> = (0..partitions).map(|of| Arc::new(SimLog::new(of, Arc::clone(&clock)))).collect();
+        let change = || Change { by: String::new(), reason: String::new(), at_s: START_S };
+        for id in COUNTERS {
+            runtime.block_on(catalog.create(of_json(&counter(id, json!({}))), change())).expect("created");
+        }
+        let reader = |_| {
+            let published = Arc::<Published>::default();
+            let checkpoints = Arc::new(SimCheckpoints { servers: Arc::clone(&servers) });
+            let follower = Follower::start(Arc::clone(&catalog) as _, checkpoints, Arc::clone(&published), partitions);
+            Reader { follower: runtime.block_on(follower).expect("a follower"), published }
+        };
+        let readers = (0..READERS).map(reader).collect();
+        let naive = Naive { logs: vec![Vec::new(); logs.len()], ..Naive::default() };
+        Self {
+            defect,
+            random,
+            runtime,
+            clock,
+            catalog,
+            owners: logs.iter().map(|_| None).collect(),
+            zombies: Vec::new(),
+            logs,
+            servers,
+            readers,
+            naive,
+            stale: Vec::new(),
+            states: BTreeMap::new(),
+            begun: BTreeMap::new(),
+        }
+    }
+
+    /// Does one thing, whichever comes next.
+    pub fn step(&mut self) {
+        let place = self.random.below(self.logs.len() as u64) as usize;
+        let reader = self.random.below(READERS as u64) as usize;
+        match self.random.below(100) {
+            0..14 => self.append(place),
+            14..18 => self.edit(),
+            18..26 => {
+                self.announce(place);
+            }
+            26..31 => self.ask_for_backfill(reader),
+            31..43 => {
+                self.conduct(reader);
+            }
+            43..45 => self.write_old_news(),
+            45..49 => self.pass(),
+            49..57 => self.refresh(reader),
+            57..59 => self.crash_while_committing(place),
+            59..61 => self.owners[place] = None,
+            61..64 => self.rebalance(place),
+            64..65 => drop(self.zombies.pop()),
+            65..66 => self.trim(place),
+            66..72 => self.step_zombie(),
+            _ => self.step_owner(place),
+        }
+    }
+
+    fn pass(&mut self) {
+        let longest_s = if self.random.below(2) == 0 { 600 } else { 2 * DAY_S as u64 };
+        let seconds = self.random.below(longest_s) as i64;
+        self.clock.set_s(self.clock.now_s() + seconds);
+    }
+
+    fn push(&mut self, place: usize, entry: Entry) {
+        let mut bytes = Vec::new();
+        match &entry {
+            Entry::Event(happened) => {
+                let id = format!("{place}-{}", self.naive.logs[place].len());
+                let event =
+                    Event { id: id.as_str().into(), ..Event::of_data("t", happened.time_s * 1_000, &happened.data) };
+                record::push_event(&event, &mut bytes);
+            }
+            Entry::Control(control) => record::push_control(&control.to_json(), &mut bytes),
+        }
+        self.logs[place].push(bytes, 1);
+        self.naive.logs[place].push(entry);
+    }
+
+    fn write(&mut self, partition: Partition, control: Control) {
+        self.push(usize::from(partition), Entry::Control(Box::new(control)));
+    }
+
+    fn append(&mut self, place: usize) {
+        for _ in 0..=self.random.below(6) {
+            let days = if self.random.below(8) == 0 { 30 } else { 2 };
+            let time_s = self.clock.now_s() - self.random.below(days * DAY_S as u64) as i64;
+            let data = json!({"k": format!("k{}", self.random.below(KEYS)), "v": self.random.below(9)}).to_string();
+            self.push(place, Entry::Event(Happened { time_s, data }));
+        }
+    }
+
+    fn edit(&mut self) {
+        let id = COUNTERS[self.random.below(COUNTERS.len() as u64) as usize];
+        let variant = if id == COUNTERS[0] { VARIANTS } else { self.random.below(VARIANTS + 1) };
+        let mut members = variant_of(variant);
+        members["description"] = json!(format!("edit {}", self.random.below(1_000)));
+        let changed = of_json(&counter(id, members));
+        let change = Change { by: String::new(), reason: String::new(), at_s: self.clock.now_s() };
+        self.runtime.block_on(self.catalog.replace(changed, None, change)).expect("replaced");
+    }
+
+    /// The process that counts a partition writes what the catalog has and the partition does not know.
+    fn announce(&mut self, place: usize) -> usize {
+        let Some(node) = &self.owners[place] else { return 0 };
+        let found = self.runtime.block_on(self.catalog.list()).expect("a list");
+        let view = Arc::clone(&node.published.view());
+        let unknown: Vec<_> = found.into_iter().filter(|found| !is_known(&view, found)).collect();
+        for found in &unknown {
+            self.write(place as Partition, Control::counter(found.version, found.changed_at, found.counter.clone()));
+        }
+        unknown.len()
+    }
+
+    fn ask_for_backfill(&mut self, reader: usize) {
+        let counter = COUNTERS[self.random.below(COUNTERS.len() as u64) as usize];
+        let Some(number) = next_of(&self.readers[reader].follower.shown(), counter) else { return };
+        let covered = |log: &Arc<SimLog>| crate::history::covered_from_s(&**log, 0);
+        let after_s = self.logs.iter().map(covered).max();
+        if self.defect == Some(Defect::CountsGenerationsAlone) {
+            for partition in 0..=self.random.below(self.logs.len() as u64) as Partition {
+                let begun = Control::Backfill { counter, after_s, number: None, configuration: None };
+                self.write(partition.min(self.logs.len() as Partition - 1), begun);
+            }
+            return;
+        }
+        self.write(DECIDER, Control::Backfill { counter, after_s, number: Some(number), configuration: None });
+    }
+
+    /// Writes what is due by what one process has seen, which may be old. What was replaced goes when every reader has
+    /// seen the switch.
+    fn conduct(&mut self, reader: usize) -> usize {
+        if matches!(self.defect, Some(Defect::SwitchesAlone | Defect::CountsGenerationsAlone)) {
+            self.switch_alone(reader);
+        }
+        let due = due(&self.readers[reader].follower.shown(), self.logs.len() as Partition);
+        let mut entries = due.now;
+        for ((counter, number), partitions) in due.retire {
+            let has_switched = |reader: &Reader| {
+                let shown = reader.follower.shown();
+                let by = |place: usize| shown.get(&(place as Partition)).and_then(|shown| shown.counter(counter));
+                (0..self.logs.len()).all(|place| by(place).is_some_and(|state| state.answers_by() >= number))
+            };
+            if self.readers.iter().all(has_switched) {
+                entries.extend(partitions.into_iter().map(|of| (of, Control::Retire { counter, number })));
+            }
+        }
+        if self.random.below(8) == 0 {
+            self.stale.extend(entries.iter().cloned());
+        }
+        let written = entries.len();
+        for (partition, control) in entries {
+            self.write(partition, control);
+        }
+        written
+    }
+
+    /// Each partition goes by its own progress.
+    fn switch_alone(&mut self, reader: usize) {
+        for (partition, shown) in self.readers[reader].follower.shown() {
+            let filled = shown.progress.as_ref().filter(|fill| fill.phase == Phase::Filled);
+            let front = shown.state.front().map(|(counter, backfill)| (counter, backfill.number));
+            if let Some((counter, number)) =
+                front.filter(|front| filled.is_some_and(|fill| fill.is_of(front.0, front.1)))
+            {
+                self.write(partition, Control::Switch { counter, number });
+                self.write(partition, Control::Retire { counter, number });
+            }
+        }
+    }
+
+    fn write_old_news(&mut self) {
+        if !self.stale.is_empty() {
+            let which = self.random.below(self.stale.len() as u64) as usize;
+            let (partition, control) = self.stale.swap_remove(which);
+            // Whoever retires has waited longer than any process sleeps without being declared dead.
+            if !matches!(control, Control::Retire { .. }) {
+                self.write(partition, control);
+            }
+        }
+    }
+
+    /// A reader looks at the checkpoints, and answers by them at once.
+    fn refresh(&mut self, reader: usize) {
+        let follower = Arc::clone(&self.readers[reader].follower);
+        self.runtime.block_on(follower.refresh_counters()).expect("the catalog");
+        self.runtime.block_on(follower.refresh_states()).expect("the checkpoints");
+        (0..READERS).for_each(|reader| self.check_bounds(reader));
+    }
+
+    /// Whatever is going on, a counter that always counts the same has neither lost nor gained anything.
+    fn check_bounds(&self, reader: usize) {
+        let Reader { published, .. } = &self.readers[reader];
+        let (view, servers) = (Arc::clone(&published.view()), self.servers.lock());
+        let Some(index) = view.ruleset.index_of(COUNTERS[0]) else { return };
+        for place in 0..self.logs.len() {
+            let partition = place as Partition;
+            let mut counted = 0;
+            for key in (0..KEYS).map(|key| format!("c{}:k{key}", COUNTERS[0])) {
+                for (generation, from_s, to_s) in view.timelines[index].split(0, i64::MAX) {
+                    let days = servers.days(generation, partition, &key);
+                    counted +=
+                        days.filter(|(day_s, _)| (from_s..to_s).contains(day_s)).map(|(_, count)| count).sum::<i64>();
+                }
+            }
+            let least = self.naive.events_before(partition, published.applied(partition));
+            let most = self.naive.logs[place].iter().filter(|entry| matches!(entry, Entry::Event(_))).count() as i64;
+            assert!((least..=most).contains(&counted), "partition {partition}: {counted} of {least}..={most}");
+        }
+    }
+
+    fn open(&mut self, place: usize) -> Option<Node> {
+        let published = Arc::<Published>::default();
+        let store = Arc::new(SimStore::new(place as Partition, Arc::clone(&self.servers)));
+        let options = Options { read_bytes: 300, future_allowance_s: 0, ..Options::default() };
+        let log = Arc::clone(&self.logs[place]) as Arc<dyn EventLog>;
+        let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        let worker = Worker::open(log, cells, Arc::clone(&published), clock, options).ok()?;
+        Some(Node { worker, store, published })
+    }
+
+    fn rebalance(&mut self, place: usize) {
+        if let Some(node) = self.owners[place].take() {
+            self.zombies.push((place, node));
+        }
+        self.owners[place] = self.open(place);
+    }
+
+    fn crash_while_committing(&mut self, place: usize) {
+        if let Some(mut node) = self.owners[place].take() {
+            node.store.dies_after(self.random.below(12) as usize);
+            let _ = node.worker.commit();
+        }
+    }
+
+    /// The log forgets what is counted durably.
+    fn trim(&mut self, place: usize) {
+        let position = self.servers.lock().position(place as Partition);
+        self.logs[place].drop_before(position);
+    }
+
+    fn step_owner(&mut self, place: usize) {
+        match self.owners[place].take() {
+            None => self.owners[place] = self.open(place),
+            Some(node) => self.owners[place] = self.work(place, node).0,
+        }
+    }
+
+    fn step_zombie(&mut self) {
+        if self.zombies.is_empty() {
+            return;
+        }
+        let which = self.random.below(self.zombies.len() as u64) as usize;
+        let (place, node) = self.zombies.swap_remove(which);
+        if let (Some(node), _) = self.work(place, node) {
+            self.zombies.push((place, node));
+        }
+    }
+
+    /// Lets a worker do something; it ends with its first error. Answers whether it did anything.
+    fn work(&mut self, place: usize, mut node: Node) -> (Option<Node>, bool) {
+        let worker = &mut node.worker;
+        let worked = match self.random.below(10) {
+            0..4 => worker.apply_some(),
+            4..7 => worker.backfill_some(),
+            7 => worker.removals.step(&*worker.store).map_err(Into::into),
+            _ => worker.commit().map(|()| false),
+        };
+        match worked {
+            Ok(worked) => {
+                self.note(place, &node);
+                (Some(node), worked)
+            }
+            Err(_) => (None, true),
+        }
+    }
+
+    /// States are a function of the log; what has been switched is noted for the model.
+    fn note(&mut self, place: usize, node: &Node) {
+        let (position, partition) = (node.worker.position, place as Partition);
+        let state = &node.worker.state;
+        for (id, known) in &state.counters {
+            let Some(backfill) = &known.backfill else { continue };
+            self.begun.entry((*id, backfill.number)).or_default().insert(partition, backfill.begun);
+        }
+        if partition == DECIDER {
+            self.note_switched(state);
+        }
+        let plain = plain(state);
+        let known = self.states.entry((place, position)).or_insert_with(|| plain.clone());
+        assert_eq!(*known, plain, "two workers of partition {place} at offset {position}");
+    }
+
+    fn note_switched(&mut self, state: &State) {
+        for (id, known) in &state.counters {
+            let switched = self.naive.switched.entry(*id).or_default();
+            for part in known.parts.iter().filter(|part| part.number > 0) {
+                if switched.iter().all(|known| known.number != part.number) {
+                    switched.push(Switched {
+                        number: part.number,
+                        after_s: part.from_s,
+                        counts_before: part.rules[0].counter.clone(),
+                        begun: BTreeMap::new(),
+                    });
+                }
+            }
+            switched.sort_by_key(|known| known.number);
+        }
+    }
+
+    /// Everybody does what is due until nothing is, and then every count is compared.
+    pub fn settle(&mut self) {
+        self.zombies.clear();
+        for _ in 0..200 {
+            let mut busy = 0;
+            for place in 0..self.logs.len() {
+                busy += self.run_owner(place);
+                busy += self.announce(place);
+            }
+            self.refresh(0);
+            busy += self.conduct(0);
+            if busy == 0 {
+                (0..READERS).for_each(|reader| self.refresh(reader));
+                if self.conduct(0) == 0 {
+                    return self.check();
+                }
+            }
+        }
+        panic!("the cluster does not come to rest");
+    }
+
+    fn run_owner(&mut self, place: usize) -> usize {
+        let mut node = match self.owners[place].take() {
+            Some(node) => node,
+            None => self.open(place).expect("a sound partition opens"),
+        };
+        let mut worked = match drain(&mut node.worker) {
+            Ok(worked) => worked,
+            // Another worker has stored more than this one has read, and the log has dropped it.
+            Err(_) => {
+                node = self.open(place).expect("a sound partition opens");
+                1 + drain(&mut node.worker).expect("a worker that begins where the store is")
+            }
+        };
+        let worker = &mut node.worker;
+        worker.commit().expect("committed");
+        while worker.removals.step(&*worker.store).expect("removed") {}
+        worker.commit().expect("committed");
+        let removed = std::mem::take(&mut worker.shown.lock().removed);
+        self.note(place, &node);
+        self.owners[place] = Some(node);
+        worked += removed.len();
+        for generation in removed {
+            self.write(place as Partition, Control::Removed { generation });
+        }
+        worked
+    }
+
+    fn check(&mut self) {
+        for (id, switched) in &mut self.naive.switched {
+            for backfill in switched {
+                backfill.begun = self.begun[&(*id, backfill.number)].clone();
+            }
+        }
+        let now_s = self.clock.now_s();
+        for reader in &self.readers {
+            let (view, servers) = (Arc::clone(&reader.published.view()), self.servers.lock());
+            for (index, rule) in view.ruleset.rules().iter().enumerate() {
+                let (horizons, timeline) = (view.horizons(index, now_s), &view.timelines[index]);
+                let mut stored = Cells::new();
+                for ((generation, _, key, granularity, time_s), cell) in &servers.cells {
+                    if timeline.generation_at(*time_s) == *generation {
+                        let count = stored.entry((key.clone(), *granularity, *time_s)).or_default();
+                        *count += cell.value();
+                    }
+                }
+                let mut expected = self.naive.cells(rule.counter.id);
+                for cells in [&mut stored, &mut expected] {
+                    cells.retain(|(_, granularity, time_s), count| *count != 0 && *time_s >= horizons.of(*granularity));
+                }
+                assert_eq!(stored, expected, "counter {} of {timeline:?}", rule.counter.id);
+            }
+        }
+    }
+
+    /// A quiet moment once more, after everybody has begun anew from what is stored.
+    pub fn step_all_away(&mut self) {
+        self.owners.iter_mut().for_each(|owner| *owner = None);
+        self.settle();
+        let states = self.owners.iter().flatten().map(|node| &node.worker.state);
+        let answering = |state: &State| {
+            let parts = |of: &crate::state::CounterState| of.timeline().parts().to_vec();
+            COUNTERS.map(|id| state.counters.get(&id).map(parts))
+        };
+        let mut answering = states.map(|state| {
+            assert!(state.queue.is_empty() && state.retired.is_empty(), "every backfill is decided and cleared away");
+            answering(state)
+        });
+        let first = answering.next();
+        assert!(answering.all(|other| Some(other) == first), "all partitions answer alike");
+    }
+}
+
+/// Applies and fills all there is. Answers how often there was anything.
+fn drain(worker: &mut Worker) -> Result<usize, crate::worker::Error> {
+    let mut worked = 0;
+    while worker.apply_some()? || worker.backfill_some()? {
+        worked += 1;
+    }
+    Ok(worked)
+}
+
+/// A configuration of a counter; the last one differs in words only.
+fn variant_of(variant: u64) -> Json {
+    match variant {
+        0 => json!({"value": {"field": "data.v"}}),
+        1 => json!({"filter": {"operator": "gte", "lhs": "data.v", "rhs": 4}}),
+        2 => json!({"state": "paused"}),
+        3 => json!({"retentionDays": {"quarter": 1, "hour": 2, "day": 20}}),
+        4 => json!({"retentionDays": {"quarter": 5, "hour": 9, "day": null}}),
+        5 => json!({"value": 3}),
+        6 => json!({"state": "archived"}),
+        _ => json!({}),
+    }
+}
+
+/// A state without what is only told: how much a backfill read, and rules that the log has forgotten.
+fn plain(state: &State) -> State {
+    let mut state = state.clone();
+    for known in state.counters.values_mut() {
+        if let Some(backfill) = &mut known.backfill {
+            (backfill.from, backfill.position, backfill.counted) = (0, 0, 0);
+        }
+        known.each_rules(|rules| {
+            rules.drain(..rules.len().saturating_sub(1));
+        });
+    }
+    state
+}
