@@ -11,6 +11,7 @@
 
 mod activity;
 mod answer;
+mod expiry;
 mod places;
 pub mod tls;
 

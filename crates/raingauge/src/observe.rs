@@ -122,6 +122,11 @@ const METRICS: &[Metric] = &[
         &["door", "reason"],
         "Connections that reached a time limit and were closed, by door and limit: handshake, head, idle, write.",
     ),
+    Metric::gauge(
+        "raingauge_tls_certificate_end_seconds",
+        Unit::Seconds,
+        "When the certificate of the doors expires, in seconds since 1970.",
+    ),
     Metric::counter(
         "raingauge_tls_reloads_total",
         &["outcome"],

@@ -1,5 +1,6 @@
 //! TLS of the doors: certificates from files, which may be replaced while the server runs.
 
+use super::expiry;
 use crate::settings::Tls;
 use arc_swap::ArcSwap;
 use rustls::RootCertStore;
@@ -41,7 +42,9 @@ pub struct Certificates {
 
 impl Certificates {
     pub fn load(files: &Tls) -> Result<Arc<Self>, Error> {
-        Ok(Arc::new(Self { files: files.clone(), current: ArcSwap::new(load(files)?) }))
+        let loaded = load(files)?;
+        loaded.note_end();
+        Ok(Arc::new(Self { files: files.clone(), current: ArcSwap::new(loaded.config) }))
     }
 
     /// Begins a connection with the certificate of now.
@@ -73,8 +76,9 @@ impl Certificates {
 
     fn reload(&self) {
         let outcome = match load(&self.files) {
-            Ok(config) => {
-                self.current.store(config);
+            Ok(loaded) => {
+                loaded.note_end();
+                self.current.store(loaded.config);
                 tracing::info!(certificate = %self.files.certificate.display(), "a new certificate is in use");
                 "done"
             }
@@ -97,8 +101,23 @@ impl Certificates {
     }
 }
 
+/// What the files hold.
+pub struct Loaded {
+    config: Arc<ServerConfig>,
+    /// When the certificate of the server expires, where that can be read.
+    end_s: Option<i64>,
+}
+
+impl Loaded {
+    fn note_end(&self) {
+        if let Some(end_s) = self.end_s {
+            metrics::gauge!("raingauge_tls_certificate_end_seconds").set(end_s as f64);
+        }
+    }
+}
+
 /// Reads the files and checks that they belong together.
-pub fn load(files: &Tls) -> Result<Arc<ServerConfig>, Error> {
+pub fn load(files: &Tls) -> Result<Loaded, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -119,12 +138,14 @@ pub fn load(files: &Tls) -> Result<Arc<ServerConfig>, Error> {
 
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| Error::File { path: files.key.clone(), reason: error.to_string() })?;
-    let mut config = builder.with_single_cert(certificates(&files.certificate)?, key).map_err(|error| {
+    let chain = certificates(&files.certificate)?;
+    let end_s = chain.first().and_then(|own| expiry::end_s(own));
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| {
         let (certificate, key) = (files.certificate.clone(), files.key.clone());
         Error::Pair { certificate, key, reason: error.to_string() }
     })?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-    Ok(Arc::new(config))
+    Ok(Loaded { config: Arc::new(config), end_s })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {

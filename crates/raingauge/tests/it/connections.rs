@@ -9,6 +9,7 @@ use tokio::net::TcpSocket;
 use tonic::codegen::http::Request;
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+const BATCH: &str = "/raingauge.v1.Counts/Batch";
 const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
 
 /// A connection that sends some bytes and then nothing.
@@ -151,15 +152,16 @@ fn health_is_answered_while_every_connection_is_taken() {
     assert_eq!(refused.header("retry-after"), "1");
     // The other door has places of its own, and a reserve of its own.
     wait(async {
-        let check = raw::call(&grpc, HEALTH_CHECK, &[], &raw::framed(b"")).await;
-        assert_eq!(check.header("grpc-status"), "0");
         let mut held = Vec::new();
         for _ in 0..4 {
             held.push(raw::connect(&grpc).await);
         }
+        let mut batch = raw::begin(&held[0], &grpc, BATCH, &[]).await;
+        batch.stream.send_data(raw::framed(b"").into(), true).expect("sent");
+        assert_eq!(batch.answer().await.header("grpc-status"), "0");
         let check = raw::call(&grpc, HEALTH_CHECK, &[], &raw::framed(b"")).await;
         assert_eq!(check.header("grpc-status"), "0");
-        let refused = raw::call(&grpc, "/raingauge.v1.Counts/Batch", &[], &raw::framed(b"")).await;
+        let refused = raw::call(&grpc, BATCH, &[], &raw::framed(b"")).await;
         assert_eq!((refused.header("grpc-status"), refused.header("raingauge-code")), ("14", "connections_full"));
     });
 

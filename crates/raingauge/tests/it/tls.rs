@@ -137,6 +137,7 @@ fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
     assert_eq!(shake(&server.address, &authority, &[]).0, first);
     assert!(server.errors().contains("the one before stays in use"), "{}", server.errors());
 
+    assert!(client.metric("raingauge_tls_certificate_end_seconds") > 4e9);
     renew(&home, &authority, "localhost");
     let second = until("the new certificate is used", || {
         let now = shake(&server.address, &authority, &[]).0;
