@@ -2,7 +2,9 @@
 
 use crate::event::Event;
 use crate::filter::{Condition, Filter};
-use crate::limits::{COUNTER_ID_MAX, NAME_LEN_MAX, RETENTION_DAYS_MAX, TEXT_LEN_MAX};
+use crate::limits::{
+    CONFIGURATION_LEN_MAX, COUNTER_ID_MAX, FILTER_CONSTANT_LEN_MAX, NAME_LEN_MAX, RETENTION_DAYS_MAX, TEXT_LEN_MAX,
+};
 use crate::retention::RetentionDays;
 use crate::template::Template;
 use crate::time::{format_rfc3339, parse_time_s};
@@ -120,6 +122,7 @@ impl Counter {
             description: read.member("description", "a text", String::new),
         };
         let mut problems = read.problems;
+        problems.extend(size_problems(json, counter.filter.as_ref()));
         let unread: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
         problems.extend(counter.problems().into_iter().filter(|problem| !unread.contains(&problem.field)));
         if problems.is_empty() { Ok(counter) } else { Err(problems) }
@@ -160,6 +163,34 @@ impl Counter {
     pub fn listens_to(&self, event: &Event<'_>) -> bool {
         self.event_type == *event.kind
     }
+}
+
+/// What is too large in a configuration that comes from outside. Those of earlier releases may be larger, and are
+/// still read.
+fn size_problems(json: &Json, filter: Option<&Condition>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if json.to_string().len() > CONFIGURATION_LEN_MAX {
+        let detail = format!("a configuration has at most {CONFIGURATION_LEN_MAX} bytes of JSON");
+        problems.push(Problem::new("", detail));
+    }
+    if filter.is_some_and(has_long_constant) {
+        let detail = format!("a text or number of a condition has at most {FILTER_CONSTANT_LEN_MAX} bytes");
+        problems.push(Problem::new("filter", detail));
+    }
+    problems
+}
+
+fn has_long_constant(condition: &Condition) -> bool {
+    let is_long = |constant: &Json| match constant {
+        Json::String(text) => text.len() > FILTER_CONSTANT_LEN_MAX,
+        Json::Number(number) => number.to_string().len() > FILTER_CONSTANT_LEN_MAX,
+        _ => false,
+    };
+    let is_one = condition.rhs.as_ref().is_some_and(|constant| match constant {
+        Json::Array(constants) => constants.iter().any(is_long),
+        constant => is_long(constant),
+    });
+    is_one || condition.conditions.iter().flatten().any(has_long_constant)
 }
 
 fn texts(field: &'static str, details: Option<Vec<String>>) -> impl Iterator<Item = Problem> {
@@ -249,6 +280,31 @@ mod tests {
         let mut counter = rain();
         counter[name] = value;
         counter
+    }
+
+    #[test]
+    fn a_configuration_from_outside_has_a_size() {
+        let condition = |rhs: Json| json!({ "operator": "eq", "lhs": "data.a", "rhs": rhs });
+        let problem = |json: &Json| Counter::from_json(json).unwrap_err()[0].detail.clone();
+        let fits = "x".repeat(FILTER_CONSTANT_LEN_MAX);
+        assert!(Counter::from_json(&with("filter", condition(json!(fits)))).is_ok());
+        let long = "x".repeat(FILTER_CONSTANT_LEN_MAX + 1);
+        for rhs in [condition(json!(long)), json!({ "operator": "not", "conditions": [condition(json!(long))] })] {
+            assert!(problem(&with("filter", rhs)).contains("at most 1024 bytes"));
+        }
+        let one_of = json!({ "operator": "in", "lhs": "data.a", "rhs": ["a", long] });
+        assert!(problem(&with("filter", one_of)).contains("at most 1024 bytes"));
+
+        let many: Vec<String> = (0..200).map(|number| format!("{number}{}", "x".repeat(400))).collect();
+        let large = json!({ "operator": "in", "lhs": "data.a", "rhs": many });
+        let large = with("filter", large);
+        assert!(problem(&large).contains("at most 65536 bytes"));
+        // What an earlier release took is still read.
+        assert!(serde_json::from_value::<Counter>(json!(Counter { id: 1, ..read_before(&large) })).is_ok());
+    }
+
+    fn read_before(json: &Json) -> Counter {
+        serde_json::from_value(json.clone()).unwrap()
     }
 
     #[test]

@@ -11,14 +11,22 @@ pub const TEMPLATE_FIELDS_MAX: usize = 8;
 pub const NAME_LEN_MAX: usize = 128;
 /// Longest owner and longest description, in bytes.
 pub const TEXT_LEN_MAX: usize = 2_000;
-/// Longest reason of a change, in bytes.
-pub const REASON_LEN_MAX: usize = 2_000;
 /// Deepest nesting of a filter.
 pub const FILTER_DEPTH_MAX: usize = 8;
 /// Most conditions in one filter, at all depths together.
 pub const FILTER_CONDITIONS_MAX: usize = 64;
 /// Most alternatives of one `in` condition.
 pub const FILTER_IN_VALUES_MAX: usize = 1_000;
+/// Longest text or number of a condition, in bytes.
+pub const FILTER_CONSTANT_LEN_MAX: usize = 1_024;
+/// Largest configuration of a counter, in bytes of its JSON without blanks.
+pub const CONFIGURATION_LEN_MAX: usize = 64 * 1024;
+/// Longest reason of a change, in bytes.
+pub const REASON_LEN_MAX: usize = 2_000;
+/// Most versions of one counter that are made in an hour, by one process.
+pub const VERSIONS_PER_HOUR_MAX: u32 = 600;
+/// Most versions that are kept of one counter.
+pub const VERSIONS_MAX: u32 = 10_000;
 /// Largest id of a counter: "a small positive integer".
 pub const COUNTER_ID_MAX: u32 = 999_999;
 /// Most counters that are not archived.

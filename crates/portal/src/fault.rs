@@ -97,6 +97,11 @@ impl From<counters::Error> for Fault {
     fn from(error: counters::Error) -> Self {
         match error {
             counters::Error::Catalog(error) => error.into(),
+            counters::Error::ReasonTooLong
+            | counters::Error::ChangedTooOften(_)
+            | counters::Error::TooManyVersions(_) => {
+                Self::new(StatusCode::CONFLICT, "The change was not made", error.to_string())
+            }
             error => {
                 let advice = format!("{error}. Try again; what was saved before is kept.");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "The change did not take effect yet", advice)

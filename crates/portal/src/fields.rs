@@ -7,6 +7,9 @@ use jiff::tz::TimeZone;
 use std::borrow::Cow;
 use std::convert::Infallible;
 
+/// Fields that are read; those behind are left out. The largest form of the portal, a filter of 64 conditions, has fewer.
+const FIELDS_MAX: usize = 2_000;
+
 /// Names and values in their order; a name may stand there several times. The guard puts the fields of a form that was
 /// sent into the request (`Extension<Fields>`); those of an address are taken by [`Query`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +19,7 @@ impl Fields {
     /// Reads `name=value&…`, as forms and addresses write it.
     pub fn parse(encoded: &[u8]) -> Self {
         let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
-        Self(form_urlencoded::parse(encoded).map(owned).collect())
+        Self(form_urlencoded::parse(encoded).map(owned).take(FIELDS_MAX).collect())
     }
 
     /// The first value of a name, without blanks around it; empty when there is none.
@@ -72,5 +75,6 @@ mod tests {
         assert_eq!(fields.values("key").collect::<Vec<_>>(), ["a:b c", "d"]);
         assert_eq!((fields.text("empty"), fields.given("empty"), fields.given("none")), ("", None, None));
         assert_eq!((fields.text("password"), fields.exact("password")), ("x", " x "));
+        assert_eq!(Fields::parse("a=1&".repeat(FIELDS_MAX + 9).as_bytes()).pairs().len(), FIELDS_MAX);
     }
 }

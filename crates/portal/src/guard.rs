@@ -12,7 +12,7 @@ use crate::person::{Person, Role};
 use crate::routes::Needs;
 use crate::{CONTENT_SECURITY_POLICY, Portal};
 use axum::body::to_bytes;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
@@ -35,7 +35,12 @@ pub struct Guard {
     pub path: &'static str,
     /// Whether it changes something, which the audit log has then.
     pub changes: bool,
+    /// Whether the sign-in has to be recent: a browser that was left open gives nobody rights.
+    pub is_fresh: bool,
 }
+
+/// How long after signing in somebody may give rights.
+pub const FRESH_S: i64 = 900;
 
 /// Lets a request through to its page. A change goes on to its end, with its line in the audit log, also when whoever
 /// asked for it does not wait for the answer.
@@ -112,6 +117,9 @@ impl Guard {
             if !person.may(role) {
                 return Err(Box::new(self.lacks(person, role).await.into_response()));
             }
+            if self.is_fresh && self.is_long_ago(person) {
+                return Err(Box::new(sign_in_again(self.path)));
+            }
         }
         let changes = request.method() == Method::POST;
         let (mut head, body) = request.into_parts();
@@ -136,6 +144,11 @@ impl Guard {
             head.extensions.insert(person);
         }
         Ok(Request::from_parts(head, body))
+    }
+
+    fn is_long_ago(&self, person: &Person) -> bool {
+        let now_s = self.portal.clock.now_s();
+        person.signed_in.is_some_and(|signed_in| now_s - signed_in.since_s > FRESH_S)
     }
 
     /// Says which role is missing, and who can give it.
@@ -183,6 +196,13 @@ fn send_to_sign_in(request: &Request) -> Response {
         return (StatusCode::UNAUTHORIZED, [(HeaderName::from_static("hx-redirect"), place)]).into_response();
     }
     Redirect::to(&sign_in_address(request.uri())).into_response()
+}
+
+/// To sign in again, and back to the page of the form. Nothing was done.
+fn sign_in_again(path: &str) -> Response {
+    let page = path.split('/').nth(1).unwrap_or_default();
+    let place = Redirect::to(&format!("/sign-in?again=1&next=%2F{page}"));
+    (Extension(Undone(StatusCode::FORBIDDEN)), place).into_response()
 }
 
 fn sign_in_address(page: &Uri) -> String {

@@ -27,6 +27,7 @@ pub mod people;
 mod person;
 pub mod rollouts;
 mod routes;
+pub mod samples;
 mod times;
 mod trying;
 pub mod watch;
@@ -41,6 +42,7 @@ pub use pages::openid::BACK as OPENID_BACK;
 pub use person::{Person, Role, SignedIn};
 pub use rollouts::Conductor;
 pub use routes::{Listed, Needs, list, router};
+pub use samples::Samples;
 pub use watch::Watch;
 
 use people::accounts::Accounts;
@@ -95,6 +97,8 @@ pub struct Parts {
     pub people_options: people::Options,
     /// Where people may also sign in.
     pub openid: Option<people::openid::OpenId>,
+    /// What people see of events themselves.
+    pub samples: Samples,
 }
 
 /// The portal of a process.
@@ -112,6 +116,8 @@ pub struct Portal {
     /// What the forms of people who need not sign in carry: made anew with each process.
     open_secret: Arc<str>,
     observing: Arc<observing::Observing>,
+    /// Whose views of events the audit log has already.
+    views: Arc<people::views::Views>,
 }
 
 impl Portal {
@@ -125,6 +131,7 @@ impl Portal {
             accounts: Arc::new(accounts),
             open_secret: new_secret().into(),
             observing: Arc::default(),
+            views: Arc::default(),
         }
     }
 

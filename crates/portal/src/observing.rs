@@ -31,6 +31,7 @@ impl Portal {
     pub async fn observed(&self) -> Result<Arc<Observed>, Fault> {
         let mut last = Arc::clone(&self.observing.last).lock_owned().await;
         let (now_ms, logs) = (self.clock.now_ms(), self.logs.clone());
+        let samples = self.samples.clone();
         let ends: Vec<Offset> = logs.iter().map(|log| log.end()).collect();
         if let Some(seen) = &*last {
             let is_recent = (seen.at_ms..seen.at_ms + KEPT_MS).contains(&now_ms);
@@ -40,7 +41,9 @@ impl Portal {
         }
         // The lock goes along: when whoever asked goes away, nobody else begins to look before this has ended.
         let looked = tokio::task::spawn_blocking(move || {
-            let seen = Arc::new(observed(&logs, EVENTS_MAX)?);
+            let mut seen = observed(&logs, EVENTS_MAX)?;
+            samples.redact(&mut seen);
+            let seen = Arc::new(seen);
             *last = Some(Seen { at_ms: now_ms, ends, observed: Arc::clone(&seen) });
             Ok::<_, raingauge_writer::worker::Error>(seen)
         });

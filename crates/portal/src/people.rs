@@ -11,21 +11,29 @@ pub mod accounts;
 pub mod audit;
 mod caller;
 pub mod cookies;
+mod devices;
 pub mod invitations;
 pub mod limits;
+pub mod networks;
 pub mod openid;
 pub mod passwords;
+mod second;
 pub mod secrets;
 pub mod trips;
+pub mod views;
 
 use axum::http::HeaderName;
+use networks::Network;
 use raingauge_ports::people;
+pub use second::NotSecond;
 
 /// The settings of the portal that concern people.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether people must sign in. If not, whoever reaches the portal is an administrator.
     pub sign_in: bool,
+    /// Whether people may sign in by passwords.
+    pub passwords: bool,
     /// How browsers reach the portal, `https://host[:port]`; none when that is not known.
     pub public_url: Option<String>,
     /// Whether the door itself speaks TLS.
@@ -36,8 +44,10 @@ pub struct Options {
     pub session_max_s: i64,
     /// How long audit entries are kept.
     pub audit_keep_s: i64,
-    /// The header in which a proxy in front says who called it.
+    /// The header in which a proxy in front writes the address of its caller.
     pub address_header: Option<HeaderName>,
+    /// The proxies whose word in that header is believed.
+    pub proxies: Vec<Network>,
     /// Whether `/v1` answers nobody without a token.
     pub asks_for_tokens: bool,
 }
@@ -46,12 +56,14 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             sign_in: false,
+            passwords: true,
             public_url: None,
             has_tls: false,
             session_idle_s: 12 * 3_600,
             session_max_s: 14 * 86_400,
             audit_keep_s: 1_095 * 86_400,
             address_header: None,
+            proxies: Vec::new(),
             asks_for_tokens: false,
         }
     }
@@ -82,6 +94,8 @@ pub enum Refusal {
     Wait(i64),
     /// Too many sign-ins at once.
     Busy,
+    /// Passwords are switched off.
+    NoPasswords,
     /// A field of the form: its name, and what is wrong with it.
     Field(&'static str, String),
     /// The store's word.

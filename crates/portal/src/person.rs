@@ -21,6 +21,8 @@ pub struct Person {
 pub struct SignedIn {
     pub user_id: i64,
     pub session: Hash,
+    /// When the session began.
+    pub since_s: i64,
 }
 
 impl Person {

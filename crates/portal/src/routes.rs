@@ -133,14 +133,15 @@ fn people(routes: Routes) -> Routes {
         .post("/account/password", VIEWER, account::change_password)
         .post("/account/sessions/end", VIEWER, account::end_session)
         .get("/people", ADMIN, people::list)
-        .post("/people/invite", ADMIN, people::invite)
+        .post_fresh("/people/invite", ADMIN, people::invite)
         .post("/people/withdraw", ADMIN, people::withdraw)
-        .post("/people/{id}/role", ADMIN, people::change_role)
+        .post_fresh("/people/{id}/role", ADMIN, people::change_role)
         .post("/people/{id}/disable", ADMIN, people::disable)
-        .post("/people/{id}/enable", ADMIN, people::enable)
+        .post_fresh("/people/{id}/enable", ADMIN, people::enable)
+        .post_fresh("/people/{id}/remove", ADMIN, people::remove)
         .post("/people/{id}/sign-out", ADMIN, people::sign_out)
         .get("/tokens", ADMIN, tokens::list)
-        .post("/tokens", ADMIN, tokens::create)
+        .post_fresh("/tokens", ADMIN, tokens::create)
         .post("/tokens/{id}/revoke", ADMIN, tokens::revoke)
         .get("/audit", ADMIN, audit::list)
         .get("/audit.csv", ADMIN, audit::csv)
@@ -152,6 +153,8 @@ fn people(routes: Routes) -> Routes {
 enum Kind {
     Page,
     Change,
+    /// A change that gives somebody rights.
+    Grant,
     Ask,
 }
 
@@ -171,6 +174,11 @@ impl Routes {
         self.add(Kind::Change, path, needs, handler)
     }
 
+    /// Forms that give somebody rights, for which the sign-in has to be recent.
+    fn post_fresh<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
+        self.add(Kind::Grant, path, needs, handler)
+    }
+
     /// Forms that are too long for an address, and only ask something: none of the audit log's.
     fn ask<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
         self.add(Kind::Ask, path, needs, handler)
@@ -185,9 +193,10 @@ impl Routes {
     ) -> Self {
         let (filter, method) = match kind {
             Kind::Page => (MethodFilter::GET, "GET"),
-            Kind::Change | Kind::Ask => (MethodFilter::POST, "POST"),
+            Kind::Change | Kind::Grant | Kind::Ask => (MethodFilter::POST, "POST"),
         };
-        let guard = Guard { portal: self.portal.clone(), needs, path, changes: kind == Kind::Change };
+        let changes = matches!(kind, Kind::Change | Kind::Grant);
+        let guard = Guard { portal: self.portal.clone(), needs, path, changes, is_fresh: kind == Kind::Grant };
         self.router = self.router.route(path, on(filter, handler).layer(from_fn_with_state(guard, guard::pass)));
         self.listed.push(Listed { method, path, needs });
         self

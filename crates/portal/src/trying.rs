@@ -2,6 +2,7 @@
 
 use crate::Portal;
 use crate::fault::Fault;
+use crate::person::{Person, Role};
 use axum::http::StatusCode;
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_core::ruleset::conflicts;
@@ -19,6 +20,8 @@ pub struct Trial {
     pub result: Outcome,
     /// Counters that it cannot stand beside.
     pub conflicts: Vec<Problem>,
+    /// Whether the keys that it would make are shown: they have values of events.
+    pub shows_keys: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -32,10 +35,12 @@ pub enum Outcome {
 impl Portal {
     /// Runs a configuration over the newest events; beside `base`, where it changes one. One at a time: who looks at a
     /// preview waits for it, and must not slow down who counts.
-    pub async fn try_out(&self, draft: Counter, base: Option<Counter>) -> Result<Trial, Fault> {
+    pub async fn try_out(&self, person: &Person, draft: Counter, base: Option<Counter>) -> Result<Trial, Fault> {
         let others: Vec<Counter> =
             self.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
         let conflicts = conflicts(&draft, &others);
+        let may_show = |counter: &Counter| self.samples.may_show_keys_of(&counter.template);
+        let shows_keys = person.may(Role::Editor) && may_show(&draft) && base.as_ref().is_none_or(may_show);
         let failed = |error: String| {
             Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The event log cannot be read", format!("{error}. Try again."))
         };
@@ -49,6 +54,6 @@ impl Portal {
         });
         let result =
             ran.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
-        Ok(Trial { result, conflicts })
+        Ok(Trial { result, conflicts, shows_keys })
     }
 }

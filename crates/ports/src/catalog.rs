@@ -3,7 +3,7 @@
 use crate::BoxFuture;
 use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, Problem};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -32,6 +32,26 @@ pub struct Change {
     pub at_s: i64,
 }
 
+/// What stands before the name of a token, wherever it is kept who did something. People cannot have such names.
+pub const TOKEN_PREFIX: &str = "token:";
+
+/// Who did something, as answers of the API say it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangedBy<'a> {
+    changed_by: &'a str,
+    /// `token`; none for people, and for tokens of earlier releases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed_by_kind: Option<&'static str>,
+}
+
+/// Writes a name without what marks it as a token's, and says that it is one beside it.
+fn changed_by<S: Serializer>(by: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let token = by.strip_prefix(TOKEN_PREFIX);
+    let kind = token.map(|_| "token");
+    ChangedBy { changed_by: token.unwrap_or(by), changed_by_kind: kind }.serialize(serializer)
+}
+
 /// A counter configuration as it was at one version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,6 +60,8 @@ pub struct Versioned {
     pub counter: Counter,
     /// 1 for the first one.
     pub version: u32,
+    /// With [`TOKEN_PREFIX`] for a token.
+    #[serde(flatten, serialize_with = "changed_by")]
     pub changed_by: String,
     pub reason: String,
     /// Seconds since 1970.
@@ -54,6 +76,8 @@ pub struct VersionedPolicy {
     pub policy: Policy,
     /// 0 while nobody has set one.
     pub version: u32,
+    /// With [`TOKEN_PREFIX`] for a token.
+    #[serde(flatten, serialize_with = "changed_by")]
     pub changed_by: String,
     pub reason: String,
     /// Seconds since 1970.
@@ -113,4 +137,18 @@ pub trait Catalog: Send + Sync {
         expected: Option<u32>,
         change: Change,
     ) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_told_from_a_person_of_its_name() {
+        let by = |by: &str| VersionedPolicy { changed_by: by.to_owned(), ..VersionedPolicy::default() };
+        let json = |found: &VersionedPolicy| serde_json::to_value(found).expect("it has a form in JSON");
+        let [person, token] = [json(&by("alice")), json(&by("token:alice"))];
+        assert_eq!((&person["changedBy"], person.get("changedByKind")), (&"alice".into(), None));
+        assert_eq!((&token["changedBy"], &token["changedByKind"]), (&"alice".into(), &"token".into()));
+    }
 }

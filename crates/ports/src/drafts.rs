@@ -86,6 +86,8 @@ pub struct Draft {
     pub changed_at: i64,
     /// Who changed it last: several people may edit one draft.
     pub changed_by: String,
+    /// Everybody who ever changed what it proposes, the author first. None of them may approve it.
+    pub contributors: Vec<String>,
 }
 
 impl Draft {
@@ -105,7 +107,29 @@ impl Draft {
             created_at: now_s,
             changed_at: now_s,
             changed_by: author.to_owned(),
+            contributors: vec![author.to_owned()],
         }
+    }
+
+    /// Notes who changes what it proposes.
+    pub fn edited_by(self, person: &str) -> Self {
+        let mut contributors: Vec<String> = self.writers().into_iter().map(str::to_owned).collect();
+        if !contributors.iter().any(|known| known == person) {
+            contributors.push(person.to_owned());
+        }
+        Self { changed_by: person.to_owned(), contributors, ..self }
+    }
+
+    /// Everybody who wrote a part of it. Drafts of earlier releases know their author and their last editor alone.
+    pub fn writers(&self) -> Vec<&str> {
+        let all = [&self.author].into_iter().chain(&self.contributors).chain([&self.changed_by]);
+        let mut writers: Vec<&str> = Vec::new();
+        for writer in all {
+            if !writers.contains(&writer.as_str()) {
+                writers.push(writer);
+            }
+        }
+        writers
     }
 
     /// Whether it proposes a counter that is not there yet.

@@ -20,6 +20,8 @@ pub enum Error {
     NameTaken(String),
     #[error("nobody else is an administrator: make somebody else one first")]
     LastAdmin,
+    #[error("this person may still sign in: disable them first")]
+    NotDisabled,
     #[error("the link was used, was withdrawn or has expired: ask an administrator for a new one")]
     LinkSpent,
     #[error("there are {most} {what}, which is the most there may be: remove one first")]
@@ -69,6 +71,14 @@ pub enum UserChange {
     Password(String),
     /// The identity at an OpenID provider.
     OpenId(String),
+}
+
+/// Somebody who was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    pub user: User,
+    /// What stands in the place of the name.
+    pub pseudonym: String,
 }
 
 /// One browser in which somebody is signed in.
@@ -175,6 +185,9 @@ pub trait People: Send + Sync {
     /// Everybody, by name.
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>>;
 
+    /// Whether there is anybody.
+    fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>>;
+
     /// The user of this name, whatever the case of its letters.
     fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>>;
 
@@ -186,8 +199,15 @@ pub trait People: Send + Sync {
     /// Changes a user. At least one administrator stays who may sign in.
     fn change_user(&self, id: i64, change: UserChange) -> BoxFuture<'_, Result<User, Error>>;
 
+    /// Removes somebody who may not sign in any more, with sessions and links. Their name is replaced by what is answered
+    /// wherever it says who did something: versions, drafts, tokens and the audit log.
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>>;
+
     /// Adds a one-time link.
     fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// The link of this hash, whether or not it has expired.
+    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>>;
 
     /// Those that have not been used, newest first; expired ones, too, until they are swept.
     fn invitations(&self) -> BoxFuture<'_, Result<Vec<Invitation>, Error>>;

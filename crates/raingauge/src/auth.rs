@@ -10,6 +10,7 @@ mod made;
 use crate::settings::Auth;
 pub use made::MadeTokens;
 use raingauge_portal::people::secrets::{self, hash_of, is_equal};
+use raingauge_ports::catalog::TOKEN_PREFIX as TOKEN_MARK;
 use std::sync::Arc;
 
 /// A token as the configuration knows it: without the token.
@@ -23,9 +24,18 @@ pub struct Token {
 /// Who sent a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
-    /// The name of the token, or `anonymous`; logs and the versions of a counter carry it.
+    /// The name of the token, or `anonymous`.
     pub name: Arc<str>,
+    /// Whether `name` is that of a token, which may be a person's too.
+    pub is_token: bool,
     pub scopes: Scopes,
+}
+
+impl Who {
+    /// As versions and the audit log keep it.
+    pub fn principal(&self) -> String {
+        if self.is_token { format!("{TOKEN_MARK}{}", self.name) } else { self.name.to_string() }
+    }
 }
 
 /// Why a request is refused.
@@ -37,6 +47,9 @@ pub enum Denied {
     /// 401.
     #[error("the token is not known here; ask the operator of this server for one")]
     Unknown,
+    /// 503.
+    #[error("the tokens of the portal cannot be checked, since its database is out of reach: try again later")]
+    Stale,
     /// 403.
     #[error("the token lacks the scope `{0}`; ask the operator of this server for one that has it")]
     Scope(Scope),
@@ -55,14 +68,14 @@ pub struct Tokens {
 impl Tokens {
     /// Without any token everybody may do everything; the settings allow that on loopback only.
     pub fn new(auth: &Auth) -> Self {
-        let who = |token: &Token| Who { name: token.name.as_str().into(), scopes: token.scopes };
+        let who = |token: &Token| Who { name: token.name.as_str().into(), is_token: true, scopes: token.scopes };
         let mut scopes = Scopes::default();
         scopes.insert(Scope::Admin);
         Self {
             known: auth.tokens.iter().map(|token| (token.sha256, who(token))).collect(),
             made: None,
             is_required: auth.is_asked(),
-            anonymous: Who { name: "anonymous".into(), scopes },
+            anonymous: Who { name: "anonymous".into(), is_token: false, scopes },
         }
     }
 
@@ -82,7 +95,7 @@ impl Tokens {
         if !self.is_required {
             // A token that is not asked for still says who it is.
             let made = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
-            return Ok(made.map_or(self.anonymous.clone(), |who| Who { name: who.name, ..self.anonymous.clone() }));
+            return Ok(made.map_or(self.anonymous.clone(), |who| Who { scopes: self.anonymous.scopes, ..who }));
         }
         let hash = hash.ok_or(Denied::Missing)?;
         // Every hash is compared, to the end, so that the time tells nothing about which one was near.
@@ -93,7 +106,8 @@ impl Tokens {
             }
         }
         let made = self.made.as_ref().and_then(|made| made.find(&hash));
-        let who = found.or(made).ok_or(Denied::Unknown)?;
+        let is_stale = || self.made.as_ref().is_some_and(|made| made.is_stale());
+        let who = found.or(made).ok_or_else(|| if is_stale() { Denied::Stale } else { Denied::Unknown })?;
         match who.scopes.allow(needed) {
             true => Ok(who),
             false => Err(Denied::Scope(needed)),

@@ -39,6 +39,8 @@ pub struct Door {
     /// The pages; none in a process without their role.
     pub portal: Option<Portal>,
     pub people_options: Options,
+    /// What previews may show of events.
+    pub samples: raingauge_portal::Samples,
     pub audit: Audit,
     pub largest: largest::Memory,
     pub metrics: PrometheusHandle,

@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod connections;
 mod descriptors;
+mod first_link;
 mod grpc;
 mod http;
 mod observe;

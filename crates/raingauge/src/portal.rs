@@ -103,6 +103,7 @@ pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> an
         people: Arc::clone(&services.people),
         people_options: options(settings),
         openid,
+        samples: settings.portal.samples.clone(),
     }))
 }
 
@@ -112,12 +113,14 @@ pub fn options(settings: &Settings) -> Options {
     let header = portal.address_header.as_deref().map(|name| name.parse().expect("the settings check its letters"));
     Options {
         sign_in: portal.sign_in,
+        passwords: portal.passwords,
         public_url: portal.public_url.clone(),
         has_tls: settings.server.tls.is_some(),
         session_idle_s: portal.session_idle.as_secs() as i64,
         session_max_s: portal.session_max.as_secs() as i64,
         audit_keep_s: portal.audit_keep.as_secs() as i64,
         address_header: header,
+        proxies: portal.proxies.clone(),
         asks_for_tokens: settings.auth.is_asked(),
     }
 }

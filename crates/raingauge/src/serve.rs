@@ -7,7 +7,7 @@ use crate::http::{self, Door};
 use crate::portal::Watching;
 use crate::services::{Services, Startup};
 use crate::settings::{CommandOption, Role, Settings};
-use crate::{descriptors, grpc, observe, portal, settings};
+use crate::{descriptors, first_link, grpc, observe, portal, settings};
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
 use raingauge_portal::people::audit::Audit;
@@ -70,6 +70,12 @@ impl Server {
             true => Some(portal::open(settings, &services, &watching)?),
             false => None,
         };
+        if settings.portal.has_one_address {
+            tracing::warn!(
+                "portal.public_url says that others reach the portal, and everybody who comes through a proxy has its address: \
+                 name its header in portal.address_header, or give none where there is no proxy"
+            );
+        }
         let made = Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
         let (stop, stopping) = watch::channel(false);
         let door = Arc::new(Door {
@@ -77,6 +83,7 @@ impl Server {
             tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
             portal: portal.clone(),
             people_options: portal::options(settings),
+            samples: settings.portal.samples.clone(),
             audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
             largest: http::largest::Memory::default(),
             metrics: metrics.clone(),
@@ -138,16 +145,14 @@ impl Server {
         &self.services
     }
 
-    /// Writes a link for the first administrator to standard error while nobody can sign in. It is made anew with each
-    /// start, and is the one secret that is ever shown there.
+    /// Makes a link for the first administrator while nobody can sign in.
     pub async fn invite_first(&self, settings: &Settings) {
         let Some(portal) = &self.portal else { return };
         match portal.accounts.invite_first().await {
-            Ok(None) => {}
-            Ok(Some(path)) => eprintln!(
-                "Nobody can sign in to the portal yet. Open this link within 24 hours to become its administrator: {}{path}",
-                portal::base(settings, self.address)
-            ),
+            Ok(path) => {
+                let link = path.map(|path| format!("{}{path}", portal::base(settings, self.address)));
+                first_link::show(link.as_deref(), settings);
+            }
             Err(error) => {
                 tracing::warn!(%error, "whether anybody can sign in is not known; `raingauge portal invite` makes a link");
             }

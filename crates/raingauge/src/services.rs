@@ -3,6 +3,7 @@
 mod caching;
 mod cluster;
 mod embedded;
+mod files;
 mod openid;
 mod waiting;
 

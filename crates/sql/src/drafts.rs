@@ -11,14 +11,15 @@ const LOCK: &str = "UPDATE drafts_revision SET revision = revision + 1";
 macro_rules! drafts {
     ($rest:literal) => {
         concat!(
-            "SELECT draft_id, revision, state, configuration, base_version, applied_version, author, reason, reviewer,
-            comment, created_at, changed_at, changed_by FROM drafts ",
+            "SELECT drafts.draft_id, revision, state, configuration, base_version, applied_version, author, reason,
+            reviewer, comment, created_at, changed_at, changed_by, COALESCE(contributors, '[]') FROM drafts
+            LEFT JOIN draft_contributors ON draft_contributors.draft_id = drafts.draft_id ",
             $rest
         )
     };
 }
-const GET: &str = drafts!("WHERE draft_id = ?");
-const LIST: &str = drafts!("WHERE is_open = ? ORDER BY changed_at DESC, draft_id DESC LIMIT ?");
+const GET: &str = drafts!("WHERE drafts.draft_id = ?");
+const LIST: &str = drafts!("WHERE is_open = ? ORDER BY changed_at DESC, drafts.draft_id DESC LIMIT ?");
 const NEXT: &str = "SELECT COALESCE(MAX(draft_id), 0) + 1 FROM drafts";
 const INSERT: &str =
     "INSERT INTO drafts (revision, state, is_open, configuration, base_version, applied_version, author,
@@ -28,8 +29,10 @@ const UPDATE: &str = "UPDATE drafts SET revision = ?, state = ?, is_open = ?, co
     applied_version = ?, author = ?, reason = ?, reviewer = ?, comment = ?, created_at = ?, changed_at = ?, changed_by = ?
     WHERE draft_id = ?";
 
+const SET_CONTRIBUTORS: &str = "REPLACE INTO draft_contributors (draft_id, contributors) VALUES (?, ?)";
+
 /// One draft, in the order of [`GET`]: numbers are as wide as the widest that a database may answer.
-type Row = (i64, i64, String, String, i64, i64, String, String, String, String, i64, i64, String);
+type Row = (i64, i64, String, String, i64, i64, String, String, String, String, i64, i64, String, String);
 
 /// The drafts in a database that also has the catalog.
 #[derive(Clone, Debug)]
@@ -59,6 +62,7 @@ impl<D: Database> SqlDrafts<D> {
         draft.id = next.first().map_or(1, |(id,)| *id as u64);
         draft.revision = 1;
         change.run(written(INSERT, &draft)).await?;
+        change.run(contributors(&draft)).await?;
         change.commit().await?;
         Ok(draft)
     }
@@ -69,6 +73,7 @@ impl<D: Database> SqlDrafts<D> {
         let (mut change, revision) = change.decided(next_revision(rows.into_iter().next(), &draft)).await?;
         draft.revision = revision;
         change.run(written(UPDATE, &draft)).await?;
+        change.run(contributors(&draft)).await?;
         change.commit().await?;
         Ok(draft)
     }
@@ -113,6 +118,7 @@ fn draft_of(row: Row) -> Result<Draft, Error> {
     let unreadable =
         |why: &str| Error::Unavailable(format!("draft {id} cannot be read ({why}): restore the catalog from a backup"));
     let small = |number: i64| u32::try_from(number).map_err(|_| unreadable("a version is no small number"));
+    let contributors = serde_json::from_str(&row.13).map_err(|error| unreadable(&error.to_string()))?;
     let counter: Counter = serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
     Ok(Draft {
         id: u64::try_from(id).map_err(|_| unreadable("its id is negative"))?,
@@ -128,7 +134,13 @@ fn draft_of(row: Row) -> Result<Draft, Error> {
         created_at,
         changed_at,
         changed_by,
+        contributors,
     })
+}
+
+fn contributors(draft: &Draft) -> Statement {
+    let names = serde_json::to_string(&draft.contributors).expect("names have a form in JSON");
+    Statement::new(SET_CONTRIBUTORS).with(key(draft.id)).with(names)
 }
 
 fn written(text: &'static str, draft: &Draft) -> Statement {

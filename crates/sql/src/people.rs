@@ -6,7 +6,8 @@ use crate::database::{Away, Change, Database, Statement};
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
-    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Session, Sweep, User, UserChange, handle,
+    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep, User, UserChange,
+    handle,
 };
 use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
 
@@ -77,6 +78,26 @@ impl<D: Database> SqlPeople<D> {
         change.run(Statement::new(rows::CLOSE_SESSIONS).with(user.id).with("")).await?;
         change.commit().await?;
         Ok(user)
+    }
+
+    async fn remove_user_now(&self, id: i64) -> Result<Removed, Error> {
+        let mut change = self.0.begin(LOCK).await?;
+        let users = users(&mut change).await?;
+        let (mut change, removed) = change.decided(User::removed(&users, id)).await?;
+        let Removed { user, pseudonym } = &removed;
+        for text in rows::RENAME {
+            change.run(Statement::new(text).with(pseudonym.as_str()).with(user.name.as_str())).await?;
+        }
+        let quoted = |name: &str| serde_json::Value::from(name).to_string();
+        let contributor = Statement::new(rows::RENAME_CONTRIBUTOR).with(quoted(&user.name)).with(quoted(pseudonym));
+        change.run(contributor).await?;
+        let object = format!("person {}", user.name);
+        change.run(Statement::new(rows::FORGET_OBJECT).with(pseudonym.as_str()).with(object)).await?;
+        change.run(Statement::new(rows::SPEND_INVITATIONS).with(handle(&user.name))).await?;
+        change.run(Statement::new(rows::CLOSE_SESSIONS).with(id).with("")).await?;
+        change.run(Statement::new(rows::REMOVE_USER).with(id)).await?;
+        change.commit().await?;
+        Ok(removed)
     }
 
     async fn withdraw_now(&self, hash: Hash) -> Result<(), Error> {
@@ -159,6 +180,25 @@ fn hex(hash: &Hash) -> String {
 impl<D: Database> People for SqlPeople<D> {
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
         Box::pin(self.users_where(Statement::new(rows::USERS)))
+    }
+
+    fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(async {
+            let rows: Vec<(i64,)> = self.0.rows(Statement::new(rows::ANY_USER)).await?;
+            Ok(!rows.is_empty())
+        })
+    }
+
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
+        Box::pin(self.remove_user_now(id))
+    }
+
+    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
+        Box::pin(async move {
+            let statement = Statement::new(rows::INVITATION_OF_HASH).with(hex(&hash));
+            let rows: Vec<InvitationRow> = self.0.rows(statement).await?;
+            rows.into_iter().next().map(rows::invitation).transpose()
+        })
     }
 
     fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {

@@ -224,7 +224,7 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 6);
+    assert_eq!(schema_version(&path).await, 7);
     assert_eq!(open(&path).await.cache_policy().await.unwrap(), policy);
 }
 
@@ -239,7 +239,7 @@ async fn a_file_from_before_there_were_people_opens() {
     assert_eq!(people.users().await.unwrap(), []);
     people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 6);
+    assert_eq!(schema_version(&path).await, 7);
     assert_eq!(open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role, Role::Admin);
 }
 

@@ -4,8 +4,12 @@ use crate::conductor::{Conductor, DECIDER};
 pub use crate::control::Bucket;
 use crate::control::Control;
 use crate::state::{Part, standing_of};
+use parking_lot::Mutex;
+use raingauge_core::bucket::HOUR_S;
 use raingauge_core::counter::{Counter, Problem, State};
-use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX};
+use raingauge_core::limits::{
+    BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX, REASON_LEN_MAX, VERSIONS_MAX, VERSIONS_PER_HOUR_MAX,
+};
 use raingauge_core::tile::OVERFLOWED;
 use raingauge_core::time::is_countable_s;
 use raingauge_ports::BoxFuture;
@@ -32,6 +36,12 @@ pub enum Error {
     Stopped(Arc<str>),
     #[error("a request takes at most {BUCKETS_PER_REQUEST_MAX} buckets: send them in parts")]
     TooMany,
+    #[error("a reason has at most {REASON_LEN_MAX} bytes: shorten it")]
+    ReasonTooLong,
+    #[error("counter {0} was changed {VERSIONS_PER_HOUR_MAX} times in an hour: change it less often")]
+    ChangedTooOften(u32),
+    #[error("counter {0} has {VERSIONS_MAX} versions, which is the most: archive it and create another one")]
+    TooManyVersions(u32),
 }
 
 impl From<Vec<Problem>> for Error {
@@ -55,6 +65,8 @@ pub struct Counters {
     effect: Arc<dyn TakesEffect>,
     covered: Option<Covered>,
     conductor: Option<Arc<Conductor>>,
+    /// Changes of each counter in the hour that runs: its number since 1970, and how many.
+    changes: Mutex<BTreeMap<u32, (i64, u32)>>,
 }
 
 /// The partitions of a log whose writers are elsewhere, what those know, and how far ahead of the clock an event may be.
@@ -90,7 +102,8 @@ impl Counters {
             published: Arc::clone(&published),
             revision: tokio::sync::Mutex::default(),
         };
-        Self { catalog, sink, published, clock, effect: Arc::new(announcer), covered: None, conductor: None }
+        let (effect, changes) = (Arc::new(announcer), Mutex::default());
+        Self { catalog, sink, published, clock, effect, covered: None, conductor: None, changes }
     }
 
     /// Over a log whose partitions are counted by other processes.
@@ -115,7 +128,7 @@ impl Counters {
 
     /// Creates a counter; when this answers, it counts.
     pub async fn create(&self, counter: &Json, by: &str, reason: &str) -> Result<Versioned, Error> {
-        let created = self.catalog.create(Counter::from_json(counter)?, self.change(by, reason)).await?;
+        let created = self.catalog.create(Counter::from_json(counter)?, self.change(by, reason)?).await?;
         self.follow().await?;
         Ok(created)
     }
@@ -134,7 +147,7 @@ impl Counters {
             return Err(vec![Problem::new("id", format!("is {}, but the path says {id}", counter.id))].into());
         }
         counter.id = id;
-        let replaced = self.catalog.replace(counter, expected, self.change(by, reason)).await?;
+        let replaced = self.version_of(counter, expected, self.change(by, reason)?).await?;
         self.follow().await?;
         Ok(replaced)
     }
@@ -142,7 +155,7 @@ impl Counters {
     /// Archives a counter: it neither counts nor answers any more. Its versions stay.
     pub async fn archive(&self, id: u32, expected: Option<u32>, by: &str, reason: &str) -> Result<Versioned, Error> {
         let counter = Counter { state: State::Archived, ..self.catalog.get(id).await?.counter };
-        let archived = self.catalog.replace(counter, expected, self.change(by, reason)).await?;
+        let archived = self.version_of(counter, expected, self.change(by, reason)?).await?;
         self.follow().await?;
         Ok(archived)
     }
@@ -289,8 +302,30 @@ impl Counters {
         self.published.wait_applied(ends).await.map_err(Error::Stopped)
     }
 
-    fn change(&self, by: &str, reason: &str) -> Change {
-        Change { by: by.to_owned(), reason: reason.to_owned(), at_s: self.clock.now_s() }
+    /// Makes another version of a counter. Each is kept in the catalog, and in every partition for as long as the log
+    /// has events from before it, so that there must not be any number of them.
+    async fn version_of(&self, counter: Counter, expected: Option<u32>, change: Change) -> Result<Versioned, Error> {
+        let (id, hour) = (counter.id, change.at_s.div_euclid(HOUR_S));
+        if self.catalog.get(id).await?.version >= VERSIONS_MAX {
+            return Err(Error::TooManyVersions(id));
+        }
+        {
+            let mut changes = self.changes.lock();
+            changes.retain(|_, (of_hour, _)| *of_hour == hour);
+            let (_, made) = changes.entry(id).or_insert((hour, 0));
+            if *made >= VERSIONS_PER_HOUR_MAX {
+                return Err(Error::ChangedTooOften(id));
+            }
+            *made += 1;
+        }
+        Ok(self.catalog.replace(counter, expected, change).await?)
+    }
+
+    fn change(&self, by: &str, reason: &str) -> Result<Change, Error> {
+        match reason.len() > REASON_LEN_MAX {
+            true => Err(Error::ReasonTooLong),
+            false => Ok(Change { by: by.to_owned(), reason: reason.to_owned(), at_s: self.clock.now_s() }),
+        }
     }
 }
 

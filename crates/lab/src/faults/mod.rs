@@ -203,7 +203,9 @@ impl<'a> Director<'a> {
             let mut created = client.json("POST", "/v1/counters", counter.to_string().as_bytes())?;
             // What a change may not hold is what only the catalog knows.
             if let Some(members) = created.as_object_mut() {
-                ["version", "changedBy", "reason", "changedAt"].iter().for_each(|name| drop(members.remove(*name)));
+                ["version", "changedBy", "changedByKind", "reason", "changedAt"]
+                    .iter()
+                    .for_each(|name| drop(members.remove(*name)));
             }
             Ok(created)
         };

@@ -32,6 +32,11 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
         "withdrawn" => (Mood::Good, "The link opens nothing any more."),
         "role" => (Mood::Good, "The role is changed, and holds from the next page on."),
         "disabled" => (Mood::Good, "The person may not sign in any more, and is signed out."),
+        "disabled-tokens" => (
+            Mood::Wait,
+            "The person may not sign in any more, and is signed out. Tokens that they made are still good: look at Tokens.",
+        ),
+        "removed" => (Mood::Good, "The person is removed. Where their name stood, a number stands now."),
         "enabled" => (Mood::Good, "The person may sign in again."),
         "signed-out" => (Mood::Good, "The person is signed out everywhere."),
         "revoked" => (Mood::Good, "The token is revoked; every instance refuses it within two seconds."),

@@ -14,13 +14,13 @@ pub fn trial(trial: &Trial, draft: &Counter) -> Markup {
             (parts::notice(Mood::Bad, &html! { strong { "Conflict. " } "The template " (conflict.detail) "." }))
         }
         @match &trial.result {
-            Outcome::Alone(found) => (alone(found, draft)),
-            Outcome::Beside(found) => (beside(found, draft)),
+            Outcome::Alone(found) => (alone(found, draft, trial.shows_keys)),
+            Outcome::Beside(found) => (beside(found, draft, trial.shows_keys)),
         }
     }
 }
 
-fn alone(found: &Preview, draft: &Counter) -> Markup {
+fn alone(found: &Preview, draft: &Counter, shows_keys: bool) -> Markup {
     html! {
         (what_was_tried(found))
         @if found.counted > 0 {
@@ -32,15 +32,14 @@ fn alone(found: &Preview, draft: &Counter) -> Markup {
         }
         (skipped(found))
         @if found.counted > 0 {
-            h3 { "Hottest keys" }
-            (hottest(&found.hottest))
+            @if shows_keys { h3 { "Hottest keys" } (hottest(&found.hottest)) } @else { (without_keys()) }
             h3 { "What it costs" }
             (cost(&found.daily, draft.retention_days))
         }
     }
 }
 
-fn beside(found: &Comparison, draft: &Counter) -> Markup {
+fn beside(found: &Comparison, draft: &Counter, shows_keys: bool) -> Markup {
     let (before, after) = (&found.before, &found.after);
     let row = |label: &str, before: String, after: String| {
         html! { tr { th scope="row" { (label) } td.number { (before) } td.number.changed[before != after] { (after) } } }
@@ -63,14 +62,23 @@ fn beside(found: &Comparison, draft: &Counter) -> Markup {
                 }
             }
         }
-        (key_changes(&found.keys))
-        div.columns.hottest {
-            div { h3 { "Hottest keys now" } (hottest(&before.hottest)) }
-            div { h3 { "After the change" } (hottest(&after.hottest)) }
+        @if shows_keys {
+            (key_changes(&found.keys))
+            div.columns.hottest {
+                div { h3 { "Hottest keys now" } (hottest(&before.hottest)) }
+                div { h3 { "After the change" } (hottest(&after.hottest)) }
+            }
+        } @else {
+            (without_keys())
         }
         h3 { "What it costs after the change" }
         (cost(&after.daily, draft.retention_days))
     }
+}
+
+/// Keys have values of events, which may be about people.
+fn without_keys() -> Markup {
+    html! { p.quiet { "The keys are not shown to you, or have masked fields." } }
 }
 
 fn what_was_tried(found: &Preview) -> Markup {

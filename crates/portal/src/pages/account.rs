@@ -5,12 +5,12 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{layout, notes, passwords};
-use crate::people::Refusal;
 use crate::people::audit::Deed;
+use crate::people::{Refusal, cookies};
 use crate::person::{Person, SignedIn};
 use axum::extract::{Extension, State};
-use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::http::{StatusCode, header};
+use axum::response::{AppendHeaders, Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_ports::people::{Hash, Session};
@@ -37,16 +37,20 @@ pub async fn change_password(
         false => Err(Refusal::Field("again", "The two passwords differ. Type the same one twice.".to_owned())),
     };
     let (status, field, words) = match changed {
-        Ok(()) => {
+        Ok(mark) => {
             let deed = Deed::new("person.password", format!("person {}", person.name), json!({}));
-            return Ok((Extension(deed), Redirect::to("/account?note=password")).into_response());
+            let is_https = portal.accounts.options.is_https();
+            let cookie = mark.map(|mark| (header::SET_COOKIE, cookies::give_device(&mark, is_https)));
+            let to = Redirect::to("/account?note=password");
+            return Ok((Extension(deed), AppendHeaders(cookie), to).into_response());
         }
         Err(Refusal::Field(field, words)) => (StatusCode::UNPROCESSABLE_ENTITY, field, words),
         Err(Refusal::Wait(seconds)) => {
-            let words = format!("There were too many tries. Wait {seconds} s, then try again.");
+            let words = format!("There were too many attempts. Wait {seconds} s, then try again.");
             (StatusCode::TOO_MANY_REQUESTS, "current", words)
         }
         Err(Refusal::Store(error)) => return Err(error.into()),
+        Err(Refusal::NoPasswords) => return Err(without_passwords()),
         Err(Refusal::Wrong | Refusal::Busy) => {
             let advice = "Passwords cannot be changed at this moment. Try again in a moment.";
             return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "This did not work", advice));
@@ -77,6 +81,11 @@ fn hash_of(hex_digits: &str) -> Result<Hash, Fault> {
     Ok(hash)
 }
 
+fn without_passwords() -> Fault {
+    let advice = "Passwords are switched off here: people sign in at the provider.";
+    Fault::new(StatusCode::FORBIDDEN, "There are no passwords", advice)
+}
+
 fn without_sign_in() -> Fault {
     let advice =
         "Nobody needs to sign in here: portal.sign_in is off. Switch it on in the configuration to have accounts.";
@@ -93,7 +102,8 @@ async fn page(
         Some(signed_in) => {
             let sessions = portal.accounts.sessions(signed_in.user_id).await?;
             let user = portal.accounts.people.user_called(&person.name).await?;
-            let has_password = user.is_some_and(|user| !user.password.is_empty());
+            let may_have_one = portal.accounts.options.passwords;
+            let has_password = may_have_one && user.is_some_and(|user| !user.password.is_empty());
             html! {
                 div.page-head { h1 { (person.name) } span.state { (person.role) } }
                 (notes::shown(fields))

@@ -11,6 +11,7 @@ use crate::fields::Query;
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout, notes, trial};
 use crate::pages::edit::{OPEN_MAX, version_of};
+use crate::people::NotSecond;
 use crate::person::{Person, Role};
 use axum::extract::{Extension, Path, State};
 use axum::response::Html;
@@ -95,24 +96,28 @@ pub async fn one(
 ) -> Result<Html<String>, Fault> {
     let draft = portal.drafts.get(id).await?;
     let shown = match fields.given("preview") {
-        Some(_) => tried(&portal, &draft).await?,
+        Some(_) => tried(&portal, &person, &draft).await?,
         None => html! { p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } } },
     };
     page(&portal, &person, &draft, &notes::shown(&fields), &shown).await
 }
 
 /// `GET /drafts/{id}/preview`: the trial of a draft, for its page.
-pub async fn preview(State(portal): State<Portal>, Path(id): Path<u64>) -> Result<Html<String>, Fault> {
+pub async fn preview(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u64>,
+) -> Result<Html<String>, Fault> {
     let draft = portal.drafts.get(id).await?;
-    Ok(Html(tried(&portal, &draft).await?.into_string()))
+    Ok(Html(tried(&portal, &person, &draft).await?.into_string()))
 }
 
-async fn tried(portal: &Portal, draft: &Draft) -> Result<Markup, Fault> {
+async fn tried(portal: &Portal, person: &Person, draft: &Draft) -> Result<Markup, Fault> {
     let base = match draft.is_new() {
         true => None,
         false => Some(version_of(portal, draft.counter.id, draft.base_version).await?),
     };
-    let trial = portal.try_out(draft.counter.clone(), base).await?;
+    let trial = portal.try_out(person, draft.counter.clone(), base).await?;
     Ok(trial::trial(&trial, &draft.counter))
 }
 
@@ -146,6 +151,7 @@ async fn page(
     shown: &Markup,
 ) -> Result<Html<String>, Fault> {
     let standing = Standing::of(portal, draft).await?;
+    let second = portal.accounts.is_second(person, draft).await?;
     let conflict = standing.conflict(draft).filter(|_| draft.state.is_open());
     let title = words::title(draft);
     let body = html! {
@@ -175,7 +181,7 @@ async fn page(
                 }
             }
         }
-        @if draft.state.is_open() && person.may(Role::Editor) && conflict.is_none() { (decisions(portal, person, draft)) }
+        @if draft.state.is_open() && person.may(Role::Editor) && conflict.is_none() { (decisions(portal, person, draft, second.as_ref().err())) }
         section.card aria-labelledby="trial-head" {
             h2 #trial-head { "On recent events" }
             div #trial hx-get={ "/drafts/" (draft.id) "/preview" } hx-trigger="load" hx-swap="innerHTML" aria-live="polite" { (shown) }
@@ -189,7 +195,9 @@ fn history(draft: &Draft, now_s: i64) -> Markup {
     html! {
         p.quiet {
             "By " strong { (draft.author) } ", " (parts::ago(now_s - draft.created_at)) "."
-            @if draft.changed_by != draft.author { " Last edited by " strong { (draft.changed_by) } "." }
+            @if let [_, others @ ..] = draft.writers().as_slice() && !others.is_empty() {
+                " Edited by " strong { (others.join(", ")) } "."
+            }
             @if !draft.reason.is_empty() { " Reason: " q { (draft.reason) } "." }
             @if !draft.reviewer.is_empty() {
                 " " (draft.reviewer)
@@ -225,12 +233,8 @@ fn own(person: &Person, draft: &Draft) -> Markup {
     html! { (parts::csrf(person)) input type="hidden" name="revision" value=(draft.revision); }
 }
 
-/// Whether this person may let a draft take effect where a second one has to look at it.
-fn is_second(person: &Person, draft: &Draft) -> bool {
-    *person.name != *draft.author && *person.name != *draft.changed_by
-}
-
-fn decisions(portal: &Portal, person: &Person, draft: &Draft) -> Markup {
+/// What can be done about a draft. `no_second` is why this person cannot be the one who approves it.
+fn decisions(portal: &Portal, person: &Person, draft: &Draft, no_second: Option<&NotSecond>) -> Markup {
     let (in_review, needs_approval) = (draft.state == drafts::State::Review, portal.approval);
     let reason = |label: &'static str, name: &'static str, hint: &'static str, value: &str| {
         parts::Field { name, label, hint, problem: None }.around(&html! {
@@ -241,7 +245,7 @@ fn decisions(portal: &Portal, person: &Person, draft: &Draft) -> Markup {
     html! {
         section.card aria-labelledby="next-head" {
             h2 #next-head { "What happens next" }
-            @if in_review && (is_second(person, draft) || !needs_approval) {
+            @if in_review && (no_second.is_none() || !needs_approval) {
                 form.form method="post" action=(action("approve")) {
                     (own(person, draft))
                     (reason("Comment", "comment", "Stands beside the reason in the history. Needed when you send it back.", ""))
@@ -251,7 +255,8 @@ fn decisions(portal: &Portal, person: &Person, draft: &Draft) -> Markup {
                     }
                 }
             } @else if in_review {
-                p { "It waits for a second person: somebody who did not write it, with the role editor or admin." }
+                p { "It waits for a second person: somebody who wrote no part of it, with the role editor or admin." }
+                @if let Some(NotSecond::MayBe(_)) = no_second { p { (decisions::explain(no_second)) } }
             } @else {
                 form.form method="post" action=(action(if needs_approval { "send" } else { "apply" })) {
                     (own(person, draft))

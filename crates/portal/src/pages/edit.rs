@@ -87,7 +87,7 @@ pub async fn change(
     let asked = fields.text("do").to_owned();
     press(&mut form, &asked);
     let preview = match asked.as_str() {
-        "preview" => tried(&portal, &form).await?,
+        "preview" => tried(&portal, &person, &form).await?,
         _ => html! {},
     };
     let body = page(&portal, &person, &form, &[], &html! {}, &preview).await?;
@@ -120,16 +120,17 @@ fn press(form: &mut Form, asked: &str) {
 /// `POST /drafts/preview`: what the form that is being typed would count, for the place beside it.
 pub async fn preview(
     State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Html<String>, Fault> {
     let form = Form::of_fields(&fields);
-    let shown = tried(&portal, &form).await?;
+    let shown = tried(&portal, &person, &form).await?;
     let keys = example_keys(&form, &*portal.observed().await?, true);
     Ok(Html(html! { (shown) (keys) }.into_string()))
 }
 
 /// The trial of a form; what is missing, while it is not complete.
-async fn tried(portal: &Portal, form: &Form) -> Result<Markup, Fault> {
+async fn tried(portal: &Portal, person: &Person, form: &Form) -> Result<Markup, Fault> {
     let observed = portal.observed().await?;
     // A name says nothing of what is counted.
     let named = match form.name.trim() {
@@ -144,7 +145,7 @@ async fn tried(portal: &Portal, form: &Form) -> Result<Markup, Fault> {
         0 => None,
         version => Some(version_of(portal, form.id, version).await?),
     };
-    let trial = portal.try_out(draft.clone(), base).await?;
+    let trial = portal.try_out(person, draft.clone(), base).await?;
     Ok(trial::trial(&trial, &draft))
 }
 
@@ -259,10 +260,9 @@ async fn keep_again(portal: &Portal, person: &Person, counter: Counter, form: &F
         reviewer: String::new(),
         comment: String::new(),
         changed_at: portal.clock.now_s(),
-        changed_by: person.name.to_string(),
         ..draft
     };
-    match portal.drafts.replace(changed).await {
+    match portal.drafts.replace(changed.edited_by(&person.name)).await {
         Err(drafts::Error::RevisionMismatch { .. }) => Err(Kept::Meanwhile(Box::new(portal.drafts.get(id).await?))),
         kept => Ok(kept?),
     }

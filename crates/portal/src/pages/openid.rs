@@ -1,10 +1,11 @@
 //! To an OpenID provider, and back.
 
-use super::sign_in::{Maybe, explain, local, page};
+use super::sign_in::{Maybe, explain, local, page, with_session};
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::html::parts::{self, Mood};
+use crate::people::accounts::Admitted;
 use crate::people::openid::{Denial, OpenId};
 use crate::people::trips::{TRIP_S, Trip};
 use crate::people::{Caller, Refusal, cookies};
@@ -29,7 +30,7 @@ pub async fn leave(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Res
     let openid = configured(&portal)?;
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let next = local(fields.text("next"));
-    if person.is_some() {
+    if person.is_some() && fields.given("again").is_none() {
         return Ok(Redirect::to(next).into_response());
     }
     let trip = Trip::begin(next, portal.clock.now_s());
@@ -57,13 +58,12 @@ pub async fn back(
     let trip = Trip::read(cookie, portal.clock.now_s()).filter(|trip| trip.ticket().state == fields.exact("state"));
     let Some(trip) = trip else { return Ok(refused(&astray())) };
     let mut response = match come_in(&portal, openid, &trip, &fields, &caller).await {
-        Ok(session) => {
+        Ok(admitted) => {
             // The browser had a session before: it is not gone on with.
             if let Some(Extension(person)) = &person {
                 portal.accounts.sign_out(person).await?;
             }
-            let cookie = cookies::give(&session, is_https);
-            ([(header::SET_COOKIE, cookie)], Redirect::to(local(&trip.next))).into_response()
+            with_session(&portal, local(&trip.next), &admitted)
         }
         Err(words) => refused(&words),
     };
@@ -75,15 +75,15 @@ fn configured(portal: &Portal) -> Result<&OpenId, Fault> {
     portal.openid.as_ref().ok_or_else(|| Fault::not_found("sign-in by OpenID Connect"))
 }
 
-/// The secret of a new session.
+/// Brings in whom the provider proves. No address is limited here: only a browser that left for the provider comes
+/// back with its cookie, and the provider limits those who guess.
 async fn come_in(
     portal: &Portal,
     openid: &OpenId,
     trip: &Trip,
     fields: &Fields,
     caller: &Caller,
-) -> Result<String, Words> {
-    portal.accounts.take_try(caller).map_err(denied)?;
+) -> Result<Admitted, Words> {
     let identity = identify(openid, trip, fields).await.map_err(|error| failed(&error))?;
     let session = portal.accounts.sign_in_by(&identity, &openid.rules, caller).await;
     session.map_err(|denial| explained(denial, &openid.rules.label))
@@ -153,8 +153,8 @@ fn explained(denial: Denial, label: &str) -> Words {
              administrator of raingauge to invite you again, with this address."
         ),
         Denial::NobodyYet => {
-            "There is no administrator yet. When raingauge started, it wrote a link for the first one into \
-                              its terminal."
+            "There is no administrator yet. When raingauge started, it wrote a link for the first one into its terminal, \
+             or into the file first-admin-link of its data folder."
                 .to_owned()
         }
         Denial::Refusal(refusal) => return denied(refusal),

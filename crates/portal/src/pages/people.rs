@@ -80,14 +80,24 @@ pub async fn change_role(
 /// `POST /people/{id}/disable`
 pub async fn disable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
     let at_s = portal.clock.now_s();
-    let user = portal.accounts.people.change_user(id, UserChange::Disabled(at_s)).await?;
-    Ok(done(Deed::new("person.disable", format!("person {}", user.name), json!({})), "disabled"))
+    let people = &portal.accounts.people;
+    let user = people.change_user(id, UserChange::Disabled(at_s)).await?;
+    let tokens = people.tokens().await?;
+    let left = tokens.iter().filter(|token| token.is_in_use(at_s) && token.created_by == user.name).count();
+    let deed = Deed::new("person.disable", format!("person {}", user.name), json!({ "tokensInUse": left }));
+    Ok(done(deed, if left > 0 { "disabled-tokens" } else { "disabled" }))
 }
 
 /// `POST /people/{id}/enable`
 pub async fn enable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
     let user = portal.accounts.people.change_user(id, UserChange::Enabled).await?;
     Ok(done(Deed::new("person.enable", format!("person {}", user.name), json!({})), "enabled"))
+}
+
+/// `POST /people/{id}/remove`: somebody who may not sign in any more is forgotten, name and all.
+pub async fn remove(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+    let removed = portal.accounts.people.remove_user(id).await?;
+    Ok(done(Deed::new("person.remove", removed.pseudonym, json!({})), "removed"))
 }
 
 /// `POST /people/{id}/sign-out`: everywhere.
@@ -195,7 +205,10 @@ fn user_row(person: &Person, user: &User, now_s: i64) -> Markup {
                         button.button aria-label={ "Make a link for a new password of " (user.name) } { "New password" }
                     }
                     @if user.may_sign_in() { (button(person, user, "disable", "Disable", "danger")) }
-                    @else { (button(person, user, "enable", "Enable", "")) }
+                    @else {
+                        (button(person, user, "enable", "Enable", ""))
+                        (button(person, user, "remove", "Remove for good", "danger"))
+                    }
                 }
             }
         }

@@ -5,11 +5,12 @@ use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::html::parts::{self, Field, Mood};
 use crate::html::{layout, passwords};
+use crate::people::accounts::Admitted;
 use crate::people::{Caller, Refusal, cookies};
 use crate::person::Person;
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_ports::people::Invitation;
 
@@ -19,11 +20,13 @@ pub type Maybe = Option<Extension<Person>>;
 pub async fn form(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Result<Response, Fault> {
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let next = local(fields.text("next"));
-    if person.is_some() {
+    let is_again = fields.given("again").is_some();
+    if person.is_some() && !is_again {
         return Ok(Redirect::to(next).into_response());
     }
-    let is_empty = portal.accounts.people.users().await?.is_empty();
-    Ok(page(StatusCode::OK, &sign_in(&portal, next, "", None, is_empty)))
+    let is_empty = !portal.accounts.has_people().await?;
+    let shown = SignIn { next, name: "", problem: None, is_empty, person: person.as_deref() };
+    Ok(page(StatusCode::OK, &sign_in(&portal, &shown)))
 }
 
 /// `POST /sign-in`
@@ -31,20 +34,23 @@ pub async fn enter(
     State(portal): State<Portal>,
     person: Maybe,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let (name, next) = (fields.text("name"), local(fields.text("next")));
-    match portal.accounts.sign_in(name, fields.exact("password"), &caller).await {
-        Ok(secret) => {
+    let mark = cookies::device_in(&headers, portal.accounts.options.is_https());
+    match portal.accounts.sign_in(name, fields.exact("password"), &caller, mark).await {
+        Ok(admitted) => {
             // The browser had a session before: it is not gone on with.
             if let Some(Extension(person)) = &person {
                 portal.accounts.sign_out(person).await?;
             }
-            Ok(with_session(&portal, next, &secret))
+            Ok(with_session(&portal, next, &admitted))
         }
         Err(refusal) => {
             let (status, words) = explain(refusal)?;
-            let mut response = page(status.0, &sign_in(&portal, next, name, Some(&words), false));
+            let shown = SignIn { next, name, problem: Some(&words), is_empty: false, person: person.as_deref() };
+            let mut response = page(status.0, &sign_in(&portal, &shown));
             if let Some(seconds) = status.1 {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
             }
@@ -85,11 +91,11 @@ pub async fn accept(
         false => Err(Refusal::Field("again", "The two passwords differ. Type the same one twice.".to_owned())),
     };
     match accepted {
-        Ok(session) => {
+        Ok(admitted) => {
             if let Some(Extension(person)) = &person {
                 portal.accounts.sign_out(person).await?;
             }
-            Ok(with_session(&portal, "/?note=welcome", &session))
+            Ok(with_session(&portal, "/?note=welcome", &admitted))
         }
         Err(Refusal::Field(field, words)) => {
             let problem = Some((field, words.as_str()));
@@ -109,60 +115,104 @@ pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), 
         Refusal::Wrong => ((StatusCode::UNPROCESSABLE_ENTITY, None), "Name or password is wrong.".to_owned()),
         Refusal::Wait(seconds) => (
             (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
-            format!("There were too many tries. Wait {seconds} s, then try again."),
+            format!("There were too many attempts. Wait {seconds} s, then try again."),
         ),
         Refusal::Busy => (
             (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
             "Too many people sign in at this moment. Try again in a moment.".to_owned(),
         ),
+        Refusal::NoPasswords => {
+            let words = "Passwords are switched off here: sign in at the provider. The operator of the server makes a link \
+                         with `raingauge portal invite` where the provider is out of reach.";
+            ((StatusCode::FORBIDDEN, None), words.to_owned())
+        }
         Refusal::Field(_, words) => ((StatusCode::UNPROCESSABLE_ENTITY, None), words),
         Refusal::Store(error) => return Err(error.into()),
     })
 }
 
 /// Sends the browser on, with a session of its own.
-fn with_session(portal: &Portal, next: &str, secret: &str) -> Response {
-    let cookie = cookies::give(secret, portal.accounts.options.is_https());
-    ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
+pub fn with_session(portal: &Portal, next: &str, admitted: &Admitted) -> Response {
+    let is_https = portal.accounts.options.is_https();
+    let mark = admitted.mark.as_ref().map(|mark| (header::SET_COOKIE, cookies::give_device(mark, is_https)));
+    let session = (header::SET_COOKIE, cookies::give(&admitted.session, is_https));
+    (AppendHeaders([session].into_iter().chain(mark)), Redirect::to(next)).into_response()
 }
 
 pub fn page(status: StatusCode, body: &Markup) -> Response {
     (status, layout::page(None, layout::Place::Nowhere, "Sign in", body)).into_response()
 }
 
-fn sign_in(portal: &Portal, next: &str, name: &str, problem: Option<&str>, is_empty: bool) -> Markup {
+/// What the page of sign-in shows.
+struct SignIn<'a> {
+    next: &'a str,
+    name: &'a str,
+    problem: Option<&'a str>,
+    /// Nobody can sign in yet.
+    is_empty: bool,
+    /// Who is signed in, and proves it again.
+    person: Option<&'a Person>,
+}
+
+fn sign_in(portal: &Portal, shown: &SignIn<'_>) -> Markup {
+    let SignIn { next, name, problem, is_empty, person } = *shown;
+    let has_passwords = portal.accounts.options.passwords;
     // Where there is a provider, the password is the second way, unless somebody is about to use it.
     let is_second = portal.openid.is_some() && problem.is_none();
     html! {
         section.card.entrance {
             h1 { "Sign in" }
-            @if is_empty { (parts::notice(Mood::Wait, &html! {
-                "Nobody can sign in yet. When raingauge started, it wrote a link for the first administrator into its \
-                 terminal; " code { "raingauge portal invite NAME --role admin" } " makes another one."
+            @if let Some(person) = person { (parts::notice(Mood::Wait, &html! {
+                "You are " b { (person.name) } ". Sign in again: links, roles and tokens are only made shortly after a sign-in."
             })) }
+            @if is_empty { (nobody_yet()) }
             @if let Some(problem) = problem { (parts::notice(Mood::Bad, &html! { (problem) })) }
             @if let Some(openid) = &portal.openid {
-                a.button.primary href=(openid_address(next)) { (openid.rules.label) }
-                p.or { "or with a password" }
+                a.button.primary href=(openid_address(next, person.is_some())) { (openid.rules.label) }
+                @if has_passwords { p.or { "or with a password" } }
             }
-            form.form method="post" action="/sign-in" {
-                input type="hidden" name="next" value=(next);
-                (Field { name: "name", label: "Name", hint: "", problem: None }.around(&html! {
-                    input type="text" id="name" name="name" value=(name) required autocomplete="username"
-                        autocapitalize="none" spellcheck="false" maxlength="128" autofocus[!is_second];
-                }))
-                (passwords::field("password", "Password", "", None, "current-password"))
-                button.button.primary[!is_second] { "Sign in" }
+            @if has_passwords {
+                (password_form(next, name, is_second, person))
+                p.quiet { "Forgot the password? An administrator can give you a link for a new one." }
             }
-            p.quiet { "Forgot the password? An administrator can give you a link for a new one." }
+        }
+    }
+}
+
+fn nobody_yet() -> Markup {
+    parts::notice(
+        Mood::Wait,
+        &html! {
+            "Nobody can sign in yet. When raingauge started, it wrote a link for the first administrator into its \
+             terminal, or into the file " code { "first-admin-link" } " of its data folder; "
+            code { "raingauge portal invite NAME --role admin" } " makes another one."
+        },
+    )
+}
+
+fn password_form(next: &str, name: &str, is_second: bool, person: Option<&Person>) -> Markup {
+    html! {
+        form.form method="post" action="/sign-in" {
+            @if let Some(person) = person { (parts::csrf(person)) }
+            input type="hidden" name="next" value=(next);
+            (Field { name: "name", label: "Name", hint: "", problem: None }.around(&html! {
+                input type="text" id="name" name="name" value=(name) required autocomplete="username"
+                    autocapitalize="none" spellcheck="false" maxlength="128" autofocus[!is_second];
+            }))
+            (passwords::field("password", "Password", "", None, "current-password"))
+            button.button.primary[!is_second] { "Sign in" }
         }
     }
 }
 
 /// Where the way to the provider begins.
-fn openid_address(next: &str) -> String {
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
-    format!("/sign-in/openid?{query}")
+fn openid_address(next: &str, is_again: bool) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("next", next);
+    if is_again {
+        query.append_pair("again", "1");
+    }
+    format!("/sign-in/openid?{}", query.finish())
 }
 
 fn choose(

@@ -4,6 +4,7 @@ use super::people::base;
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
+use crate::guard::ANONYMOUS;
 use crate::html::layout;
 use crate::html::parts::{self, Field, Mood};
 use crate::pages::shown::Shown;
@@ -106,6 +107,11 @@ fn read(fields: &Fields, person: &Person, secret: &str, now_s: i64) -> Result<Ap
 async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Secret<'_>>) -> Result<Html<String>, Fault> {
     let (tokens, now_s) = (portal.accounts.people.tokens().await?, portal.clock.now_s());
     let (in_use, ended): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| token.is_in_use(now_s));
+    let users = portal.accounts.people.users().await?;
+    let is_there =
+        |maker: &str| maker == ANONYMOUS || users.iter().any(|user| user.name == maker && user.may_sign_in());
+    let orphans: Vec<&str> =
+        in_use.iter().filter(|token| !is_there(&token.created_by)).map(|token| token.name.as_str()).collect();
     let body = html! {
         div.page-head { h1 { "API tokens" } }
         (shown.note)
@@ -114,6 +120,12 @@ async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Secret<'_>>) -
             (parts::notice(Mood::Wait, &html! {
                 "This server asks nobody for a token: it listens on this machine alone and its configuration has none. A \
                  token still says in the audit log who made a change. Set " code { "auth.required" } " to be asked."
+            }))
+        }
+        @if !orphans.is_empty() {
+            (parts::notice(Mood::Wait, &html! {
+                "Still good, although their makers may not sign in any more: " b { (orphans.join(", ")) } ". Revoke what nobody \
+                 needs, and make the others anew."
             }))
         }
         @if in_use.is_empty() {

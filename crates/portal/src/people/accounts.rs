@@ -1,21 +1,26 @@
 //! Signing in and out, and who a session is of.
 
 use super::audit::Audit;
-use super::limits::Tries;
+use super::limits::{Attempts, Source};
 use super::passwords::{self, Passwords};
 use super::secrets::{csrf_of, hash_of, hash_of_sent, new_secret};
-use super::{Caller, Options, Refusal, cookies};
+use super::{Caller, Options, Refusal, cookies, devices};
 use crate::person::{Person, SignedIn};
 use axum::http::HeaderMap;
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::people::{Entry, Error, Hash, People, Session, Sweep, User, UserChange, handle};
 use serde_json::json;
-use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A session is noted as seen this often, and not with every request.
 const SEEN_STEP_S: i64 = 60;
+/// How somebody comes in who is known at a provider.
+pub(super) const BY_OPENID: &str = "openid";
+/// The longest session of somebody who comes from a provider: the provider is asked again after it, so that nobody
+/// stays whom it does not know any more.
+pub const OPENID_SESSION_MAX_S: i64 = 8 * 3_600;
 /// What is kept of how a browser calls itself, in characters.
 const BROWSER_CHARS_MAX: usize = 200;
 
@@ -26,14 +31,25 @@ pub struct Accounts {
     pub audit: Audit,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) passwords: Passwords,
-    tries: Tries,
+    attempts: Attempts,
+    /// Somebody was there once. The last administrator is never removed, so there always is somebody then.
+    has_people: AtomicBool,
+}
+
+/// What a browser is given when its person comes in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Admitted {
+    /// The secret of a new session, whatever session the browser had before.
+    pub session: String,
+    /// By which the browser is recognised at the next sign-in.
+    pub mark: Option<String>,
 }
 
 impl Accounts {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>, options: Options) -> Self {
         let audit = Audit::new(Arc::clone(&people), Arc::clone(&clock));
-        let (passwords, tries) = (Passwords::default(), Tries::default());
-        Self { people, options, audit, clock, passwords, tries }
+        let (passwords, attempts) = (Passwords::default(), Attempts::default());
+        Self { people, options, audit, clock, passwords, attempts, has_people: AtomicBool::new(false) }
     }
 
     /// Who sent a request with these headers; none for somebody who is not signed in.
@@ -51,7 +67,7 @@ impl Accounts {
                 tracing::warn!(%error, "a session could not be noted as seen");
             }
         }
-        let signed_in = SignedIn { user_id: user.id, session: hash };
+        let signed_in = SignedIn { user_id: user.id, session: hash, since_s: session.created_at };
         Ok(Some(Person {
             name: user.name.into(),
             role: user.role,
@@ -60,40 +76,56 @@ impl Accounts {
         }))
     }
 
+    /// Whether anybody can sign in. Asked by people who are not signed in, and so answered from memory where it can be.
+    pub async fn has_people(&self) -> Result<bool, Error> {
+        if self.has_people.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let has_people = self.people.has_users().await?;
+        self.has_people.store(has_people, Ordering::Relaxed);
+        Ok(has_people)
+    }
+
     pub fn is_open(&self, session: &Session, now_s: i64) -> bool {
         now_s < session.expires_at && now_s - session.seen_at < self.options.session_idle_s
     }
 
-    /// Signs somebody in. Answers the secret of a new session, whatever session the browser had before.
-    pub async fn sign_in(&self, name: &str, password: &str, caller: &Caller) -> Result<String, Refusal> {
-        self.take_try(caller)?;
+    /// Signs somebody in with a password. `mark` is what the browser kept of an earlier sign-in.
+    pub async fn sign_in(
+        &self,
+        name: &str,
+        password: &str,
+        caller: &Caller,
+        mark: Option<&str>,
+    ) -> Result<Admitted, Refusal> {
+        if !self.options.passwords {
+            return Err(Refusal::NoPasswords);
+        }
         if name.is_empty() || name.len() > PERSON_LEN_MAX || password.len() > passwords::PASSWORD_LEN_MAX {
             return Err(Refusal::Wrong);
         }
-        let handle = handle(name);
-        self.tries.of_name(&handle, self.clock.now_ms())?;
-        let user = self.people.user_called(name).await?.filter(User::may_sign_in);
+        let user = self.people.user_called(name).await?;
+        let source = source_of(name, caller, mark, user.as_ref());
+        self.attempts.take(&source, self.clock.elapsed_ms())?;
+
+        let user = user.filter(User::may_sign_in);
         let stored = user.as_ref().map(|user| user.password.as_str());
         let is_right = self.passwords.is_right(password, stored).await?;
         let Some(user) = user.filter(|_| is_right) else {
             self.note_failure(name, caller).await;
             return Err(Refusal::Wrong);
         };
-        self.tries.forget_name(&handle);
+        self.attempts.succeeded(&source);
         self.admit(&user, caller, "password").await
     }
 
-    /// Takes a try of the address that somebody comes from.
-    pub fn take_try(&self, caller: &Caller) -> Result<(), Refusal> {
-        match caller.address.parse::<IpAddr>() {
-            Ok(address) => Ok(self.tries.of_address(address, self.clock.now_ms())?),
-            Err(_) => Ok(()),
-        }
-    }
-
     /// Begins a session of somebody who has proved who they are.
-    pub(super) async fn admit(&self, user: &User, caller: &Caller, way: &str) -> Result<String, Refusal> {
+    pub(super) async fn admit(&self, user: &User, caller: &Caller, way: &str) -> Result<Admitted, Refusal> {
         let (secret, now_s) = (new_secret(), self.clock.now_s());
+        let max_s = match way {
+            BY_OPENID => self.options.session_max_s.min(OPENID_SESSION_MAX_S),
+            _ => self.options.session_max_s,
+        };
         // Whoever cannot be written down does not come in.
         let entry =
             Entry { details: json!({ "with": way }).to_string(), ..self.entry(&user.name, caller, "session.begin") };
@@ -103,12 +135,12 @@ impl Accounts {
             user_id: user.id,
             created_at: now_s,
             seen_at: now_s,
-            expires_at: now_s + self.options.session_max_s,
+            expires_at: now_s + max_s,
             address: caller.address.clone(),
             browser: caller.browser.chars().take(BROWSER_CHARS_MAX).collect(),
         };
         self.people.open_session(session).await?;
-        Ok(secret)
+        Ok(Admitted { session: secret, mark: devices::mark_of(user) })
     }
 
     /// A name that nobody has is not written down: it may be a password in the wrong field.
@@ -139,10 +171,14 @@ impl Accounts {
     }
 
     /// Changes somebody's own password, which ends all their other sessions. The old one is asked for, so that a
-    /// browser that was left open is not enough.
-    pub async fn change_password(&self, person: &Person, current: &str, new: &str) -> Result<(), Refusal> {
+    /// browser that was left open is not enough. Returns by what this browser is recognised from now on.
+    pub async fn change_password(&self, person: &Person, current: &str, new: &str) -> Result<Option<String>, Refusal> {
         let Some(signed_in) = &person.signed_in else { return Err(Refusal::Wrong) };
-        self.tries.of_name(&handle(&person.name), self.clock.now_ms())?;
+        if !self.options.passwords {
+            return Err(Refusal::NoPasswords);
+        }
+        let source = Source::Account(signed_in.user_id);
+        self.attempts.take(&source, self.clock.elapsed_ms())?;
         let user = self.people.user_called(&person.name).await?.ok_or(Error::NotFound("person"))?;
         if current.len() > passwords::PASSWORD_LEN_MAX
             || !self.passwords.is_right(current, Some(&user.password)).await?
@@ -154,9 +190,10 @@ impl Accounts {
             return Err(Refusal::Field("password", problem));
         }
         let hash = self.passwords.hash(new).await?;
-        self.people.change_user(user.id, UserChange::Password(hash)).await?;
-        self.tries.forget_name(&handle(&person.name));
-        Ok(self.people.close_sessions(user.id, Some(signed_in.session)).await?)
+        let user = self.people.change_user(user.id, UserChange::Password(hash)).await?;
+        self.attempts.succeeded(&source);
+        self.people.close_sessions(user.id, Some(signed_in.session)).await?;
+        Ok(devices::mark_of(&user))
     }
 
     /// Removes what has expired.
@@ -177,5 +214,14 @@ impl Accounts {
             details: "{}".to_owned(),
             outcome: "done".to_owned(),
         }
+    }
+}
+
+/// To which budget an attempt is charged.
+fn source_of(name: &str, caller: &Caller, mark: Option<&str>, user: Option<&User>) -> Source {
+    let nonce = mark.zip(user).and_then(|(mark, user)| devices::nonce_of(mark, user));
+    match nonce {
+        Some(nonce) => Source::Browser(nonce.to_owned()),
+        None => Source::Stranger { name: handle(name), address: caller.address.parse().ok() },
     }
 }

@@ -5,17 +5,29 @@
 //! could not be written down is then in the log of the process, loudly.
 
 use axum::http::StatusCode;
+use lru::LruCache;
+use parking_lot::Mutex;
+use raingauge_ports::catalog::TOKEN_PREFIX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::people::{Entry, Error, People};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// Bytes of one text of an entry; more is cut off.
 const TEXT_LEN_MAX: usize = 512;
-/// Bytes of the details of an entry; larger ones are left out.
+/// Bytes of the details of an entry. Texts of larger ones are cut, the longest first.
 pub const DETAILS_LEN_MAX: usize = 4_096;
+/// Elements of a list in details that are too large.
+const DETAILS_LIST_MAX: usize = 20;
+/// Entries that one actor writes in a row, and how long it takes until one more is allowed. Those beyond are counted, and
+/// the next entry says how many there were.
+const ENTRIES_IN_A_ROW: i64 = 1_000;
+const ENTRY_PAUSE_MS: i64 = 10_000;
+/// Actors whose rate is remembered.
+const ACTORS_MAX: NonZeroUsize = NonZeroUsize::new(2_000).expect("it is not zero");
 
 /// What was done, as the one who did it says; put into the extensions of a response. Without it, the audit log goes by
 /// the address of the request.
@@ -45,6 +57,16 @@ pub struct Undone(pub StatusCode);
 pub struct Audit {
     people: Arc<dyn People>,
     clock: Arc<dyn Clock>,
+    rates: Arc<Mutex<LruCache<String, Rate>>>,
+}
+
+/// How often an actor writes entries.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    /// When all entries in a row are allowed again.
+    whole_at_ms: i64,
+    /// Entries that were left out since the last one.
+    left_out: u64,
 }
 
 /// Who did something, from where.
@@ -56,12 +78,30 @@ pub struct Actor<'a> {
 
 impl Audit {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>) -> Self {
-        Self { people, clock }
+        Self { people, clock, rates: Arc::new(Mutex::new(LruCache::new(ACTORS_MAX))) }
     }
 
     /// Writes down what somebody did, and how it went: `done`, or the code of the refusal.
-    pub async fn deed(&self, actor: Actor<'_>, deed: Deed, outcome: &str) {
+    /// An actor who does so very often leaves fewer entries, which say how many there are not.
+    pub async fn deed(&self, actor: Actor<'_>, mut deed: Deed, outcome: &str) {
+        let Some(left_out) = self.admit(actor.name) else { return };
+        if left_out > 0 {
+            deed.details["entriesLeftOut"] = left_out.into();
+        }
         self.note(self.entry(actor, deed, outcome)).await;
+    }
+
+    /// How many entries of an actor were left out before this one; none when it is left out too.
+    fn admit(&self, actor: &str) -> Option<u64> {
+        let (mut rates, now_ms) = (self.rates.lock(), self.clock.elapsed_ms());
+        let rate = rates.get_or_insert_mut(actor.to_owned(), Rate::default);
+        let whole_at_ms = rate.whole_at_ms.max(now_ms) + ENTRY_PAUSE_MS;
+        if whole_at_ms - now_ms > ENTRIES_IN_A_ROW * ENTRY_PAUSE_MS {
+            rate.left_out += 1;
+            return None;
+        }
+        rate.whole_at_ms = whole_at_ms;
+        Some(std::mem::take(&mut rate.left_out))
     }
 
     /// Writes down what somebody did; an error where that cannot be done.
@@ -70,7 +110,6 @@ impl Audit {
     }
 
     fn entry(&self, actor: Actor<'_>, deed: Deed, outcome: &str) -> Entry {
-        let details = deed.details.to_string();
         Entry {
             id: 0,
             at_s: self.clock.now_s(),
@@ -78,7 +117,7 @@ impl Audit {
             address: actor.address.to_owned(),
             verb: deed.verb.into_owned(),
             object: deed.object,
-            details: if details.len() <= DETAILS_LEN_MAX { details } else { "{}".to_owned() },
+            details: fitting(deed.details),
             outcome: outcome.to_owned(),
         }
     }
@@ -97,12 +136,44 @@ impl Audit {
     }
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > TEXT_LEN_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_LEN_MAX));
+fn cut(text: String) -> String {
+    cut_to(text, TEXT_LEN_MAX)
+}
+
+fn cut_to(mut text: String, len_max: usize) -> String {
+    if text.len() > len_max {
+        text.truncate(text.floor_char_boundary(len_max));
         text.push('…');
     }
     text
+}
+
+/// Details as JSON that fits an entry: with shorter texts and lists where they are too large.
+fn fitting(mut details: Json) -> String {
+    let mut json = details.to_string();
+    for len_max in [1_024, 256, 64] {
+        if json.len() <= DETAILS_LEN_MAX {
+            break;
+        }
+        shorten(&mut details, len_max);
+        json = details.to_string();
+    }
+    if json.len() <= DETAILS_LEN_MAX {
+        return json;
+    }
+    serde_json::json!({ "cut": cut_to(json, DETAILS_LEN_MAX / 4) }).to_string()
+}
+
+fn shorten(json: &mut Json, len_max: usize) {
+    match json {
+        Json::String(text) => *text = cut_to(std::mem::take(text), len_max),
+        Json::Array(elements) => {
+            elements.truncate(DETAILS_LIST_MAX);
+            elements.iter_mut().for_each(|element| shorten(element, len_max));
+        }
+        Json::Object(members) => members.values_mut().for_each(|member| shorten(member, len_max)),
+        _ => {}
+    }
 }
 
 /// The entries as rows of CSV (RFC 4180), with a row of names first when these are the first ones.
@@ -131,11 +202,15 @@ pub fn to_ndjson(entries: &[Entry]) -> String {
     let mut lines = String::new();
     for entry in entries {
         let details = serde_json::from_str(&entry.details).unwrap_or_else(|_| Json::String(entry.details.clone()));
-        let line = serde_json::json!({
-            "id": entry.id, "time": raingauge_core::time::format_rfc3339(entry.at_s), "who": entry.who,
+        let mut line = serde_json::json!({
+            "id": entry.id, "time": raingauge_core::time::format_rfc3339(entry.at_s),
+            "who": entry.who.strip_prefix(TOKEN_PREFIX).unwrap_or(&entry.who),
             "address": entry.address, "verb": entry.verb, "object": entry.object, "outcome": entry.outcome,
             "details": details,
         });
+        if entry.who.starts_with(TOKEN_PREFIX) {
+            line["whoKind"] = "token".into();
+        }
         let _ = writeln!(lines, "{line}");
     }
     lines
@@ -161,9 +236,51 @@ mod tests {
     }
 
     #[test]
+    fn large_details_are_cut_and_never_emptied() {
+        for reason in ["☔".repeat(2_000), "\"".repeat(9_000)] {
+            let details = serde_json::json!({ "reason": reason, "answer": { "accepted": 3 }, "version": 7 });
+            let json = fitting(details);
+            assert!(json.len() <= DETAILS_LEN_MAX, "{}", json.len());
+            let read: Json = serde_json::from_str(&json).unwrap();
+            assert_eq!((&read["answer"]["accepted"], &read["version"]), (&3.into(), &7.into()));
+            assert!(read["reason"].as_str().unwrap().len() > 50);
+        }
+        let many: Vec<String> = (0..5_000).map(|number| number.to_string()).collect();
+        assert!(fitting(serde_json::json!({ "keys": many })).starts_with("{\"keys\":[\"0\",\"1\""));
+        let wide: Json = (0..2_000).map(|number| (format!("member {number}"), Json::Null)).collect();
+        assert!(fitting(wide).starts_with("{\"cut\":\"{"));
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_entries_is_counted() {
+        use raingauge_ports::clock::ManualClock;
+        use raingauge_ports::memory::MemoryPeople;
+        use raingauge_ports::people::Filter;
+
+        let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(7)));
+        let audit = Audit::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
+        let note = async |name: &'static str| {
+            let deed = Deed::new("buckets.set", "buckets".to_owned(), serde_json::json!({}));
+            audit.deed(Actor { name, address: "" }, deed, "done").await;
+        };
+        for _ in 0..ENTRIES_IN_A_ROW + 5 {
+            note("shop").await;
+        }
+        note("other").await;
+        clock.set_s(7 + ENTRY_PAUSE_MS / 1_000);
+        note("shop").await;
+        let newest = people.entries(Filter { limit: 3, ..Filter::default() }).await.unwrap();
+        let found: Vec<(&str, &str)> = newest.iter().map(|entry| (&*entry.who, &*entry.details)).collect();
+        assert_eq!(found, [("shop", "{\"entriesLeftOut\":5}"), ("other", "{}"), ("shop", "{}")]);
+        assert_eq!(newest[0].id, ENTRIES_IN_A_ROW + 2);
+    }
+
+    #[test]
     fn each_line_is_json() {
         let lines = to_ndjson(&[entry("zoe\n"), entry("max")]);
         let read: Vec<Json> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let token = to_ndjson(&[entry("token:zoe")]);
+        assert!(token.contains(r#""who":"zoe","whoKind":"token""#) && !lines.contains("whoKind"), "{token}");
         assert_eq!((read.len(), &read[0]["who"], &read[1]["details"]["reason"]), (2, &"zoe\n".into(), &"a, b".into()));
     }
 }

@@ -7,6 +7,11 @@ const SECURE_NAME: &str = "__Host-raingauge_session";
 const NAME: &str = "raingauge_session";
 const SECURE_TRIP_NAME: &str = "__Host-raingauge_trip";
 const TRIP_NAME: &str = "raingauge_trip";
+const SECURE_DEVICE_NAME: &str = "__Host-raingauge_device";
+const DEVICE_NAME: &str = "raingauge_device";
+
+/// How long a browser is recognised after somebody signed in with it.
+const DEVICE_S: i64 = 365 * 86_400;
 
 /// The secret of the session in the headers of a request.
 pub fn session_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
@@ -16,6 +21,11 @@ pub fn session_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
 /// The trip in the headers of a request.
 pub fn trip_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
     value_in(headers, trip_name(is_https))
+}
+
+/// What a browser kept of an earlier sign-in.
+pub fn device_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
+    value_in(headers, device_name(is_https))
 }
 
 /// The value of the first cookie of this name.
@@ -28,6 +38,11 @@ pub fn value_in<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// Gives the browser a session. Without an age it ends with the browser at the latest; the server ends it sooner.
 pub fn give(secret: &str, is_https: bool) -> HeaderValue {
     line(session_name(is_https), secret, "", is_https)
+}
+
+/// Gives the browser a mark by which its person is recognised at the next sign-in. It opens nothing.
+pub fn give_device(mark: &str, is_https: bool) -> HeaderValue {
+    line(device_name(is_https), mark, &format!("; Max-Age={DEVICE_S}"), is_https)
 }
 
 /// Takes the session away from the browser.
@@ -51,6 +66,10 @@ const fn session_name(is_https: bool) -> &'static str {
 
 const fn trip_name(is_https: bool) -> &'static str {
     if is_https { SECURE_TRIP_NAME } else { TRIP_NAME }
+}
+
+const fn device_name(is_https: bool) -> &'static str {
+    if is_https { SECURE_DEVICE_NAME } else { DEVICE_NAME }
 }
 
 /// Lax, so that a cookie also comes along when the provider sends the browser back.

@@ -1,6 +1,6 @@
 //! One-time links: for somebody new, for somebody who lost a password, for the first administrator.
 
-use super::accounts::Accounts;
+use super::accounts::{Accounts, Admitted};
 use super::audit::Deed;
 use super::passwords;
 use super::secrets::{hash_of, hash_of_sent, new_secret};
@@ -10,8 +10,16 @@ use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::people::{Error, Invitation, NewUser};
 use serde_json::json;
 
+/// Who invites by a command on the server, in the audit log.
+pub const COMMAND_LINE: &str = "the command line";
+/// Who invites the first administrator.
+const FIRST_START: &str = "the first start";
+/// Names that raingauge itself has in versions and in the audit log.
+const RESERVED: [&str; 4] = ["anonymous", "nobody", COMMAND_LINE, FIRST_START];
 /// How long a link is good.
 pub const INVITATION_S: i64 = 24 * 3_600;
+/// How long the link of the first administrator is good.
+pub const FIRST_INVITATION_S: i64 = 3_600;
 
 /// Whom to invite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,19 +45,24 @@ impl Accounts {
         if let Some(problem) = problem_of_email(&guest.email) {
             return Err(Refusal::Field("email", problem));
         }
-        Ok(self.link(guest, invited_by).await?)
+        Ok(self.link(guest, invited_by, INVITATION_S).await?)
     }
 
-    /// The path of a link for the first administrator; none when there is somebody already.
+    /// The path of a link for the first administrator, which spends those before it; none when there is somebody already.
     pub async fn invite_first(&self) -> Result<Option<String>, Error> {
-        if !self.options.sign_in || !self.people.users().await?.is_empty() {
+        if !self.options.sign_in || self.has_people().await? {
             return Ok(None);
         }
+        let earlier = self.people.invitations().await?;
+        for invitation in earlier.into_iter().filter(|invitation| invitation.name.is_empty()) {
+            self.people.withdraw(invitation.hash).await?;
+        }
         let [name, email] = [String::new(), String::new()];
-        self.link(Guest { name, email, role: Role::Admin }, "the first start").await.map(Some)
+        let guest = Guest { name, email, role: Role::Admin };
+        self.link(guest, FIRST_START, FIRST_INVITATION_S).await.map(Some)
     }
 
-    async fn link(&self, guest: Guest, invited_by: &str) -> Result<String, Error> {
+    async fn link(&self, guest: Guest, invited_by: &str, valid_s: i64) -> Result<String, Error> {
         let (secret, now_s) = (new_secret(), self.clock.now_s());
         let Guest { name, email, role } = guest;
         let invitation = Invitation {
@@ -59,7 +72,7 @@ impl Accounts {
             role,
             invited_by: invited_by.to_owned(),
             created_at: now_s,
-            expires_at: now_s + INVITATION_S,
+            expires_at: now_s + valid_s,
         };
         self.people.invite(invitation).await?;
         Ok(format!("/welcome/{secret}"))
@@ -68,19 +81,29 @@ impl Accounts {
     /// The invitation of a link that is still good.
     pub async fn invitation(&self, secret: &str) -> Result<Invitation, Error> {
         let hash = hash_of_sent(secret).ok_or(Error::LinkSpent)?;
-        let found = self.people.invitations().await?.into_iter().find(|invitation| invitation.hash == hash);
+        let found = self.people.invitation(hash).await?;
         let now_s = self.clock.now_s();
         let invitation = found.filter(|invitation| now_s < invitation.expires_at).ok_or(Error::LinkSpent)?;
         let is_first = invitation.name.is_empty();
-        match is_first && !self.people.users().await?.is_empty() {
+        match is_first && self.has_people().await? {
             true => Err(Error::LinkSpent),
             false => Ok(invitation),
         }
     }
 
     /// Uses a link, and signs its person in. The first administrator chooses a name.
-    pub async fn welcome(&self, secret: &str, name: &str, password: &str, caller: &Caller) -> Result<String, Refusal> {
+    pub async fn welcome(
+        &self,
+        secret: &str,
+        name: &str,
+        password: &str,
+        caller: &Caller,
+    ) -> Result<Admitted, Refusal> {
         let invitation = self.invitation(secret).await?;
+        // Where passwords are switched off, the operator of the server still has a way in.
+        if !self.options.passwords && ![COMMAND_LINE, FIRST_START].contains(&&*invitation.invited_by) {
+            return Err(Refusal::NoPasswords);
+        }
         let name = if invitation.name.is_empty() { name } else { &invitation.name };
         if let Some(problem) = problem_of_name(name) {
             return Err(Refusal::Field("name", problem));
@@ -109,6 +132,9 @@ pub fn problem_of_name(name: &str) -> Option<String> {
     if let Some(strange) = name.chars().find(|char| !is_allowed(*char)) {
         return Some(format!("A name has letters, digits, blanks and . _ - @ + ', and not {strange:?}."));
     }
+    if RESERVED.contains(&&*name.to_lowercase()) {
+        return Some("raingauge itself has this name in its audit log. Choose another one.".to_owned());
+    }
     let is_ragged = name.trim() != name || name.contains("  ");
     is_ragged.then(|| "It has blanks in a row, or at an end. Leave them out.".to_owned())
 }
@@ -132,7 +158,20 @@ mod tests {
             assert_eq!(problem_of_name(fine), None, "{fine}");
         }
         let long = "x".repeat(PERSON_LEN_MAX + 1);
-        for wrong in ["", " zoe", "zoe ", "a  b", "<b>", "a\nb", "a\u{202e}b", "a\"b", "a;b", &long] {
+        for wrong in [
+            "",
+            "Anonymous",
+            "the command line",
+            " zoe",
+            "zoe ",
+            "a  b",
+            "<b>",
+            "a\nb",
+            "a\u{202e}b",
+            "a\"b",
+            "a;b",
+            &long,
+        ] {
             assert!(problem_of_name(wrong).is_some(), "{wrong}");
         }
     }

@@ -1,73 +1,155 @@
-//! How often somebody may try to sign in.
+//! Limits on sign-in attempts.
 //!
-//! Each try takes a place; a place comes back after some time. What is kept of an address or a name is one number, the
-//! time at which all its places are back, and of so many of them only that the table stays small: what was not seen for
-//! longest is forgotten first.
+//! An attempt is charged to three budgets: that of the name from its network, that of the name from anywhere, and that of
+//! the network. No budget is shared by people in a way that lets one of them lock out the others:
+//!
+//! ```text
+//!   browser that this person used before ──▶ a budget of its own, whatever strangers do
+//!   any other browser ──▶ name and network ──▶ name ──▶ password is checked
+//!                              ▲
+//!                 network: fewer attempts per name once it has failed often
+//! ```
+//!
+//! A budget is one number, the time at which all of its attempts are back. Times are those of a clock that never goes back.
 
 use lru::LruCache;
 use parking_lot::Mutex;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroUsize;
 
-/// Tries that one address may make in a row, and after how long each comes back.
-pub const TRIES_PER_ADDRESS_MAX: i64 = 30;
-pub const ADDRESS_PAUSE_MS: i64 = 10_000;
-/// Tries that may be made for one name in a row, from wherever they come, and after how long each comes back.
-pub const TRIES_PER_NAME_MAX: i64 = 10;
-pub const NAME_PAUSE_MS: i64 = 30_000;
-/// Addresses and names that are remembered.
-const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(20_000).expect("it is not zero");
-
-/// Who tries.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Source {
-    Address(IpAddr),
-    Name(String),
+/// Attempts in a row, and how long it takes until one of them is back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub attempts: i64,
+    pub pause_ms: i64,
 }
 
-/// The tries of late.
-#[derive(Debug)]
-pub struct Tries(Mutex<LruCache<Source, i64>>);
+/// One name from one network, and one browser or account that is known.
+pub const NAME_IN_NETWORK: Budget = Budget { attempts: 10, pause_ms: 30_000 };
+/// One name from one network that has used up its own budget: enough for somebody who knows the password.
+pub const NAME_IN_SUSPECT_NETWORK: Budget = Budget { attempts: 2, pause_ms: 300_000 };
+/// One name from anywhere. Known browsers are not charged to it.
+pub const NAME: Budget = Budget { attempts: 200, pause_ms: 60_000 };
+/// One network, whatever the names.
+pub const NETWORK: Budget = Budget { attempts: 100, pause_ms: 10_000 };
 
-/// No try is left. One comes back after so many seconds.
+/// Entries of each table. The one that was not used for longest is forgotten first.
+const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(20_000).expect("it is not zero");
+
+/// Who attempts to sign in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A browser in which this person has signed in before, by the nonce of its cookie.
+    Browser(String),
+    /// Somebody signed in who repeats the password, by the id of the account.
+    Account(i64),
+    /// Anybody else.
+    Stranger { name: String, address: Option<IpAddr> },
+}
+
+/// The budgets of recent attempts.
+#[derive(Debug)]
+pub struct Attempts(Mutex<Tables>);
+
+#[derive(Debug)]
+struct Tables {
+    sources: LruCache<Source, i64>,
+    names: LruCache<String, i64>,
+    networks: LruCache<IpAddr, i64>,
+}
+
+/// No attempt is left. One comes back after this many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait(pub i64);
 
-impl Default for Tries {
-    fn default() -> Self {
-        Self(Mutex::new(LruCache::new(REMEMBERED_MAX)))
+impl Budget {
+    /// Milliseconds until an attempt is back; none while one is left.
+    fn wait_ms(self, whole_at: i64, now_ms: i64) -> Option<i64> {
+        let over_ms = whole_at.max(now_ms) + self.pause_ms - now_ms - self.attempts * self.pause_ms;
+        (over_ms > 0).then_some(over_ms)
+    }
+
+    /// The budget with one attempt less, and never with more than all of them used.
+    fn charged(self, whole_at: i64, now_ms: i64) -> i64 {
+        (whole_at.max(now_ms) + self.pause_ms).min(now_ms + self.attempts * self.pause_ms)
     }
 }
 
-impl Tries {
-    /// Takes a try of this address.
-    pub fn of_address(&self, address: IpAddr, now_ms: i64) -> Result<(), Wait> {
-        self.take(Source::Address(network_of(address)), TRIES_PER_ADDRESS_MAX, ADDRESS_PAUSE_MS, now_ms)
+impl Default for Attempts {
+    fn default() -> Self {
+        Self(Mutex::new(Tables {
+            sources: LruCache::new(REMEMBERED_MAX),
+            names: LruCache::new(REMEMBERED_MAX),
+            networks: LruCache::new(REMEMBERED_MAX),
+        }))
     }
+}
 
-    /// Takes a try for this name.
-    pub fn of_name(&self, name: &str, now_ms: i64) -> Result<(), Wait> {
-        self.take(Source::Name(name.to_owned()), TRIES_PER_NAME_MAX, NAME_PAUSE_MS, now_ms)
-    }
+impl Attempts {
+    /// Takes an attempt of this source. A refused one costs nothing.
+    pub fn take(&self, source: &Source, now_ms: i64) -> Result<(), Wait> {
+        let mut tables = self.0.lock();
+        let source = source.of_network();
+        let Source::Stranger { name, address } = &source else {
+            return charge(&mut tables.sources, source, NAME_IN_NETWORK, now_ms);
+        };
 
-    /// Gives a name all its tries back: whoever knows the password is no guesser.
-    pub fn forget_name(&self, name: &str) {
-        self.0.lock().pop(&Source::Name(name.to_owned()));
-    }
+        let is_suspect = address.is_some_and(|network| {
+            let whole_at = tables.networks.get(&network).copied().unwrap_or(now_ms);
+            NETWORK.wait_ms(whole_at, now_ms).is_some()
+        });
+        let budget = if is_suspect { NAME_IN_SUSPECT_NETWORK } else { NAME_IN_NETWORK };
+        let (name, address) = (name.clone(), *address);
+        check(&mut tables.names, &name, NAME, now_ms)?;
+        charge(&mut tables.sources, source, budget, now_ms)?;
 
-    fn take(&self, source: Source, tries_max: i64, pause_ms: i64, now_ms: i64) -> Result<(), Wait> {
-        let mut known = self.0.lock();
-        let whole_at = known.get(&source).copied().unwrap_or(now_ms).max(now_ms);
-        let over_ms = whole_at + pause_ms - now_ms - tries_max * pause_ms;
-        if over_ms > 0 {
-            return Err(Wait((over_ms + 999) / 1_000));
+        charge(&mut tables.names, name, NAME, now_ms)?;
+        if let Some(network) = address {
+            let whole_at = tables.networks.get(&network).copied().unwrap_or(now_ms);
+            tables.networks.put(network, NETWORK.charged(whole_at, now_ms));
         }
-        known.put(source, whole_at + pause_ms);
         Ok(())
     }
+
+    /// Gives a source its attempts back, and the other budgets the one that it took: the password was right.
+    pub fn succeeded(&self, source: &Source) {
+        let mut tables = self.0.lock();
+        let source = source.of_network();
+        tables.sources.pop(&source);
+
+        let Source::Stranger { name, address } = source else { return };
+        if let Some(whole_at) = tables.names.get_mut(&name) {
+            *whole_at -= NAME.pause_ms;
+        }
+        if let Some(whole_at) = address.and_then(|network| tables.networks.get_mut(&network)) {
+            *whole_at -= NETWORK.pause_ms;
+        }
+    }
 }
 
-/// Who has one address of version 6 has 2^64 of them.
+impl Source {
+    fn of_network(&self) -> Self {
+        match self {
+            Self::Stranger { name, address } => Self::Stranger { name: name.clone(), address: address.map(network_of) },
+            known => known.clone(),
+        }
+    }
+}
+
+fn check<K: Hash + Eq>(table: &mut LruCache<K, i64>, key: &K, budget: Budget, now_ms: i64) -> Result<(), Wait> {
+    let whole_at = table.get(key).copied().unwrap_or(now_ms);
+    budget.wait_ms(whole_at, now_ms).map_or(Ok(()), |wait_ms| Err(Wait((wait_ms + 999) / 1_000)))
+}
+
+fn charge<K: Hash + Eq>(table: &mut LruCache<K, i64>, key: K, budget: Budget, now_ms: i64) -> Result<(), Wait> {
+    check(table, &key, budget, now_ms)?;
+    let whole_at = table.get(&key).copied().unwrap_or(now_ms);
+    table.put(key, budget.charged(whole_at, now_ms));
+    Ok(())
+}
+
+/// The holder of one address of version 6 has 2^64 of them.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
@@ -79,41 +161,98 @@ fn network_of(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    fn stranger(name: &str, address: &str) -> Source {
+        Source::Stranger { name: name.to_owned(), address: Some(address.parse().unwrap()) }
+    }
+
     #[test]
-    fn tries_are_used_up_and_come_back() {
-        let tries = Tries::default();
-        for _ in 0..TRIES_PER_NAME_MAX {
-            assert_eq!(tries.of_name("zoe", 1_000), Ok(()));
+    fn attempts_are_used_up_and_come_back() {
+        let attempts = Attempts::default();
+        let zoe = stranger("zoe", "192.0.2.7");
+        for _ in 0..NAME_IN_NETWORK.attempts {
+            assert_eq!(attempts.take(&zoe, 1_000), Ok(()));
         }
-        assert_eq!(tries.of_name("zoe", 1_000), Err(Wait(30)));
-        assert_eq!(tries.of_name("max", 1_000), Ok(()));
-        // A refused try costs nothing, and one comes back with each pause.
-        assert_eq!(tries.of_name("zoe", 21_500), Err(Wait(10)));
-        assert_eq!(tries.of_name("zoe", 31_000), Ok(()));
-        assert_eq!(tries.of_name("zoe", 31_000), Err(Wait(30)));
-        tries.forget_name("zoe");
-        assert_eq!(tries.of_name("zoe", 31_000), Ok(()));
+
+        assert_eq!(attempts.take(&zoe, 1_000), Err(Wait(30)));
+        assert_eq!(attempts.take(&stranger("max", "192.0.2.7"), 1_000), Ok(()));
+        assert_eq!(attempts.take(&stranger("zoe", "192.0.2.8"), 1_000), Ok(()));
+        assert_eq!(attempts.take(&Source::Browser("b".to_owned()), 1_000), Ok(()));
+        assert_eq!(attempts.take(&Source::Account(1), 1_000), Ok(()));
+
+        // A refused attempt costs nothing, and one comes back with each pause.
+        assert_eq!(attempts.take(&zoe, 21_500), Err(Wait(10)));
+        assert_eq!(attempts.take(&zoe, 31_000), Ok(()));
+        assert_eq!(attempts.take(&zoe, 31_000), Err(Wait(30)));
+        attempts.succeeded(&zoe);
+        assert_eq!(attempts.take(&zoe, 31_000), Ok(()));
+    }
+
+    #[test]
+    fn a_network_that_fails_often_leaves_each_name_two_attempts() {
+        let attempts = Attempts::default();
+        for number in 0..NETWORK.attempts * 3 {
+            assert_eq!(attempts.take(&stranger(&format!("x{number}"), "192.0.2.7"), 0), Ok(()));
+        }
+
+        let zoe = stranger("zoe", "192.0.2.7");
+        for _ in 0..NAME_IN_SUSPECT_NETWORK.attempts {
+            assert_eq!(attempts.take(&zoe, 0), Ok(()));
+        }
+        assert_eq!(attempts.take(&zoe, 0), Err(Wait(300)));
+
+        // However often it failed, it is trusted again when its own budget is back.
+        let later_ms = NETWORK.pause_ms * NETWORK.attempts;
+        assert_eq!(attempts.take(&stranger("max", "192.0.2.7"), later_ms), Ok(()));
+        for _ in 1..NAME_IN_NETWORK.attempts {
+            assert_eq!(attempts.take(&stranger("max", "192.0.2.7"), later_ms), Ok(()));
+        }
+    }
+
+    #[test]
+    fn many_networks_together_are_slow_too() {
+        let attempts = Attempts::default();
+        for number in 0..NAME.attempts {
+            let address = format!("198.51.{}.{}", number / 250, number % 250);
+            assert_eq!(attempts.take(&stranger("zoe", &address), 0), Ok(()));
+        }
+
+        assert_eq!(attempts.take(&stranger("zoe", "203.0.113.1"), 0), Err(Wait(60)));
+        assert_eq!(attempts.take(&stranger("max", "203.0.113.1"), 0), Ok(()));
+        assert_eq!(attempts.take(&Source::Browser("zoe's".to_owned()), 0), Ok(()));
+    }
+
+    #[test]
+    fn people_who_know_their_passwords_use_up_nothing() {
+        let attempts = Attempts::default();
+        for number in 0..NETWORK.attempts * 3 {
+            let source = stranger(&format!("p{number}"), "192.0.2.7");
+            assert_eq!(attempts.take(&source, 0), Ok(()));
+            attempts.succeeded(&source);
+        }
+        for _ in 0..NAME_IN_NETWORK.attempts {
+            assert_eq!(attempts.take(&stranger("zoe", "192.0.2.7"), 0), Ok(()));
+        }
     }
 
     #[test]
     fn an_address_of_version_6_is_its_network() {
-        let tries = Tries::default();
-        for number in 0..TRIES_PER_ADDRESS_MAX {
-            let address = format!("2001:db8::{number:x}").parse().unwrap();
-            assert_eq!(tries.of_address(address, 0), Ok(()));
+        let attempts = Attempts::default();
+        for number in 0..NAME_IN_NETWORK.attempts {
+            assert_eq!(attempts.take(&stranger("zoe", &format!("2001:db8::{number:x}")), 0), Ok(()));
         }
-        assert_eq!(tries.of_address("2001:db8::ffff".parse().unwrap(), 0), Err(Wait(10)));
-        assert_eq!(tries.of_address("2001:db8:0:1::1".parse().unwrap(), 0), Ok(()));
+        assert_eq!(attempts.take(&stranger("zoe", "2001:db8::ffff"), 0), Err(Wait(30)));
+        assert_eq!(attempts.take(&stranger("zoe", "2001:db8:0:1::1"), 0), Ok(()));
+
         let mapped = ["::ffff:192.0.2.1", "192.0.2.1"].map(|address| network_of(address.parse().unwrap()));
         assert_eq!(mapped[0], mapped[1]);
     }
 
     #[test]
     fn memory_is_bounded() {
-        let tries = Tries::default();
+        let attempts = Attempts::default();
         for number in 0..REMEMBERED_MAX.get() + 10 {
-            tries.of_name(&number.to_string(), 0).unwrap();
+            attempts.take(&stranger(&number.to_string(), "192.0.2.7"), 0).unwrap();
         }
-        assert_eq!(tries.0.lock().len(), REMEMBERED_MAX.get());
+        assert_eq!(attempts.0.lock().sources.len(), REMEMBERED_MAX.get());
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! An address says who somebody is once: addresses are given to other people in time, and subjects are not.
 
-use super::accounts::Accounts;
+use super::accounts::{Accounts, Admitted, BY_OPENID};
 use super::invitations::problem_of_name;
 use super::{Caller, Refusal};
 use raingauge_core::access::Role;
@@ -102,10 +102,10 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 impl Accounts {
-    /// Signs in whom the provider has proved. Answers the secret of a new session.
-    pub async fn sign_in_by(&self, identity: &Identity, rules: &Rules, caller: &Caller) -> Result<String, Denial> {
+    /// Signs in whom the provider has proved.
+    pub async fn sign_in_by(&self, identity: &Identity, rules: &Rules, caller: &Caller) -> Result<Admitted, Denial> {
         match self.user_by(identity, rules, caller).await {
-            Ok(user) => Ok(self.admit(&user, caller, "openid").await?),
+            Ok(user) => Ok(self.admit(&user, caller, BY_OPENID).await?),
             Err(denial) => {
                 let details = json!({ "with": "openid", "openid": identity.openid, "email": identity.email });
                 let entry = self.entry_of("nobody", "somebody unknown", caller, "session.begin", &details);

@@ -20,8 +20,10 @@ pub fn options() -> Options {
 
 pub struct Browser<'a> {
     pub world: &'a World,
-    /// Name and value.
+    /// Name and value of the session's, or of the trip to a provider.
     pub cookie: Option<String>,
+    /// By which the browser is known after a sign-in.
+    pub mark: Option<String>,
     pub address: SocketAddr,
 }
 
@@ -32,7 +34,7 @@ impl World {
 
     /// A browser in which nobody is signed in.
     pub fn browser(&self) -> Browser<'_> {
-        Browser { world: self, cookie: None, address: SocketAddr::from(([192, 0, 2, 7], 4_711)) }
+        Browser { world: self, cookie: None, mark: None, address: SocketAddr::from(([192, 0, 2, 7], 4_711)) }
     }
 
     /// Somebody new with this role. The password is nothing that anybody could type.
@@ -92,7 +94,7 @@ impl Browser<'_> {
 
     pub async fn send(&mut self, method: Method, address: &str, headers: &[(&str, &str)], body: &str) -> Page {
         let mut request = Request::builder().method(method).uri(address).header(header::HOST, HOST);
-        if let Some(cookie) = &self.cookie {
+        for cookie in self.cookie.iter().chain(&self.mark) {
             request = request.header(header::COOKIE, cookie);
         }
         for (name, value) in headers {
@@ -101,9 +103,13 @@ impl Browser<'_> {
         let mut request = request.body(Body::from(body.to_owned())).unwrap();
         request.extensions_mut().insert(ConnectInfo(self.address));
         let page = self.world.send(request).await;
-        if let Some(line) = page.headers.get(header::SET_COOKIE) {
-            let pair = line.to_str().unwrap().split(';').next().unwrap();
-            self.cookie = Some(pair.to_owned()).filter(|pair| !pair.ends_with('='));
+        for (place, line) in page.headers.get_all(header::SET_COOKIE).iter().enumerate() {
+            let pair = line.to_str().unwrap().split(';').next().unwrap().to_owned();
+            if pair.contains("raingauge_device=") {
+                self.mark = Some(pair);
+            } else if place == 0 {
+                self.cookie = Some(pair).filter(|pair| !pair.ends_with('='));
+            }
         }
         page
     }

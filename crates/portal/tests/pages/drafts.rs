@@ -9,6 +9,7 @@ use axum::http::{Request, StatusCode};
 use raingauge_core::counter::{Counter, State};
 use raingauge_portal::Role;
 use raingauge_ports::drafts::{self, Draft};
+use raingauge_ports::people::{NewUser, People};
 use raingauge_writer::worker::{Backfill, BackfillStatus};
 use serde_json::json;
 
@@ -108,6 +109,46 @@ async fn of_two_people_the_second_approves() {
         let page = author.post("/drafts/2/approve", &[("revision", "3"), ("comment", "fine")]).await;
         page.is(StatusCode::FORBIDDEN);
     }
+
+    // Nor does a later edit of somebody else make her a second person for her own words.
+    let form = Sent::of(&ada.get("/drafts/2/edit").await.text, "draft-form").set("description", "of taxis");
+    ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
+    ada.post("/drafts/2/send", &[("revision", "4"), ("reason", "she knows")]).await;
+    let approve = [("revision", "5"), ("comment", "fine")];
+    zoe.get("/drafts/2").await.shows("Edited by").lacks("/drafts/2/approve");
+    zoe.post("/drafts/2/approve", &approve).await.is(StatusCode::FORBIDDEN);
+    let mut eva = world.signed_in("eva", Role::Editor).await;
+    eva.post("/drafts/2/approve", &approve).await.leads_to("/counters/1?note=saved");
+    let version = world.portal.counters.catalog().get(1).await.expect("a counter");
+    let reason = "she knows (edited by zoe; approved by eva: fine)";
+    assert_eq!((&*version.changed_by, &*version.reason), ("ada", reason));
+}
+
+/// A provider makes an account for an address that no account has, and the human may have one without an address.
+#[tokio::test]
+async fn two_accounts_that_may_be_one_humans_are_no_two_people() {
+    let world = World::with_people_and_approval(options());
+    let [mut zoe, mut max] = [world.signed_in("zoe", Role::Editor).await, world.signed_in("max", Role::Editor).await];
+    let [name, email, openid] =
+        ["zoe@rain.example", "zoe@rain.example", "https://login.example zoe"].map(str::to_owned);
+    let (role, password) = (Role::Editor, String::new());
+    let new = NewUser { name, email, role, password, openid, at_s: NOW_S };
+    let second = world.people.add_user(new).await.expect("a user");
+    let mut second = world.browser_of(&second).await;
+
+    let draft = draft_of(&world, "zoe").await;
+    zoe.post("/drafts/1/send", &[("revision", "1"), ("reason", "we need it")])
+        .await
+        .leads_to("/drafts/1?note=draft-sent");
+    let approve = [("revision", "2"), ("comment", "fine")];
+    second.get("/drafts/1").await.shows("may be one person").lacks("/drafts/1/approve");
+    second
+        .post("/drafts/1/approve", &approve)
+        .await
+        .is(StatusCode::FORBIDDEN)
+        .shows("invite zoe again with an address");
+    assert_eq!(state_of(&world, draft.id).await, drafts::State::Review);
+    max.post("/drafts/1/approve", &approve).await.leads_to("/counters/1?note=saved");
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
+use raingauge_portal::{Role, Samples};
+use raingauge_ports::people::{Filter, People};
 use serde_json::json;
 
 #[tokio::test]
@@ -54,4 +56,56 @@ async fn event_data_stays_text() {
     let (_, rest) = listed.text.split_once("href=\"/events/").expect("a link to the type");
     let address = format!("/events/{}", rest.split('"').next().unwrap_or_default());
     world.get(&address).await.shows("&lt;script&gt;").lacks("<script>alert").lacks("<b>alert").lacks("style=\"");
+}
+
+#[tokio::test]
+async fn values_of_events_are_for_editors_and_written_down() {
+    let world = World::with_samples(Samples::default());
+    let data = json!({ "email": "zoe@rain.example", "city": "oslo" });
+    world.events("signup", [(NOW_S, data)]).await;
+    let mut max = world.signed_in("max", Role::Viewer).await;
+    let page = max.get("/events/signup").await;
+    page.is(StatusCode::OK).shows("data.email").lacks("zoe@rain.example").lacks("oslo").shows("to editors");
+
+    let mut ada = world.signed_in("ada", Role::Editor).await;
+    for _ in 0..2 {
+        ada.get("/events/signup").await.shows("zoe@rain.example").shows("oslo").shows("The newest events");
+    }
+    let views = Filter { verb: "events.view".to_owned(), ..Filter::default() };
+    let views = world.people.entries(views).await.unwrap();
+    let found: Vec<(&str, &str)> = views.iter().map(|entry| (&*entry.who, &*entry.object)).collect();
+    assert_eq!(found, [("ada", "event type signup")], "one view, and nothing of the viewer's");
+
+    // Nor do the keys of a draft show a viewer what events say.
+    let form = [("name", "mails"), ("template", "mail:{email}"), ("eventType", "signup")];
+    ada.post("/drafts", &form).await.leads_to("/drafts/1?note=draft-saved");
+    ada.get("/drafts/1/preview").await.shows("zoe@rain.example");
+    max.get("/drafts/1/preview").await.is(StatusCode::OK).lacks("zoe@rain.example").shows("keys are not shown");
+}
+
+#[tokio::test]
+async fn masked_fields_are_seen_by_nobody() {
+    let masked = vec!["data.email".to_owned(), "data.user".to_owned(), "subject".to_owned()];
+    let world = World::with_samples(Samples { masked, ..Samples::default() });
+    let data = json!({ "email": "zoe@rain.example", "city": "oslo", "user": { "phone": "555 0199" } });
+    world.events("signup", [(NOW_S, data)]).await;
+    let mut root = world.signed_in("root", Role::Admin).await;
+    let page = root.get("/events/signup").await;
+    page.shows("data.email").shows("oslo").shows("•••").lacks("zoe@rain.example").lacks("555 0199");
+
+    let form = [("name", "mails"), ("template", "mail:{email}"), ("eventType", "signup")];
+    root.post("/drafts", &form).await.leads_to("/drafts/1?note=draft-saved");
+    root.get("/drafts/1/preview").await.is(StatusCode::OK).lacks("zoe@rain.example").shows("masked");
+}
+
+#[tokio::test]
+async fn values_of_events_can_be_switched_off() {
+    let world = World::with_samples(Samples { are_shown: false, ..Samples::default() });
+    world.events("signup", [(NOW_S, json!({ "email": "zoe@rain.example" }))]).await;
+    let mut root = world.signed_in("root", Role::Admin).await;
+    let page = root.get("/events/signup").await;
+    page.shows("data.email").lacks("zoe@rain.example").shows("portal.show_samples");
+    for address in ["/counters/new?type=signup", "/events"] {
+        root.get(address).await.is(StatusCode::OK).lacks("zoe@rain.example");
+    }
 }

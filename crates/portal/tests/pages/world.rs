@@ -11,7 +11,7 @@ use raingauge_portal::people::Options;
 use raingauge_portal::people::openid::OpenId;
 use raingauge_portal::rollouts::{self, STILL_MAX};
 use raingauge_portal::watch::{self, About, Watch};
-use raingauge_portal::{Conductor, Measures, Parts, Portal, router};
+use raingauge_portal::{Conductor, Measures, Parts, Portal, Samples, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Partition};
 use raingauge_ports::maintenance::Alone;
@@ -102,7 +102,16 @@ impl World {
         Self::build(true, people_options, None)
     }
 
+    /// A portal in which people sign in and see what these options let them see of events.
+    pub fn with_samples(samples: Samples) -> Self {
+        Self::build_with(true, Options { sign_in: true, ..Options::default() }, None, samples)
+    }
+
     fn build(approval: bool, people_options: Options, openid: Option<MakeOpenId<'_>>) -> Self {
+        Self::build_with(approval, people_options, openid, Samples::default())
+    }
+
+    fn build_with(approval: bool, people_options: Options, openid: Option<MakeOpenId<'_>>, samples: Samples) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let openid = openid.map(|make| make(Arc::clone(&clock) as _));
         let log = Arc::new(MemoryLog::dated(Arc::clone(&clock) as _));
@@ -193,6 +202,7 @@ impl World {
             people: Arc::clone(&people) as _,
             people_options,
             openid,
+            samples,
         });
         Self {
             router: router(portal.clone()),

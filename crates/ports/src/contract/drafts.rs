@@ -53,6 +53,7 @@ pub async fn a_draft_comes_back_whole(drafts: &dyn Drafts) {
             comment: "c".repeat(2_000),
             changed_at: NOW_S + 5,
             changed_by: "Bob".to_owned(),
+            contributors: ["Ada", "Zoë \"'", "Bob"].map(str::to_owned).to_vec(),
             ..draft("a")
         };
         let kept = drafts.create(whole.clone()).await.unwrap();
@@ -74,6 +75,14 @@ pub async fn a_change_names_the_revision_it_is_based_on(drafts: &dyn Drafts) {
     // A change that changes nothing has been made all the same: whoever made it goes on from what it answers.
     assert_eq!(drafts.replace(second.clone()).await.unwrap().revision, 3);
     assert_eq!(drafts.get(first.id).await.unwrap(), said("one", 3));
+
+    let edited = drafts.replace(said("two", 3).edited_by("Zoë").edited_by("Ada")).await.unwrap();
+    let kept = drafts.get(first.id).await.unwrap();
+    assert_eq!(
+        (kept.contributors.as_slice(), kept.changed_by.as_str()),
+        (&["Ada", "Zoë"].map(str::to_owned)[..], "Ada")
+    );
+    assert_eq!(kept, edited);
 }
 
 pub async fn open_and_ended_drafts_are_listed_apart(drafts: &dyn Drafts) {

@@ -2,7 +2,8 @@
 
 use crate::BoxFuture;
 use crate::people::{
-    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Session, Sweep, User, UserChange, handle,
+    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep, User, UserChange,
+    handle,
 };
 use parking_lot::Mutex;
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
@@ -38,6 +39,30 @@ impl State {
             self.sessions.retain(|session| session.user_id != id);
         }
         Ok(self.put(changed))
+    }
+
+    fn remove_user(&mut self, id: i64) -> Result<Removed, Error> {
+        let removed = User::removed(&self.users, id)?;
+        let Removed { user, pseudonym } = &removed;
+        self.users.retain(|known| known.id != id);
+        self.sessions.retain(|session| session.user_id != id);
+        self.invitations.retain(|invitation| handle(&invitation.name) != handle(&user.name));
+        for token in self.tokens.iter_mut().filter(|token| token.created_by == user.name) {
+            token.created_by.clone_from(pseudonym);
+        }
+        let object = format!("person {}", user.name);
+        for entry in &mut self.entries {
+            if entry.who == user.name {
+                entry.who.clone_from(pseudonym);
+                entry.address.clear();
+            }
+            if entry.object == object {
+                entry.object.clone_from(pseudonym);
+                "{}".clone_into(&mut entry.details);
+            }
+        }
+        self.revision += 1;
+        Ok(removed)
     }
 
     fn accept(&mut self, hash: Hash, new: NewUser) -> Result<User, Error> {
@@ -115,6 +140,18 @@ impl MemoryPeople {
 impl People for MemoryPeople {
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
         self.with(|state| Ok(state.users.clone()))
+    }
+
+    fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        self.with(|state| Ok(!state.users.is_empty()))
+    }
+
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
+        self.with(|state| state.remove_user(id))
+    }
+
+    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
+        self.with(|state| Ok(state.invitations.iter().find(|invitation| invitation.hash == hash).cloned()))
     }
 
     fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {

@@ -1,6 +1,6 @@
 //! What a change of people may do, given all of them. Every adapter decides by it, inside its transaction.
 
-use super::{ApiToken, Error, Invitation, NewUser, User, UserChange, handle};
+use super::{ApiToken, Error, Invitation, NewUser, Removed, User, UserChange, handle};
 use raingauge_core::access::Role;
 use raingauge_core::limits::{API_TOKENS_MAX, INVITATIONS_MAX, USERS_MAX};
 
@@ -56,6 +56,13 @@ impl User {
         let email = if invitation.email.is_empty() { known.email.clone() } else { email };
         let (disabled_at, known) = (None, known.clone());
         Self::with_an_admin(users, Self { email, role, password, openid, disabled_at, ..known })
+    }
+
+    /// One of these users, to be removed. A pseudonym is no name that somebody may have.
+    pub fn removed(users: &[Self], id: i64) -> Result<Removed, Error> {
+        let user = users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
+        let pseudonym = format!("removed person {id}/{}", user.created_at);
+        if user.may_sign_in() { Err(Error::NotDisabled) } else { Ok(Removed { user, pseudonym }) }
     }
 
     /// Refuses a change after which nobody could manage people any more.

@@ -14,11 +14,16 @@ const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is written down when tokens were used.
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How long tokens go on without the database: one that was revoked there would open doors for as long.
+const STALE_AFTER_MS: i64 = 15 * 60 * 1_000;
+
 /// Every token that was made in the portal and is in use.
 pub struct MadeTokens {
     people: Arc<dyn People>,
     clock: Arc<dyn Clock>,
     known: ArcSwap<Vec<Known>>,
+    /// When the database was reached last, by a clock that never goes back.
+    followed_ms: AtomicI64,
 }
 
 struct Known {
@@ -32,11 +37,20 @@ struct Known {
 
 impl MadeTokens {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>) -> Self {
-        Self { people, clock, known: ArcSwap::default() }
+        let followed_ms = AtomicI64::new(clock.elapsed_ms());
+        Self { people, clock, known: ArcSwap::default(), followed_ms }
+    }
+
+    /// Whether the database was away for so long that nothing can be said of its tokens.
+    pub fn is_stale(&self) -> bool {
+        self.clock.elapsed_ms() - self.followed_ms.load(Ordering::Relaxed) > STALE_AFTER_MS
     }
 
     /// Whose token has this hash. Every hash is compared, to the end.
     pub fn find(&self, hash: &Hash) -> Option<Who> {
+        if self.is_stale() {
+            return None;
+        }
         let (known, now_s) = (self.known.load(), self.clock.now_s());
         let mut found = None;
         for token in known.iter() {
@@ -49,7 +63,8 @@ impl MadeTokens {
         Some(token.who.clone())
     }
 
-    /// Follows the database, for as long as it is polled. While that is away, tokens stay as they were known last.
+    /// Follows the database, for as long as it is polled. While that is away, tokens stay as they were known last, for
+    /// a quarter of an hour.
     pub async fn follow(&self) {
         let mut interval = interval(FOLLOW_INTERVAL);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -60,7 +75,7 @@ impl MadeTokens {
             if let Err(error) = &followed
                 && !is_away
             {
-                tracing::warn!(%error, "the tokens of the portal could not be followed; they stay as they are");
+                tracing::warn!(%error, "the tokens of the portal could not be followed; they stay as they are for 15 minutes");
             }
             is_away = followed.is_err();
             if noted.elapsed() >= NOTE_INTERVAL {
@@ -73,6 +88,7 @@ impl MadeTokens {
     /// Reads the tokens anew where their revision is not the one that was seen.
     pub async fn refresh(&self, seen: &mut Option<i64>) -> Result<(), Error> {
         let revision = self.people.revision().await?;
+        self.followed_ms.store(self.clock.elapsed_ms(), Ordering::Relaxed);
         if *seen == Some(revision) {
             return Ok(());
         }
@@ -102,7 +118,7 @@ fn known_of(token: ApiToken) -> Known {
     Known {
         id: token.id,
         hash: token.hash,
-        who: Who { name: token.name.into(), scopes: token.scopes },
+        who: Who { name: token.name.into(), is_token: true, scopes: token.scopes },
         expires_at: token.expires_at.unwrap_or(i64::MAX),
         used_at: AtomicI64::new(0),
     }
@@ -138,5 +154,20 @@ mod tests {
         people.revoke_token(1, NOW_S).await.unwrap();
         made.refresh(&mut seen).await.unwrap();
         assert_eq!(made.find(&hash(1)), None);
+    }
+
+    #[tokio::test]
+    async fn tokens_do_not_outlast_their_database_for_long() {
+        let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        people.add_token(token(1, "shop")).await.unwrap();
+        let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
+        let mut seen = None;
+        made.refresh(&mut seen).await.unwrap();
+        clock.set_s(NOW_S + STALE_AFTER_MS / 1_000);
+        assert!(made.find(&hash(1)).is_some() && !made.is_stale());
+        clock.set_s(NOW_S + STALE_AFTER_MS / 1_000 + 1);
+        assert!(made.find(&hash(1)).is_none() && made.is_stale());
+        made.refresh(&mut seen).await.unwrap();
+        assert!(made.find(&hash(1)).is_some());
     }
 }

@@ -6,15 +6,12 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use raingauge_core::access::Role;
 use raingauge_portal::people::audit::Actor;
-use raingauge_portal::people::invitations::{Guest, INVITATION_S};
+use raingauge_portal::people::invitations::{COMMAND_LINE, Guest, INVITATION_S};
 use raingauge_portal::people::{Refusal, accounts::Accounts};
 use raingauge_ports::clock::SystemClock;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Who invites, in the audit log.
-const COMMAND_LINE: &str = "the command line";
 
 /// The people of the portal
 #[derive(Debug, Args)]

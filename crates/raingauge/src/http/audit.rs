@@ -1,9 +1,8 @@
 //! Which requests change something, and what the audit log says of them.
 
 use super::Door;
-use crate::auth::Who;
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderName, Method, header};
 use axum::response::Response;
 use raingauge_portal::people::Caller;
 use raingauge_portal::people::audit::{Actor, Deed};
@@ -46,8 +45,8 @@ pub struct Answered {
 }
 
 impl Answered {
-    pub fn actor<'a>(&'a self, who: &'a Who) -> Actor<'a> {
-        Actor { name: &who.name, address: &self.caller.address }
+    pub fn actor<'a>(&'a self, principal: &'a str) -> Actor<'a> {
+        Actor { name: principal, address: &self.caller.address }
     }
 }
 
@@ -55,7 +54,7 @@ impl Asked {
     /// None for a request that changes nothing.
     pub fn of(door: &Door, route: &str, request: &Request) -> Option<Self> {
         let verb = verb_of(request.method(), route)?;
-        let reason = Some(super::counters::reason(request.headers()).to_owned()).filter(|reason| !reason.is_empty());
+        let reason = text(request.headers(), HeaderName::from_static("x-reason")).map(str::to_owned);
         let caller = Caller::of(request.extensions(), request.headers(), &door.people_options);
         Some(Self { verb, caller, path: request.uri().path().to_owned(), reason })
     }
@@ -64,7 +63,7 @@ impl Asked {
     pub fn answered(self, response: &Response) -> Answered {
         let status = response.status();
         let mut details = json!({});
-        if let Some(reason) = self.reason {
+        if let Some(reason) = self.reason.filter(|reason| !reason.is_empty()) {
             details["reason"] = json!(reason);
         }
         if let Some(version) = text(response.headers(), header::ETAG) {

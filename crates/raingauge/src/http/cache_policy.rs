@@ -33,8 +33,7 @@ pub async fn replace(
             .with("problems", json!(problems))
     })?;
     let expected = expected_version(&headers)?;
-    let change =
-        Change { by: who.name.to_string(), reason: reason(&headers).to_owned(), at_s: door.services.clock.now_s() };
+    let change = Change { by: who.principal(), reason: reason(&headers).to_owned(), at_s: door.services.clock.now_s() };
     let set = door.services.counters.catalog().set_cache_policy(policy, expected, change).await?;
     // The others follow the catalog; this process need not wait for itself.
     door.services.policies.follow(&set);

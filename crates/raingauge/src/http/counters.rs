@@ -4,7 +4,7 @@ use super::Door;
 use super::audit::Said;
 use super::body::{self, Body};
 use super::problem::Problem;
-use crate::auth::Who;
+use crate::auth::{Scope, Who};
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -56,7 +56,7 @@ pub async fn create(
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let created = door.services.counters.create(&json_of(&body.bytes)?, &who.name, reason(&headers)).await?;
+    let created = door.services.counters.create(&json_of(&body.bytes)?, &who.principal(), reason(&headers)).await?;
     let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
     Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
 }
@@ -76,7 +76,7 @@ pub async fn replace(
 ) -> Result<Response, Problem> {
     let counter = without_version(json_of(&body.bytes)?);
     let (expected, reason) = (expected_version(&headers)?, reason(&headers));
-    Ok(with_etag(door.services.counters.replace(id, &counter, expected, &who.name, reason).await?))
+    Ok(with_etag(door.services.counters.replace(id, &counter, expected, &who.principal(), reason).await?))
 }
 
 /// `DELETE /v1/counters/{id}`: archives it.
@@ -87,7 +87,7 @@ pub async fn archive(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (expected, reason) = (expected_version(&headers)?, reason(&headers));
-    Ok(with_etag(door.services.counters.archive(id, expected, &who.name, reason).await?))
+    Ok(with_etag(door.services.counters.archive(id, expected, &who.principal(), reason).await?))
 }
 
 /// `GET /v1/counters/{id}/versions`
@@ -127,12 +127,18 @@ async fn preview_draft(door: &Door, who: &Who, draft: Value) -> Result<Json<Valu
     let others: Vec<Counter> =
         door.services.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
     let conflicts = conflicts(&draft, &others);
+    let shows_keys = who.scopes.allow(Scope::CountsRead) && door.samples.may_show_keys_of(&draft.template);
     let turn = door.services.scans.turn(&who.name).await?;
     let (logs, stop) = (door.services.logs.clone(), turn.stop().clone());
     let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft, &stop)).await;
     let preview =
         preview.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string()))??;
     let mut answer = json!(preview);
+    // Keys have values of events, which a token that only defines counters does not read.
+    answer["keysHidden"] = json!(!shows_keys);
+    if !shows_keys {
+        answer["hottest"] = json!([]);
+    }
     answer["conflicts"] = json!(conflicts);
     Ok(Json(answer))
 }
@@ -244,7 +250,7 @@ pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
 /// What was read may be sent back with what reading added to it.
 pub(super) fn without_version(mut counter: Value) -> Value {
     if let Some(members) = counter.as_object_mut() {
-        for name in ["version", "changedBy", "reason", "changedAt"] {
+        for name in ["version", "changedBy", "changedByKind", "reason", "changedAt"] {
             members.remove(name);
         }
     }
@@ -271,7 +277,7 @@ pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Probl
         .map_err(|_| Problem::bad_request("etag_malformed", "If-Match must be the ETag that was read, such as \"3\""))
 }
 
-/// Why a change is made, from the header `x-reason`.
+/// Why a change is made, from the header `x-reason`, whose length the guard has checked.
 pub(super) fn reason(headers: &HeaderMap) -> &str {
     headers.get("x-reason").and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

@@ -197,7 +197,7 @@ impl Guard {
         let changing = tokio::spawn(async move {
             let response = guard.answer(request, next).await;
             let entry = asked.answered(&response);
-            guard.door.audit.deed(entry.actor(&who), entry.deed.clone(), &entry.outcome).await;
+            guard.door.audit.deed(entry.actor(&who.principal()), entry.deed.clone(), &entry.outcome).await;
             response
         });
         changing.await.unwrap_or_else(|_| {
@@ -238,6 +238,7 @@ impl From<Denied> for Problem {
             Denied::Unknown => {
                 Self::new(StatusCode::UNAUTHORIZED, "token_unknown", "this token is not one of the configured ones")
             }
+            Denied::Stale => Self::new(StatusCode::SERVICE_UNAVAILABLE, "tokens_unavailable", denied.to_string()),
             Denied::Scope(scope) => Self::new(
                 StatusCode::FORBIDDEN,
                 "scope_missing",

@@ -161,6 +161,13 @@ impl From<counters::Error> for Problem {
             counters::Error::Log(error) => error.into(),
             counters::Error::Stopped(_) => Self::unavailable(error.to_string()),
             counters::Error::TooMany => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_buckets", error.to_string()),
+            counters::Error::ReasonTooLong => Self::new(StatusCode::BAD_REQUEST, "reason_too_long", error.to_string()),
+            counters::Error::ChangedTooOften(_) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "changed_too_often", error.to_string())
+            }
+            counters::Error::TooManyVersions(_) => {
+                Self::new(StatusCode::CONFLICT, "too_many_versions", error.to_string())
+            }
         }
     }
 }

@@ -9,9 +9,8 @@ mod options;
 mod stream;
 
 use super::waiting::{Startup, until_there};
-use super::{Engines, Services, caching};
+use super::{Engines, Services, caching, files};
 use crate::settings::{self, Role, Settings};
-use anyhow::Context;
 use options::{cql_options, fingerprint, kafka_options, mysql_options};
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
@@ -217,7 +216,7 @@ async fn open_database(settings: &Settings) -> anyhow::Result<Database> {
         return Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks, rollouts });
     }
     let folder = &settings.storage.data_dir;
-    std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    files::make_folder(folder)?;
     let catalog = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
     let (people, drafts) = (Arc::new(catalog.people()), Arc::new(catalog.drafts()));
     let (instances, checks) = (Arc::new(catalog.instances()), Arc::new(catalog.checks()));

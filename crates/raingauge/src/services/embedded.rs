@@ -1,8 +1,7 @@
 //! The services over the embedded engines, in one data folder.
 
-use super::{Engines, Services, caching};
+use super::{Engines, Services, caching, files};
 use crate::settings::{self, Settings};
-use anyhow::Context;
 use raingauge_embedded::{LogOptions, SegmentLog, StoreCompactor, TileOptions, TileStore};
 use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
@@ -23,7 +22,7 @@ use std::time::Duration;
 /// Opens the data folder and brings its store up to its log.
 pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let folder = &settings.storage.data_dir;
-    std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    files::make_folder(folder)?;
     let clock = settings::clock::clock(settings.clock);
     // The store first: it is what tells that another program has the folder.
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);

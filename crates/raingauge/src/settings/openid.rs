@@ -68,6 +68,12 @@ impl OpenId {
                 "openid.groups_claim and openid.groups go together",
                 "Give both, or none",
             ),
+            (
+                self.role == Role::Admin && !self.domains.is_empty() && !from.is_wrong("openid.domains"),
+                "openid.role",
+                "everybody with an address of openid.domains would be an administrator without an invitation",
+                "Give viewer or editor, and make administrators on the page of people or by openid.groups",
+            ),
         ] {
             if is_missing {
                 from.problem(key, from.origin(key), message.to_owned(), advice);

@@ -3,22 +3,33 @@
 use super::check::Checker;
 use super::openid::OpenId;
 use super::{hours, seconds};
+use raingauge_portal::Samples;
 use raingauge_portal::checks;
+use raingauge_portal::people::networks::Network;
+use std::net::IpAddr;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portal {
     pub sign_in: bool,
+    /// Whether people may sign in by passwords.
+    pub passwords: bool,
     /// Whether a second person has to approve a draft before it takes effect.
     pub approval: bool,
+    /// What people see of events themselves.
+    pub samples: Samples,
     pub checks: checks::Options,
     /// Scheme, host and port, without a slash at the end.
     pub public_url: Option<String>,
     pub session_idle: Duration,
     pub session_max: Duration,
     pub audit_keep: Duration,
-    /// In lower case.
+    /// In lower case. `None` while no proxy says who called it.
     pub address_header: Option<String>,
+    /// Whether others reach the portal, and nothing says how to tell them apart.
+    pub has_one_address: bool,
+    /// The proxies whose word in that header is believed.
+    pub proxies: Vec<Network>,
     pub openid: OpenId,
 }
 
@@ -31,18 +42,45 @@ impl Portal {
             keys: from.whole("portal", "check_keys") as usize,
         };
         let public_url = public_url(from);
+        let header = address_header(from);
+        // Behind a proxy whose header nobody reads, everybody comes from one address.
+        let has_one_address = header.is_none() && public_url.as_deref().is_some_and(|url| !is_of_loopback(url));
+        let address_header = header.filter(|name| name != NO_HEADER);
+        let openid = OpenId::read(from, public_url.as_deref());
         Self {
-            openid: OpenId::read(from, public_url.as_deref()),
+            passwords: passwords(from, &openid),
+            openid,
             approval: from.switch("portal", "approval"),
+            samples: samples(from),
             checks,
             sign_in: from.switch("portal", "sign_in"),
             public_url,
             session_idle: hours(from.whole("portal", "session_idle_hours")),
             session_max: days(from.whole("portal", "session_max_days")),
             audit_keep: days(from.whole("portal", "audit_days")),
-            address_header: address_header(from),
+            address_header,
+            has_one_address,
+            proxies: proxies(from),
         }
     }
+}
+
+/// Templates name fields of the data without their root; conditions name them with it.
+fn samples(from: &mut Checker) -> Samples {
+    let text = from.text("portal", "masked_fields");
+    let is_own = |name: &str| ["id", "source", "subject", "data"].contains(&name) || name.starts_with("data.");
+    let path = |name: &str| if is_own(name) { name.to_owned() } else { format!("data.{name}") };
+    let masked = text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(path).collect();
+    Samples { are_shown: from.switch("portal", "show_samples"), masked }
+}
+
+fn passwords(from: &mut Checker, openid: &OpenId) -> bool {
+    let (key, passwords) = ("portal.passwords", from.switch("portal", "passwords"));
+    if !passwords && openid.issuer.is_empty() && !from.is_wrong("openid.issuer") {
+        let message = "passwords are switched off, and there is no provider to sign in at".to_owned();
+        from.problem(key, from.origin(key), message, "Configure [openid], or leave passwords on");
+    }
+    passwords
 }
 
 fn public_url(from: &mut Checker) -> Option<String> {
@@ -63,13 +101,40 @@ fn public_url(from: &mut Checker) -> Option<String> {
     Some(url.to_ascii_lowercase())
 }
 
+/// The word that says that no proxy writes a header.
+const NO_HEADER: &str = "none";
+
 fn address_header(from: &mut Checker) -> Option<String> {
-    let text = from.text("portal", "address_header");
+    let (key, text) = ("portal.address_header", from.text("portal", "address_header"));
     if !text.chars().all(|char| char.is_ascii_alphanumeric() || char == '-') {
         let message = format!("{text:?} is not the name of a header");
-        let key = "portal.address_header";
-        from.problem(key, from.origin(key), message, "Give one such as X-Forwarded-For, or nothing");
+        from.problem(key, from.origin(key), message, "Give one such as X-Forwarded-For, none, or nothing");
         return None;
     }
     Some(text.to_ascii_lowercase()).filter(|name| !name.is_empty())
+}
+
+fn proxies(from: &mut Checker) -> Vec<Network> {
+    let (key, text) = ("portal.proxies", from.text("portal", "proxies"));
+    let mut networks = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match part.parse() {
+            Ok(network) => networks.push(network),
+            Err(error) => {
+                let message = format!("{part:?} cannot be read: {error}");
+                from.problem(key, from.origin(key), message, "Give addresses and networks, such as 10.0.0.0/8, ::1");
+            }
+        }
+    }
+    networks
+}
+
+/// Whether the host of an address is this machine.
+fn is_of_loopback(url: &str) -> bool {
+    let place = url.split_once("://").map_or(url, |(_, place)| place);
+    let host = match place.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => place.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

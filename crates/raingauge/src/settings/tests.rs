@@ -1,11 +1,11 @@
 //! The whole way from text to settings, and the documents that must say the same as the table.
 
 mod anonymous;
+mod portal;
 
 use super::keys::{self, KEYS, Key, Kind};
 use super::*;
 use crate::auth::{Scope, new_token};
-use raingauge_core::access::Role as PersonRole;
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -118,6 +118,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "experiment" => "0 at 0 times 2".to_owned(),
             Kind::Text { .. } if key.name == "public_url" => "https://rain.example".to_owned(),
             Kind::Text { .. } if key.name == "issuer" => "https://login.example".to_owned(),
+            Kind::Text { .. } if key.name == "proxies" => "10.0.0.0/8".to_owned(),
             Kind::Text { .. } if key.name == "groups" => "team=viewer".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
             Kind::Switch { default } => (!default).to_string(),
@@ -126,7 +127,8 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         // Those that go together are given together.
         let mut given = vec![(key.variable(), value)];
         let is_for_others =
-            ["portal.public_url", "portal.address_header", "portal.approval", "openid.issuer"].contains(&&*key.path());
+            ["portal.public_url", "portal.address_header", "portal.approval", "portal.passwords", "openid.issuer"]
+                .contains(&&*key.path());
         if is_for_others {
             given.push(("RAINGAUGE__AUTH__REQUIRED".to_owned(), "true".to_owned()));
         }
@@ -153,6 +155,14 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         if key.name == "issuer" {
             given.push(("RAINGAUGE__OPENID__CLIENT_ID".to_owned(), "rain".to_owned()));
             given.push(("RAINGAUGE__PORTAL__PUBLIC_URL".to_owned(), "https://rain.example".to_owned()));
+        }
+        if key.name == "passwords" {
+            given.push(("RAINGAUGE__OPENID__ISSUER".to_owned(), "https://login.example".to_owned()));
+            given.push(("RAINGAUGE__OPENID__CLIENT_ID".to_owned(), "rain".to_owned()));
+            given.push(("RAINGAUGE__PORTAL__PUBLIC_URL".to_owned(), "https://rain.example".to_owned()));
+        }
+        if given.iter().any(|(name, _)| name == "RAINGAUGE__PORTAL__PUBLIC_URL") {
+            given.push(("RAINGAUGE__PORTAL__ADDRESS_HEADER".to_owned(), "none".to_owned()));
         }
         if key.path() == "cluster.catalog" {
             given.push(("RAINGAUGE__MYSQL__URL".to_owned(), "mysql://somewhere/catalog".to_owned()));
@@ -360,24 +370,6 @@ fn an_address_beyond_loopback_needs_tls() {
 }
 
 #[test]
-fn the_address_of_the_portal_has_no_path() {
-    let required = [("RAINGAUGE__AUTH__REQUIRED", "true")];
-    let url = |url: &str| load(&format!("[portal]\npublic_url = \"{url}\"\n"), &required);
-    assert_eq!(
-        url("https://Rain.example:8443/").unwrap().portal.public_url.as_deref(),
-        Some("https://rain.example:8443")
-    );
-    for wrong in ["rain.example", "ftp://rain.example", "https://", "https://rain.example/portal", "https://a@b"] {
-        assert_starts(&url(wrong).unwrap_err(), &["2 portal.public_url: "]);
-    }
-    let header = |name: &str| load(&format!("[portal]\naddress_header = \"{name}\"\n"), &required);
-    assert_eq!(header("X-Forwarded-For").unwrap().portal.address_header.as_deref(), Some("x-forwarded-for"));
-    assert_starts(&header("X Forwarded").unwrap_err(), &["2 portal.address_header: "]);
-    let switch = load("[portal]\nsign_in = \"maybe\"\n", &[]);
-    assert_starts(&switch.unwrap_err(), &["2 portal.sign_in: \"maybe\" is neither true nor false"]);
-}
-
-#[test]
 fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
     let given = |text: &str| load(&format!("[clock]\nexperiment = \"{text}\"\n"), &[]);
     let clock = given("2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600").unwrap().clock.unwrap();
@@ -385,41 +377,6 @@ fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
     assert_eq!(given("").unwrap().clock, None);
     for wrong in ["600", "2024-11-05 at 0 times 600", "0 at 0 times 0", "0 at 0 times 3601", "0 at 0 times 2 times 2"] {
         assert_starts(&given(wrong).unwrap_err(), &["2 clock.experiment: "]);
-    }
-}
-
-#[test]
-fn a_provider_of_openid_is_checked_as_a_whole() {
-    let required = [("RAINGAUGE__AUTH__REQUIRED", "true")];
-    let right = "[portal]\npublic_url = \"https://rain.example\"\n[openid]\nissuer = \"https://login.example/realms/rain\"\n\
-                 client_id = \"rain\"\nclient_secret = \"hidden\"\ndomains = \"Rain.example, @snow.example\"\n\
-                 groups_claim = \"groups\"\ngroups = \"cn=ops=admin, team = viewer\"\n";
-    let openid = load(right, &required).unwrap().portal.openid;
-    assert_eq!(openid.domains, ["rain.example", "snow.example"]);
-    assert_eq!(openid.groups, [("cn=ops".to_owned(), PersonRole::Admin), ("team".to_owned(), PersonRole::Viewer)]);
-    assert_eq!(openid.scopes, ["openid", "email", "profile"]);
-    assert!(!format!("{openid:?}").contains("hidden"));
-    let wrong =
-        "[openid]\nissuer = \"http://login.example\"\ndomains = \"a b\"\ngroups = \"team=guest\"\nrole = \"guest\"\n";
-    let expected = [
-        "0 openid.client_id: people are sent to a provider",
-        "0 portal.public_url: people are sent to a provider",
-        "2 openid.issuer: \"http://login.example\" is not the address of a provider",
-        "3 openid.domains: \"a b\" is not a domain",
-        "4 openid.groups: \"team=guest\" gives no role",
-        "5 openid.role: \"guest\" is not one of its words",
-    ];
-    let mut found = load(wrong, &required).unwrap_err();
-    found.sort_by_key(|problem| (problem.origin.line().unwrap_or(0), problem.key.clone()));
-    assert_starts(&found, &expected);
-    let alone = load(&right.replace("groups_claim = \"groups\"\n", ""), &required).unwrap_err();
-    assert_starts(&alone, &["8 openid.groups: openid.groups_claim and openid.groups go together"]);
-    for here in ["http://127.0.0.1:9/", "http://localhost:9", "http://[::1]:9/a"] {
-        assert!(load(&right.replace("https://login.example/realms/rain", here), &required).is_ok(), "{here}");
-    }
-    for wrong in ["https://", "http://127.0.0.1.evil.example", "ftp://a", "https://a?b", "https://a b", "https://u@a"] {
-        let problems = load(&right.replace("https://login.example/realms/rain", wrong), &required).unwrap_err();
-        assert_starts(&problems, &["4 openid.issuer: "]);
     }
 }
 

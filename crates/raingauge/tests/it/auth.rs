@@ -97,7 +97,26 @@ fn a_version_names_the_holder_of_the_token() {
     let server = home.start();
     server.with_token(&token("counters:write")).create(drops_counter());
     let versions = server.with_token(&token("counts:read")).get("/v1/counters/34/versions").expect(200);
-    assert_eq!(versions["versions"][0]["changedBy"], "counters:write holder");
+    let version = &versions["versions"][0];
+    assert_eq!((&version["changedBy"], &version["changedByKind"]), (&json!("counters:write holder"), &json!("token")));
+}
+
+/// Keys have values of events: a token that only defines counters sees none of them.
+#[test]
+fn a_preview_lists_keys_to_readers_of_counts_alone() {
+    let home = home_with_tokens();
+    let server = home.start();
+    let event = json!({ "specversion": "1.0", "id": "1", "source": "/t", "type": "signup",
+        "data": { "email": "zoe@rain.example" } });
+    let events = event.to_string();
+    let writer = server.with_token(&token("events:write"));
+    writer.send("POST", "/v1/events?wait=applied", &[("content-type", "application/json")], events.as_bytes());
+
+    let draft = json!({ "name": "mails", "template": "mail:{email}", "eventType": "signup" }).to_string();
+    let preview = |client: &Client| client.send("POST", "/v1/counters/preview", &[], draft.as_bytes()).expect(200);
+    let [blind, seeing] = [token("counters:write"), token("admin")].map(|token| preview(&server.with_token(&token)));
+    assert_eq!((&blind["counted"], &blind["hottest"], &blind["keysHidden"]), (&json!(1), &json!([]), &json!(true)));
+    assert_eq!((&seeing["hottest"][0]["key"], &seeing["keysHidden"]), (&json!("mail:zoe@rain.example"), &json!(false)));
 }
 
 /// A producer's token counts, and does not say what was counted. What was set shows in the audit log and in a recount.

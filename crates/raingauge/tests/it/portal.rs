@@ -15,10 +15,10 @@ struct Browser {
 }
 
 /// The path of the link that a server wrote for the first administrator.
-fn first_link(server: &Server) -> Option<String> {
-    let errors = server.errors();
-    let (_, rest) = errors.split_once("/welcome/")?;
-    Some(format!("/welcome/{}", rest.split_whitespace().next()?))
+pub fn first_link(home: &Home) -> Option<String> {
+    let written = std::fs::read_to_string(home.data().join("first-admin-link")).ok()?;
+    let (_, rest) = written.split_once("/welcome/")?;
+    Some(format!("/welcome/{}", rest.trim_end()))
 }
 
 fn form(fields: &[(&str, &str)]) -> String {
@@ -91,7 +91,7 @@ fn from_the_first_link_to_an_audited_change() {
     let home = Home::with(&[("auth.required", "true"), ("observe.log_level", "trace")]);
     let server = home.start();
     server.get("/v1/counters").expect_problem(401, "token_missing");
-    let link = first_link(&server).expect("a link for the first administrator");
+    let link = first_link(&home).expect("a link for the first administrator");
     let zoe = Browser::welcome(&server, &link, "zoe");
     assert_eq!(server.get(&link).status, 410);
     let made = zoe.post("/tokens", &[("name", "shop"), ("scope", "counters:write"), ("scope", "counts:read")]);
@@ -127,19 +127,21 @@ fn from_the_first_link_to_an_audited_change() {
 fn the_first_link_is_made_anew_until_somebody_is_there() {
     let home = Home::new();
     let server = home.start();
-    let first = first_link(&server).expect("a link");
-    // The one line for people, and no other secret.
-    let line = server.errors().lines().find(|line| line.contains("/welcome/")).map(str::to_owned);
-    assert!(line.expect("a line").starts_with("Nobody can sign in to the portal yet. Open this link"));
+    let first = first_link(&home).expect("a link");
+    // Nobody becomes an administrator by reading a log.
+    let errors = server.errors();
+    assert!(errors.contains("first-admin-link") && !errors.contains("/welcome/"), "{errors}");
+    assert_eq!(server.get(&first).status, 200);
     server.terminate();
     let server = home.start();
-    let second = first_link(&server).expect("a link");
+    let second = first_link(&home).expect("a link");
     assert_ne!(first, second);
+    assert_eq!(server.get(&first).status, 410, "the later link spends the earlier one");
     Browser::welcome(&server, &second, "zoe");
     assert_eq!(server.get(&first).status, 410);
     server.terminate();
     let server = home.start();
-    assert_eq!(first_link(&server), None);
+    assert_eq!(first_link(&home), None);
     // Sessions and passwords outlast a restart.
     Browser::sign_in(&server, "zoe", PASSWORD);
 }
@@ -148,7 +150,7 @@ fn the_first_link_is_made_anew_until_somebody_is_there() {
 fn the_command_line_is_the_way_back_in() {
     let home = Home::new();
     let server = home.start();
-    Browser::welcome(&server, &first_link(&server).expect("a link"), "zoe");
+    Browser::welcome(&server, &first_link(&home).expect("a link"), "zoe");
     let data = home.data().display().to_string();
     let invited = home.run(&["portal", "invite", "zoe", "--role", "admin", "--data-dir", &data, "--json"]).json();
     let link = invited["link"].as_str().expect("a link").to_owned();
@@ -181,7 +183,7 @@ fn who_need_not_sign_in_sits_at_this_machine() {
     let server = home.start();
     let page = server.get("/");
     assert!(page.status == 200 && page.text().contains("anonymous"), "{}", page.text());
-    assert_eq!(first_link(&server), None);
+    assert_eq!(first_link(&home), None);
     // A page from elsewhere whose name leads here is no administrator.
     assert_eq!(server.send("GET", "/", &[("host", "evil.example")], b"").status, 403);
     let open = Home::with(&[("portal.sign_in", "false"), ("auth.required", "true")]);
@@ -189,15 +191,14 @@ fn who_need_not_sign_in_sits_at_this_machine() {
     assert!(refused.errors.contains("portal.sign_in"), "{}", refused.errors);
     let home = Home::with(&[("auth.required", "true"), ("server.plaintext", "true")]);
     let server = home.try_start_on("0.0.0.0:0").expect("people sign in, programs have tokens");
-    let link = server.errors();
-    assert!(link.contains("http://127.0.0.1:") && link.contains("/welcome/"), "{link}");
+    assert!(first_link(&home).is_some(), "{}", server.errors());
 }
 
 #[test]
 fn every_change_through_the_api_is_written_down() {
     let home = Home::new();
     let server = home.start();
-    let zoe = Browser::welcome(&server, &first_link(&server).expect("a link"), "zoe");
+    let zoe = Browser::welcome(&server, &first_link(&home).expect("a link"), "zoe");
     let reason = [("x-reason", "because")];
     server.send("POST", "/v1/counters", &reason, drops_counter().to_string().as_bytes()).expect(201);
     let mut edited = drops_counter();
@@ -242,4 +243,35 @@ fn every_change_through_the_api_is_written_down() {
         r#"counter.archive counter 34 done {"reason":"because","version":3}"#,
     ];
     assert_eq!(written, expected);
+}
+
+#[test]
+fn other_accounts_of_the_machine_read_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let (mut folders, mut files) = (vec![home.data()], 0);
+    while let Some(folder) = folders.pop() {
+        assert_eq!(mode(&folder), 0o700, "{}", folder.display());
+        for found in std::fs::read_dir(&folder).expect("a folder") {
+            let path = found.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files += 1;
+                assert_eq!(mode(&path) & 0o077, 0, "{}", path.display());
+            }
+        }
+    }
+    assert!(files > 3, "{files} files");
+    assert!(!server.errors().contains("other accounts"), "{}", server.errors());
+    server.terminate();
+
+    let wide = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(home.data(), wide).expect("it is ours");
+    let server = home.start();
+    assert!(server.errors().contains("other accounts of this machine may enter the data folder"));
 }

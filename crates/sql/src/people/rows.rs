@@ -14,6 +14,7 @@ macro_rules! users {
     };
 }
 pub const USERS: &str = users!("ORDER BY handle");
+pub const ANY_USER: &str = "SELECT 1 FROM users LIMIT 1";
 pub const USER: &str = users!("WHERE user_id = ?");
 pub const USER_CALLED: &str = users!("WHERE handle = ?");
 pub const USER_OF_OPENID: &str = users!("WHERE openid = ? AND openid <> ''");
@@ -49,6 +50,7 @@ macro_rules! invitations {
 }
 pub const INVITATIONS: &str = invitations!("ORDER BY created_at DESC, invitation_hash DESC");
 /// One that has not expired at this moment.
+pub const INVITATION_OF_HASH: &str = invitations!("WHERE invitation_hash = ?");
 pub const INVITATION: &str = invitations!("WHERE invitation_hash = ? AND expires_at > ?");
 const INSERT_INVITATION: &str =
     "INSERT INTO invitations (invitation_hash, handle, name, email, role, invited_by, created_at, expires_at)
@@ -73,6 +75,23 @@ pub const ENTRIES: &str = "SELECT entry_id, at, who, address, verb, object, deta
     ORDER BY entry_id DESC LIMIT ?";
 const INSERT_ENTRY: &str = "INSERT INTO audit_entries (at, who, address, verb, object, details, outcome)
     VALUES (?, ?, ?, ?, ?, ?, ?)";
+/// Where a name says who did something. Each takes what stands in its place, and the name.
+pub const RENAME: [&str; 9] = [
+    "UPDATE audit_entries SET who = ?, address = '' WHERE who = ?",
+    "UPDATE api_tokens SET created_by = ? WHERE created_by = ?",
+    "UPDATE invitations SET invited_by = ? WHERE invited_by = ?",
+    "UPDATE counter_versions SET changed_by = ? WHERE changed_by = ?",
+    "UPDATE cache_policies SET changed_by = ? WHERE changed_by = ?",
+    "UPDATE drafts SET author = ? WHERE author = ?",
+    "UPDATE drafts SET changed_by = ? WHERE changed_by = ?",
+    "UPDATE drafts SET reviewer = ? WHERE reviewer = ?",
+    "UPDATE rollouts SET started_by = ? WHERE started_by = ?",
+];
+/// Takes the name and what stands in its place, each as a text of JSON.
+pub const RENAME_CONTRIBUTOR: &str = "UPDATE draft_contributors SET contributors = REPLACE(contributors, ?, ?)";
+/// Takes the pseudonym, and `person NAME`.
+pub const FORGET_OBJECT: &str = "UPDATE audit_entries SET object = ?, details = '{}' WHERE object = ?";
+pub const REMOVE_USER: &str = "DELETE FROM users WHERE user_id = ?";
 pub const SWEEP_ENTRIES: &str = "DELETE FROM audit_entries WHERE at < ?";
 
 /// Id, name, e-mail, role, password, identity elsewhere, made, signed in, disabled.

@@ -9,10 +9,10 @@ use raingauge_sql::{Migrated, MySqlCatalog};
 async fn a_second_migration_changes_nothing() {
     let Some(server) = Server::shared() else { return };
     let options = server.options(&server.empty_database().await);
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 5 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 6 });
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let created = catalog.create(counter("a"), change("")).await.unwrap();
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 5, to: 5 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 6, to: 6 });
     assert_eq!(catalog.list().await.unwrap(), [created]);
     assert_eq!(catalog.revision().await.unwrap(), 1);
     server.clean_up().await;
@@ -44,14 +44,14 @@ async fn a_migration_that_stopped_halfway_is_completed() {
     let name = name_of(&options);
     server.run(&name, "DROP VIEW counters; DROP TABLE cache_policies; UPDATE raingauge_schema SET version = 0").await;
     says(MySqlCatalog::open(&options).await, "run `raingauge migrate`");
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 5 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 6 });
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     catalog.create(counter("a"), change("")).await.unwrap();
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     // Stopped before the first table of the catalog.
     let name = server.empty_database().await;
     server.run(&name, "CREATE TABLE raingauge_schema (only_row TINYINT PRIMARY KEY, version BIGINT NOT NULL)").await;
-    assert_eq!(MySqlCatalog::migrate(&server.options(&name)).await.unwrap(), Migrated { from: 0, to: 5 });
+    assert_eq!(MySqlCatalog::migrate(&server.options(&name)).await.unwrap(), Migrated { from: 0, to: 6 });
     server.clean_up().await;
 }
 
@@ -64,7 +64,7 @@ async fn a_schema_that_does_not_fit_is_refused_with_what_to_do() {
     MySqlCatalog::migrate(&options).await.unwrap();
     let before = MySqlCatalog::open(&options).await.unwrap();
     server.run(&name, "UPDATE raingauge_schema SET version = 99").await;
-    let newer = "its schema has version 99, and this raingauge knows versions up to 5";
+    let newer = "its schema has version 99, and this raingauge knows versions up to 6";
     says(MySqlCatalog::open(&options).await, newer);
     says(MySqlCatalog::migrate(&options).await, newer);
     says(MySqlCatalog::lazy(&options).unwrap().list().await, newer);

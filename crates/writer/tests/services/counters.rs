@@ -1,7 +1,7 @@
 use crate::support::{NOON_S, Services, TODAY_S, counter, event_x};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
-use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
+use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, REASON_LEN_MAX, VERSIONS_PER_HOUR_MAX};
 use raingauge_ports::catalog::{Catalog, Change};
 use raingauge_ports::memory::MemoryCatalog;
 use raingauge_writer::belongs;
@@ -146,4 +146,24 @@ async fn a_catalog_with_another_configuration_of_the_same_version_counts() {
     again.counters.follow().await.unwrap();
     again.send(&[event_x("a", NOON_S)]).await;
     assert_eq!(again.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 7);
+}
+
+#[tokio::test]
+async fn versions_of_a_counter_are_made_so_often_and_no_more() {
+    let services = Services::start();
+    services.create(counter(1, json!({}))).await;
+    services.create(counter(2, json!({}))).await;
+    let change = async |id: u32, number: u32| {
+        let edited = counter(id, json!({ "description": number.to_string() }));
+        services.counters.replace(id, &edited, None, "me", "").await
+    };
+    for number in 0..VERSIONS_PER_HOUR_MAX {
+        change(1, number).await.unwrap();
+    }
+    assert!(matches!(change(1, 0).await, Err(Error::ChangedTooOften(1))));
+    assert!(change(2, 0).await.is_ok(), "each counter by itself");
+    let long = "x".repeat(REASON_LEN_MAX + 1);
+    assert!(matches!(services.counters.archive(2, None, "me", &long).await, Err(Error::ReasonTooLong)));
+    services.clock.set_s(NOON_S + 3_600);
+    assert!(change(1, 0).await.is_ok());
 }

@@ -1,17 +1,17 @@
 //! What is decided about a draft, and how it takes effect.
 
-use super::is_second;
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::pages::deeds;
 use crate::pages::edit::version_of;
+use crate::people::NotSecond;
 use crate::people::audit::Undone;
 use crate::person::Person;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use raingauge_core::limits::TEXT_LEN_MAX;
+use raingauge_core::limits::{REASON_LEN_MAX, TEXT_LEN_MAX};
 use raingauge_ports::catalog::{self, Versioned};
 use raingauge_ports::drafts::{self, Draft};
 use raingauge_writer::counters;
@@ -142,16 +142,14 @@ pub async fn approve(
     let approved = async {
         let Asked { draft, text } = asked(&portal, id, &fields, "comment", false).await?;
         in_review(&draft)?;
-        if portal.approval && !is_second(&person, &draft) {
-            let advice = "Whoever wrote a draft cannot approve it: ask another editor, or an administrator.";
-            return Err(Refused::Fault(Fault::new(
-                StatusCode::FORBIDDEN,
-                "A second person has to approve this",
-                advice,
-            )));
+        if portal.approval
+            && let Err(why) = portal.accounts.is_second(&person, &draft).await?
+        {
+            let title = "A second person has to approve this";
+            return Err(Refused::Fault(Fault::new(StatusCode::FORBIDDEN, title, explain(Some(&why)))));
         }
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
-        let reason = format!("{} (approved by {}{said})", draft.reason, person.name);
+        let reason = with_editors(&draft.reason, &draft, &format!("approved by {}{said}", person.name));
         let approved = Draft { reviewer: person.name.to_string(), comment: text, ..draft };
         apply_now(&portal, "draft.approve", approved, &reason).await
     };
@@ -170,10 +168,43 @@ pub async fn apply(
             let advice = "Send it to review: a second person lets it take effect.";
             return Err(Refused::Fault(Fault::new(StatusCode::FORBIDDEN, "This has to be approved", advice)));
         }
-        let reason = text.clone();
+        let reason = with_editors(&text, &draft, "");
         apply_now(&portal, "draft.apply", Draft { reason: text, ..draft }, &reason).await
     };
     applied.await.or_else(Refused::answer)
+}
+
+/// What to do where somebody cannot approve a draft.
+pub(super) fn explain(why: Option<&NotSecond>) -> String {
+    match why {
+        Some(NotSecond::MayBe(writer)) => format!(
+            "Your account and that of {writer} may be one person's: one of them comes from the provider, and the other \
+             has no e-mail address, or both have the same. Ask an administrator to invite {writer} again with an address."
+        ),
+        _ => "Nobody who wrote a part of a draft can approve it: ask another editor, or an administrator.".to_owned(),
+    }
+}
+
+/// The reason of a version: why, who edited what its author proposed, and how it was decided.
+fn with_editors(reason: &str, draft: &Draft, decided: &str) -> String {
+    let editors = draft.writers().get(1..).unwrap_or_default().join(", ");
+    let edited = if editors.is_empty() { String::new() } else { format!("edited by {editors}") };
+    let notes = [edited, decided.to_owned()];
+    let notes: Vec<String> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+    if notes.is_empty() {
+        return reason.to_owned();
+    }
+    let notes = cut(&notes.join("; "), REASON_LEN_MAX / 2);
+    let reason = cut(reason, REASON_LEN_MAX - notes.len() - " ()".len());
+    format!("{reason} ({notes})")
+}
+
+/// At most this many bytes of a text.
+fn cut(text: &str, len_max: usize) -> String {
+    match text.len() > len_max {
+        true => format!("{}…", &text[..text.floor_char_boundary(len_max - '…'.len_utf8())]),
+        false => text.to_owned(),
+    }
 }
 
 fn in_review(draft: &Draft) -> Result<(), Refused> {

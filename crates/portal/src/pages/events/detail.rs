@@ -5,6 +5,8 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, parts, words};
+use crate::people::Caller;
+use crate::people::audit::{Actor, Deed};
 use crate::person::{Person, Role};
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
@@ -12,7 +14,8 @@ use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_ports::catalog::Versioned;
-use raingauge_writer::observed::{EventType, Sample};
+use raingauge_writer::observed::{EventType, Field, Sample};
+use serde_json::json;
 
 /// Sources, examples of a field and events that are shown.
 const SOURCES_SHOWN: usize = 10;
@@ -26,6 +29,7 @@ const VALUE_CHARS: usize = 40;
 pub async fn page(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
@@ -41,6 +45,10 @@ pub async fn page(
             "None of the newest events has it, and no counter listens to it. See /events for those that arrive.",
         ));
     }
+    let shows_values = person.may(Role::Editor) && portal.samples.are_shown;
+    if shows_values && found.is_some() {
+        note_view(&portal, &person, &caller, &name).await;
+    }
     let body = html! {
         div.page-head {
             h1 { code { (name) } }
@@ -54,14 +62,32 @@ pub async fn page(
                     (arrived(found, portal.clock.now_s(), &zone))
                     (counted(&portal, &own))
                 }
-                (fields_of(found))
+                (fields_of(found, shows_values))
                 div.columns { (sources(found)) (arrival(&portal)) }
-                (samples(found, &zone))
+                @if shows_values { (samples(found, &zone)) } @else { (without_values(&portal)) }
             }
         }
         @if found.is_none() { (counted(&portal, &own)) }
     };
     Ok(layout::page(Some(&person), layout::Place::Events, &words::cut(&name, 60), &body))
+}
+
+/// Events may be about people: who looks at them is written down.
+async fn note_view(portal: &Portal, person: &Person, caller: &Caller, name: &str) {
+    if portal.views.begins(&person.name, name, portal.clock.now_s()) {
+        let actor = Actor { name: &person.name, address: &caller.address };
+        let deed = Deed::new("events.view", format!("event type {name}"), json!({}));
+        portal.accounts.audit.deed(actor, deed, "done").await;
+    }
+}
+
+fn without_values(portal: &Portal) -> Markup {
+    html! {
+        p.quiet {
+            @if portal.samples.are_shown { "Values of events are shown to editors and administrators." }
+            @else { "Values of events are shown to nobody here: " code { "portal.show_samples" } " is off." }
+        }
+    }
 }
 
 fn arrived(found: &EventType, now_s: i64, zone: &TimeZone) -> Markup {
@@ -113,7 +139,7 @@ fn counted(portal: &Portal, own: &[&Versioned]) -> Markup {
     }
 }
 
-fn fields_of(found: &EventType) -> Markup {
+fn fields_of(found: &EventType, shows_values: bool) -> Markup {
     html! {
         section.card aria-labelledby="fields-title" {
             h2 #fields-title { "Fields" }
@@ -121,7 +147,7 @@ fn fields_of(found: &EventType) -> Markup {
             @if !found.fields.is_empty() {
                 div.scroll tabindex="0" role="region" aria-labelledby="fields-title" {
                     table {
-                        thead { tr { th scope="col" { "Field" } th scope="col" { "Kind" } th.number scope="col" { "Has it" } th.number scope="col" { "Different values" } th scope="col" { "Examples, the most frequent first" } } }
+                        thead { tr { th scope="col" { "Field" } th scope="col" { "Kind" } th.number scope="col" { "Has it" } th.number scope="col" { "Different values" } @if shows_values { th scope="col" { "Examples, the most frequent first" } } } }
                         tbody {
                             @for field in &found.fields {
                                 tr {
@@ -129,12 +155,7 @@ fn fields_of(found: &EventType) -> Markup {
                                     td { (field.kind.name()) }
                                     td.number { (words::share(field.events, found.events)) }
                                     td.number { (words::number(field.values as i128)) @if field.has_more_values { "+" } }
-                                    td.wrap {
-                                        @for (place, example) in field.examples.iter().take(EXAMPLES_SHOWN).enumerate() {
-                                            @if place > 0 { ", " }
-                                            code { (words::cut(&example.text, VALUE_CHARS)) }
-                                        }
-                                    }
+                                    @if shows_values { td.wrap { (examples(field)) } }
                                 }
                             }
                         }
@@ -142,6 +163,15 @@ fn fields_of(found: &EventType) -> Markup {
                 }
                 @if found.has_more_fields { p.quiet { "There are more fields than are looked at." } }
             }
+        }
+    }
+}
+
+fn examples(field: &Field) -> Markup {
+    html! {
+        @for (place, example) in field.examples.iter().take(EXAMPLES_SHOWN).enumerate() {
+            @if place > 0 { ", " }
+            code { (words::cut(&example.text, VALUE_CHARS)) }
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::world::World;
 use axum::http::{StatusCode, header};
 use raingauge_portal::Role;
 use raingauge_portal::people::Options;
-use raingauge_portal::people::limits::{ADDRESS_PAUSE_MS, TRIES_PER_ADDRESS_MAX, TRIES_PER_NAME_MAX};
+use raingauge_portal::people::invitations::{COMMAND_LINE, Guest};
+use raingauge_portal::people::limits::{NAME_IN_NETWORK, NAME_IN_SUSPECT_NETWORK, NETWORK};
 use raingauge_ports::people::{Filter, People, UserChange};
 
 /// A portal with its first administrator, called zoe.
@@ -22,13 +23,15 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
     let mut browser = world.browser();
     browser.get("/sign-in").await.is(StatusCode::OK).shows("Nobody can sign in yet");
     let links = [world.portal.accounts.invite_first().await, world.portal.accounts.invite_first().await];
-    let [first, second] = links.map(|link| link.unwrap().expect("nobody is there yet"));
+    let [earlier, first] = links.map(|link| link.unwrap().expect("nobody is there yet"));
+    browser.get(&earlier).await.is(StatusCode::GONE);
     browser.get(&first).await.is(StatusCode::OK).shows("become its administrator");
     for (name, password, again, problem) in [
         ("", PASSWORD, PASSWORD, "Give a name"),
         ("<b>", PASSWORD, PASSWORD, "A name has letters"),
         ("zoe", "short", "short", "Choose at least 10 characters"),
         ("zoe", PASSWORD, "four words of snow", "The two passwords differ"),
+        ("zoe", "1234567890", "1234567890", "among the first that are tried"),
         ("zoe", "i am Zoe of rain", "i am Zoe of rain", "It contains your name"),
     ] {
         let page = browser.post(&first, &[("name", name), ("password", password), ("again", again)]).await;
@@ -36,7 +39,7 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
     }
     browser.follow_link(&first, "zoe").await.leads_to("/?note=welcome");
     browser.get("/?note=welcome").await.is(StatusCode::OK).shows("zoe").shows("admin");
-    for spent in [&first, &second] {
+    for spent in [&first, &earlier] {
         world.browser().get(spent).await.is(StatusCode::GONE).shows("ask an administrator for a new one");
         world.browser().follow_link(spent, "max").await.is(StatusCode::GONE);
     }
@@ -98,34 +101,57 @@ async fn a_refusal_does_not_tell_whether_somebody_exists() {
 #[tokio::test]
 async fn guessing_a_password_is_slow() {
     let world = with_zoe(options()).await;
-    for number in 0..TRIES_PER_NAME_MAX {
-        let mut browser = world.browser();
-        browser.address.set_ip([198, 51, 100, number as u8].into());
-        browser.sign_in("zoe", "four words of snow").await.is(StatusCode::UNPROCESSABLE_ENTITY);
+    for _ in 0..NAME_IN_NETWORK.attempts {
+        world.browser().sign_in("zoe", "four words of snow").await.is(StatusCode::UNPROCESSABLE_ENTITY);
     }
-    // From another address, and with the right password: the name has no try left.
+
+    // The right password does not help a browser that cannot be told from the guesser's.
     let page = world.browser().sign_in("ZOE", PASSWORD).await;
     page.is(StatusCode::TOO_MANY_REQUESTS).shows("Wait 30 s");
     assert_eq!(page.headers[header::RETRY_AFTER], "30");
+
+    let mut elsewhere = world.browser();
+    elsewhere.address.set_ip([198, 51, 100, 1].into());
+    elsewhere.sign_in("zoe", PASSWORD).await.leads_to("/");
     world.clock.set_s(crate::world::NOW_S + 30);
     world.browser().sign_in("zoe", PASSWORD).await.leads_to("/");
 }
 
 #[tokio::test]
-async fn guessing_names_is_slow() {
-    let world = World::closed();
-    world.user("zoe", Role::Admin).await;
-    for number in 0..TRIES_PER_ADDRESS_MAX {
-        // No password is hashed for a name that is too long, so this is fast.
-        let name = format!("{number}{}", "x".repeat(200));
-        world.browser().sign_in(&name, PASSWORD).await.is(StatusCode::UNPROCESSABLE_ENTITY);
+async fn guessers_do_not_keep_a_known_browser_out() {
+    let world = with_zoe(options()).await;
+    let mut known = world.browser();
+    known.sign_in("zoe", PASSWORD).await.leads_to("/");
+    known.post("/sign-out", &[]).await.leads_to("/sign-in");
+    for _ in 0..NAME_IN_NETWORK.attempts * 2 {
+        world.browser().sign_in("zoe", "four words of snow").await;
     }
-    world.browser().sign_in("max", PASSWORD).await.is(StatusCode::TOO_MANY_REQUESTS);
-    let mut elsewhere = world.browser();
-    elsewhere.address.set_ip([198, 51, 100, 1].into());
-    elsewhere.sign_in("max", PASSWORD).await.is(StatusCode::UNPROCESSABLE_ENTITY);
-    world.clock.set_s(crate::world::NOW_S + ADDRESS_PAUSE_MS / 1_000);
-    world.browser().sign_in("max", PASSWORD).await.is(StatusCode::UNPROCESSABLE_ENTITY);
+    world.browser().sign_in("zoe", PASSWORD).await.is(StatusCode::TOO_MANY_REQUESTS);
+
+    // Behind the same proxy, and of the same name.
+    known.sign_in("zoe", PASSWORD).await.leads_to("/");
+    // It is no way round the limit for whoever has the browser.
+    known.post("/sign-out", &[]).await.leads_to("/sign-in");
+    for _ in 0..NAME_IN_NETWORK.attempts {
+        known.sign_in("zoe", "four words of snow").await.is(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    known.sign_in("zoe", PASSWORD).await.is(StatusCode::TOO_MANY_REQUESTS);
+}
+
+/// Behind a proxy that does not name its callers, all of them come from one address.
+#[tokio::test]
+async fn wrong_passwords_of_others_keep_nobody_out() {
+    let world = with_zoe(options()).await;
+    for number in 0..NETWORK.attempts + 10 {
+        world.browser().sign_in(&format!("x{number}"), "wrong").await.is(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    // A guesser who goes through all names has two attempts for each.
+    for _ in 0..NAME_IN_SUSPECT_NETWORK.attempts {
+        world.browser().sign_in("max", "wrong").await.is(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    world.browser().sign_in("max", "wrong").await.is(StatusCode::TOO_MANY_REQUESTS).shows("Wait 300 s");
+
+    world.browser().sign_in("zoe", PASSWORD).await.leads_to("/");
 }
 
 #[tokio::test]
@@ -154,4 +180,56 @@ async fn over_tls_the_cookie_is_kept_to_it() {
     // A cookie that came over another way counts for nothing.
     browser.cookie = browser.cookie.map(|cookie| cookie.replace("__Host-", ""));
     browser.get("/account").await.leads_to("/sign-in?next=%2Faccount");
+}
+
+#[tokio::test]
+async fn the_link_of_the_first_administrator_is_good_for_an_hour() {
+    let world = World::closed();
+    let link = world.portal.accounts.invite_first().await.unwrap().expect("nobody is there yet");
+    world.clock.set_s(crate::world::NOW_S + 3_599);
+    world.browser().get(&link).await.is(StatusCode::OK);
+    world.clock.set_s(crate::world::NOW_S + 3_600);
+    world.browser().get(&link).await.is(StatusCode::GONE);
+}
+
+#[tokio::test]
+async fn without_passwords_only_the_operator_gives_a_way_in() {
+    let world = World::with(Options { passwords: false, ..options() });
+    let link = world.portal.accounts.invite_first().await.unwrap().expect("nobody is there yet");
+    let mut zoe = world.browser();
+    zoe.follow_link(&link, "zoe").await.leads_to("/?note=welcome");
+    world.browser().get("/sign-in").await.is(StatusCode::OK).lacks("name=\"password\"");
+    world.browser().sign_in("zoe", PASSWORD).await.is(StatusCode::FORBIDDEN).shows("Passwords are switched off");
+    zoe.get("/account").await.is(StatusCode::OK).lacks("/account/password");
+    let fields = [("current", PASSWORD), ("password", "other words of snow"), ("again", "other words of snow")];
+    zoe.post("/account/password", &fields).await.is(StatusCode::FORBIDDEN);
+
+    let guest = |name: &str| Guest { name: name.to_owned(), email: String::new(), role: Role::Viewer };
+    let of_zoe = world.portal.accounts.invite(guest("max"), "zoe").await.unwrap();
+    world.browser().follow_link(&of_zoe, "").await.is(StatusCode::FORBIDDEN).shows("Passwords are switched off");
+    let of_operator = world.portal.accounts.invite(guest("eva"), COMMAND_LINE).await.unwrap();
+    world.browser().follow_link(&of_operator, "").await.leads_to("/?note=welcome");
+}
+
+/// A browser that was left open gives nobody rights.
+#[tokio::test]
+async fn rights_are_given_shortly_after_a_sign_in() {
+    let world = with_zoe(options()).await;
+    let mut zoe = world.browser();
+    zoe.sign_in("zoe", PASSWORD).await.leads_to("/");
+    let token = [("name", "shop"), ("scope", "admin"), ("expires", "30")];
+    let guest = [("name", "max"), ("role", "admin")];
+    world.clock.set_s(crate::world::NOW_S + 901);
+    zoe.post("/tokens", &token).await.leads_to("/sign-in?again=1&next=%2Ftokens");
+    for address in ["/people/invite", "/people/1/role", "/people/1/enable", "/people/1/remove"] {
+        zoe.post(address, &guest).await.leads_to("/sign-in?again=1&next=%2Fpeople");
+    }
+    assert_eq!((world.people.tokens().await.unwrap(), world.people.invitations().await.unwrap()), (vec![], vec![]));
+    let refused = world.people.entries(Filter { verb: "token.".to_owned(), ..Filter::default() }).await.unwrap();
+    assert_eq!(refused[0].outcome, "refused_403");
+
+    zoe.get("/sign-in?again=1&next=%2Ftokens").await.is(StatusCode::OK).shows("You are <b>zoe</b>").shows("csrf");
+    let fields = [("name", "zoe"), ("password", PASSWORD), ("next", "/tokens")];
+    zoe.post("/sign-in", &fields).await.leads_to("/tokens");
+    zoe.post("/tokens", &token).await.is(StatusCode::OK).shows("is not shown again");
 }

@@ -6,7 +6,6 @@ use crate::world::{NOW_S, Page, World};
 use axum::http::{StatusCode, header};
 use raingauge_portal::people::Options;
 use raingauge_portal::people::invitations::Guest;
-use raingauge_portal::people::limits::TRIES_PER_ADDRESS_MAX;
 use raingauge_portal::people::openid::Rules;
 use raingauge_portal::people::trips::TRIP_S;
 use raingauge_portal::{OPENID_BACK, Role};
@@ -377,15 +376,34 @@ async fn nobody_is_led_elsewhere() {
 }
 
 #[tokio::test]
-async fn trying_codes_is_slow() {
+async fn the_provider_is_asked_again_after_eight_hours() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
+    world.with_address("zoe", ZOE, Role::Admin).await;
+    provider.claims("7", ZOE, json!({}));
+    let mut browser = world.browser();
+    provider.sign_in(&mut browser, "/").await.leads_to("/");
+    for hour in 1..8 {
+        world.clock.set_s(NOW_S + hour * 3_600);
+        browser.get("/account").await.is(StatusCode::OK);
+    }
+    world.clock.set_s(NOW_S + 8 * 3_600);
+    browser.get("/account").await.leads_to("/sign-in?next=%2Faccount");
+}
+
+#[tokio::test]
+async fn failed_ways_back_keep_nobody_out() {
+    let provider = Provider::start().await;
+    let world = provider.world(rules());
+    world.with_address("zoe", ZOE, Role::Admin).await;
+    provider.claims("7", ZOE, json!({}));
     provider.says(|says| says.token_status = StatusCode::BAD_REQUEST);
-    for _ in 0..TRIES_PER_ADDRESS_MAX {
+    for _ in 0..40 {
         provider.sign_in(&mut world.browser(), "/").await.is(StatusCode::BAD_GATEWAY);
     }
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::TOO_MANY_REQUESTS, "too many tries");
-    assert_eq!(provider.says(|says| says.asked.len()), TRIES_PER_ADDRESS_MAX as usize);
+
+    provider.says(|says| says.token_status = StatusCode::OK);
+    provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
 }
 
 #[tokio::test]

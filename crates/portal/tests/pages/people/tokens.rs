@@ -46,3 +46,23 @@ async fn what_is_wrong_with_a_token_is_said_beside_the_field() {
     admin.post("/tokens", &[("name", "ever"), ("scope", "admin"), ("expires", "")]).await.is(StatusCode::OK);
     assert_eq!(world.people.tokens().await.unwrap()[0].expires_at, None);
 }
+
+#[tokio::test]
+async fn tokens_of_people_who_left_are_pointed_out() {
+    let world = World::closed();
+    let mut root = world.signed_in("root", Role::Admin).await;
+    let mut max = world.signed_in("max", Role::Admin).await;
+    max.post("/tokens", &[("name", "shop"), ("scope", "admin"), ("expires", "")]).await.is(StatusCode::OK);
+    root.get("/tokens").await.lacks("makers may not sign in");
+    root.post("/people/2/disable", &[]).await.leads_to("/people?note=disabled-tokens");
+    root.get("/people?note=disabled-tokens").await.shows("Tokens that they made are still good");
+    root.get("/tokens").await.shows("makers may not sign in any more: <b>shop</b>");
+
+    // Removed for good, the name stands nowhere.
+    root.post("/people/1/remove", &[]).await.is(StatusCode::CONFLICT).shows("disable them first");
+    root.post("/people/2/remove", &[]).await.leads_to("/people?note=removed");
+    root.get("/tokens").await.shows("makers may not sign in any more").lacks("by max");
+    root.get("/audit").await.shows("person.remove").lacks("max");
+    root.post("/tokens/1/revoke", &[]).await.leads_to("/tokens?note=revoked");
+    root.get("/tokens").await.lacks("makers may not sign in");
+}

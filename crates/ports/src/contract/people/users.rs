@@ -1,8 +1,8 @@
 //! Who may sign in, and who is invited.
 
 use super::super::catalog::at_once;
-use super::{AWKWARD, HOUR_S, NOW_S, hash, invitation, new_user, session};
-use crate::people::{Error, Invitation, NewUser, People, User, UserChange};
+use super::{AWKWARD, HOUR_S, NOW_S, hash, invitation, new_user, session, token};
+use crate::people::{ApiToken, Entry, Error, Filter, Invitation, NewUser, People, User, UserChange};
 use raingauge_core::access::Role;
 
 async fn add(people: &dyn People, name: &str, role: Role) -> User {
@@ -177,4 +177,49 @@ pub async fn a_link_ends(people: &dyn People) {
     let late = NewUser { at_s: NOW_S + 24 * HOUR_S, ..new_user("zoe", Role::Viewer) };
     assert_eq!(people.accept(hash(1), late.clone()).await, Err(Error::LinkSpent));
     people.accept(hash(1), NewUser { at_s: late.at_s - 1, ..late }).await.unwrap();
+}
+
+pub async fn somebody_removed_is_forgotten(people: &dyn People) {
+    assert!(!people.has_users().await.unwrap());
+    let root = add(people, "root", Role::Admin).await;
+    let zoe = add(people, "zoe", Role::Editor).await;
+    assert!(people.has_users().await.unwrap());
+    people.open_session(session(1, &zoe)).await.unwrap();
+    people.invite(invitation(1, "Zoe", Role::Editor)).await.unwrap();
+    people.invite(invitation(2, "max", Role::Editor)).await.unwrap();
+    assert_eq!(people.invitation(hash(1)).await.unwrap(), Some(invitation(1, "Zoe", Role::Editor)));
+    people.add_token(ApiToken { created_by: "zoe".to_owned(), ..token(3, "shop") }).await.unwrap();
+    let wrote = |who: &str, object: &str, details: &str| Entry {
+        at_s: NOW_S,
+        who: who.to_owned(),
+        address: "192.0.2.7".to_owned(),
+        object: object.to_owned(),
+        details: details.to_owned(),
+        ..Entry::default()
+    };
+    people.record(wrote("zoe", "counter 34", "{\"version\":1}")).await.unwrap();
+    people.record(wrote("root", "person zoe", "{\"email\":\"zoe@example.com\"}")).await.unwrap();
+    people.record(wrote("root", "person zoey", "{\"email\":\"zoey@example.com\"}")).await.unwrap();
+
+    assert_eq!(people.remove_user(zoe.id).await, Err(Error::NotDisabled));
+    let zoe = people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
+    let revision = people.revision().await.unwrap();
+    let removed = people.remove_user(zoe.id).await.unwrap();
+    assert_eq!((&removed.user.name, people.users().await.unwrap()), (&zoe.name, vec![root]));
+    assert!(people.revision().await.unwrap() > revision);
+    assert_eq!(people.remove_user(zoe.id).await, Err(Error::NotFound("person")));
+    assert_eq!(people.session(hash(1)).await.unwrap(), None);
+    assert_eq!(people.invitation(hash(1)).await.unwrap(), None);
+    assert!(people.invitation(hash(2)).await.unwrap().is_some());
+    assert_eq!(people.tokens().await.unwrap()[0].created_by, removed.pseudonym);
+
+    let entries = people.entries(Filter::default()).await.unwrap();
+    let kept: Vec<[&str; 4]> =
+        entries.iter().map(|entry| [&*entry.who, &*entry.address, &*entry.object, &*entry.details]).collect();
+    let expected = [
+        ["root", "192.0.2.7", "person zoey", "{\"email\":\"zoey@example.com\"}"],
+        ["root", "192.0.2.7", &removed.pseudonym, "{}"],
+        [&removed.pseudonym, "", "counter 34", "{\"version\":1}"],
+    ];
+    assert_eq!(kept, expected);
 }

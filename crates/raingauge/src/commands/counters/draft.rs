@@ -75,7 +75,7 @@ const PARTS: [&str; 2] = [COUNTERS, CACHE_POLICY];
 /// Removes what reading a counter added to it, so that it can be sent back.
 pub fn remove_version(counter: &mut Value) {
     if let Some(members) = counter.as_object_mut() {
-        for name in ["version", "changedBy", "reason", "changedAt"] {
+        for name in ["version", "changedBy", "changedByKind", "reason", "changedAt"] {
             members.remove(name);
         }
     }

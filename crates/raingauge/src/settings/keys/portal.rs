@@ -15,6 +15,12 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         section: "portal",
+        name: "passwords",
+        kind: Kind::Switch { default: true },
+        doc: "Whether people may sign in by passwords; without them they sign in by OpenID Connect, and by links of raingauge portal invite.",
+    },
+    Key {
+        section: "portal",
         name: "public_url",
         kind: Kind::Text { default: "", is_secret: false },
         doc: "How browsers reach the portal, such as https://raingauge.example; with https, cookies are kept to TLS.",
@@ -40,13 +46,31 @@ pub const KEYS: &[Key] = &[
         section: "portal",
         name: "address_header",
         kind: Kind::Text { default: "", is_secret: false },
-        doc: "Header in which a proxy in front writes its caller's address, such as X-Forwarded-For; empty without a proxy.",
+        doc: "Header in which a proxy in front writes its caller's address, such as X-Forwarded-For; none where no proxy does, which also ends the warning beside portal.public_url.",
+    },
+    Key {
+        section: "portal",
+        name: "proxies",
+        kind: Kind::Text { default: "127.0.0.0/8, ::1", is_secret: false },
+        doc: "Addresses and networks of the proxies whose word in portal.address_header is believed, with commas.",
     },
     Key {
         section: "portal",
         name: "approval",
         kind: Kind::Switch { default: false },
         doc: "Whether a second person has to approve a draft of a counter before it takes effect.",
+    },
+    Key {
+        section: "portal",
+        name: "show_samples",
+        kind: Kind::Switch { default: true },
+        doc: "Whether editors and administrators see payloads of events, examples of fields and keys of previews; others never do.",
+    },
+    Key {
+        section: "portal",
+        name: "masked_fields",
+        kind: Kind::Text { default: "", is_secret: false },
+        doc: "Fields whose values no page and no preview shows, such as data.email, subject, with commas.",
     },
     whole(
         "portal",

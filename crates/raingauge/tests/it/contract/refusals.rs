@@ -193,3 +193,27 @@ fn paths_and_queries_are_refused_as_problems() {
     server.get("/v1/counters/77/keys?limit=0").expect_problem(400, "limit_out_of_range");
     server.get("/v1/counters/77/keys?limit=many").expect_problem(400, "limit_out_of_range");
 }
+
+/// What everybody who counts has to keep and look at has a size.
+#[test]
+fn configurations_and_reasons_have_a_size() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let put = |counter: &Value, headers: &[(&str, &str)]| {
+        server.send("PUT", "/v1/counters/34", headers, counter.to_string().as_bytes())
+    };
+    let mut counter = drops_counter();
+    counter["filter"] = json!({ "operator": "eq", "lhs": "data.a", "rhs": "x".repeat(1_025) });
+    put(&counter, &[]).expect_problem(422, "counter_invalid");
+    let many: Vec<String> = (0..900).map(|number| format!("{number}{}", "x".repeat(100))).collect();
+    counter["filter"] = json!({ "operator": "in", "lhs": "data.a", "rhs": many });
+    put(&counter, &[]).expect_problem(422, "counter_invalid");
+
+    let long = "x".repeat(2_001);
+    put(&drops_counter(), &[("x-reason", &long)]).expect_problem(400, "reason_too_long");
+    server.send("DELETE", "/v1/counters/34", &[("x-reason", &long)], b"").expect_problem(400, "reason_too_long");
+    server.send("PUT", "/v1/cache-policy", &[("x-reason", &long)], b"{}").expect_problem(400, "reason_too_long");
+    put(&drops_counter(), &[("x-reason", &long[1..])]).expect(200);
+    assert_eq!(server.get("/v1/counters/34/versions").expect(200)["versions"].as_array().map(Vec::len), Some(1));
+}
