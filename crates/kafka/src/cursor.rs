@@ -1,10 +1,12 @@
 //! A place in a partition from which it is read on.
 
 use crate::context::Context;
+use crate::ends;
 use crate::error::{self, Error};
 use crate::reader::{Made, NotAppendTime, Reader};
 use crate::topic::Shared;
 use crate::window;
+use raingauge_core::time::format_rfc3339;
 use raingauge_ports::log::{self, Block, Offset as PortOffset};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -59,6 +61,15 @@ impl From<NotAppendTime> for Trouble {
     }
 }
 
+/// What is at an offset is not what was read from there.
+pub fn replaced(from: i64, appended_ms: i64) -> log::Error {
+    let appended = format_rfc3339(appended_ms.div_euclid(1_000));
+    log::Error::Replaced(format!(
+        "the message before offset {from} of the topic was appended at {appended}, later than what was counted up to there: \
+         the topic was made anew, or its brokers lost its end; see docs/operations.md, \"The topic was made anew\""
+    ))
+}
+
 pub struct Cursor {
     consumer: BaseConsumer<Context>,
     partition: i32,
@@ -71,10 +82,19 @@ pub struct Cursor {
 impl Cursor {
     /// Goes to a place behind `start`, where the partition begins. What of the window lies before the place is read with
     /// the first [`Cursor::fill`]; it begins with the first message that was appended at or after the start of a slice,
-    /// see [`window`].
-    pub fn open(shared: &Shared, partition: i32, from: i64, start: i64) -> Result<Self, Trouble> {
+    /// see [`window`]. Everything before the place was appended no later than `before_ms`, as far as that is known.
+    pub fn open(
+        shared: &Shared,
+        partition: i32,
+        from: i64,
+        start: i64,
+        before_ms: Option<i64>,
+    ) -> Result<Self, Trouble> {
         let begin = match last_before(shared, partition, from, start)? {
             None => from,
+            Some(appended_ms) if before_ms.is_some_and(|before_ms| appended_ms > before_ms) => {
+                return Err(Trouble::Log(replaced(from, appended_ms)));
+            }
             Some(appended_ms) => {
                 let begin_ms = window::begin_ms(shared.options.dedupe_window_ms, appended_ms);
                 shared.ends().first_since(partition, begin_ms)?.unwrap_or(from).clamp(start, from)
@@ -148,7 +168,7 @@ impl Cursor {
             }
             if nothing_since.is_some_and(|since| since.elapsed() >= STALE) && self.reader.next() < end {
                 nothing_since = None;
-                self.pass_over(shared, end)?;
+                self.pass_over(shared)?;
             }
             if !ready && Instant::now() >= deadline {
                 break;
@@ -157,9 +177,9 @@ impl Cursor {
         Ok(())
     }
 
-    /// Looks whether the offsets from the next one to `end` hold any message. Those of a transaction's end do not.
-    fn pass_over(&mut self, shared: &Shared, end: i64) -> Result<(), Trouble> {
-        if probe(shared, self.partition, self.reader.next())? == Found::End {
+    /// Passes over offsets that hold no message, as that of a transaction's end.
+    fn pass_over(&mut self, shared: &Shared) -> Result<(), Trouble> {
+        if let Some(end) = empty_until(shared, self.partition, self.reader.next())? {
             self.reader.skip_to(end);
         }
         Ok(())
@@ -187,8 +207,11 @@ pub enum Found {
 /// Looks for the first message at an offset or behind it. A client of its own sees to it that what it says is no older than
 /// the question.
 pub fn probe(shared: &Shared, partition: i32, from: i64) -> Result<Found, Trouble> {
-    let consumer = consumer_at(shared, partition, from, ASK)?;
-    let deadline = Instant::now() + shared.options.request_timeout;
+    first_message(&consumer_at(shared, partition, from, ASK)?, shared.options.request_timeout)
+}
+
+fn first_message(consumer: &BaseConsumer<Context>, timeout: Duration) -> Result<Found, Trouble> {
+    let deadline = Instant::now() + timeout;
     while Instant::now() < deadline {
         match consumer.poll(STALE) {
             Some(Ok(message)) => {
@@ -208,9 +231,36 @@ pub fn probe(shared: &Shared, partition: i32, from: i64) -> Result<Found, Troubl
     Err(Trouble::Broken("no broker answered in time".to_owned()))
 }
 
+/// The end of a partition when no offset from `from` up to there holds a message.
+///
+/// A new leader may not know yet how far the partition reaches: what it answers then looks like the end and is not. So one
+/// leader is first asked where the partition ends, which a new one refuses to tell until it knows, and then once more for messages:
+/// what it finds reaches to that end at least.
+fn empty_until(shared: &Shared, partition: i32, from: i64) -> Result<Option<i64>, Trouble> {
+    let timeout = shared.options.request_timeout;
+    let consumer = consumer_at(shared, partition, from, ASK)?;
+    let leader = leader_of(&consumer, shared, partition)?;
+    if first_message(&consumer, timeout)? != Found::End {
+        return Ok(None);
+    }
+    let ends = ends::ask(&consumer, &shared.options.topic, &[partition], Offset::End, timeout)?;
+    let Some(end) = ends.first().map(|(_, end)| *end).filter(|end| *end > from) else { return Ok(None) };
+    assign(&consumer, shared, partition, from)?;
+    let is_empty = first_message(&consumer, timeout)? == Found::End;
+    let is_same = leader_of(&consumer, shared, partition)? == leader;
+    Ok(Some(end).filter(|_| is_empty && is_same))
+}
+
+fn leader_of(consumer: &BaseConsumer<Context>, shared: &Shared, partition: i32) -> Result<i32, Trouble> {
+    let metadata = consumer.fetch_metadata(Some(&shared.options.topic), shared.options.request_timeout)?;
+    let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+    let leader = partitions.find(|found| found.id() == partition).map(|found| found.leader());
+    leader.filter(|leader| *leader >= 0).ok_or_else(|| Trouble::Broken("the partition has no leader".to_owned()))
+}
+
 /// When some message not far before an offset was appended; nothing when there is none. Reaches back further and further, because
 /// offsets need not hold a message.
-fn last_before(shared: &Shared, partition: i32, from: i64, start: i64) -> Result<Option<i64>, Trouble> {
+pub fn last_before(shared: &Shared, partition: i32, from: i64, start: i64) -> Result<Option<i64>, Trouble> {
     let mut reach = 1;
     let mut at = from;
     while at > start {
@@ -228,8 +278,12 @@ fn consumer_at(shared: &Shared, partition: i32, offset: i64, wait: Duration) -> 
     let context = Context { connection: shared.connection.clone() };
     let consumer: BaseConsumer<Context> =
         shared.options.cursor_config(wait).create_with_context(context).map_err(error::settings)?;
+    assign(&consumer, shared, partition, offset)?;
+    Ok(consumer)
+}
+
+fn assign(consumer: &BaseConsumer<Context>, shared: &Shared, partition: i32, offset: i64) -> Result<(), Trouble> {
     let mut place = TopicPartitionList::with_capacity(1);
     place.add_partition_offset(&shared.options.topic, partition, Offset::Offset(offset))?;
-    consumer.assign(&place)?;
-    Ok(consumer)
+    Ok(consumer.assign(&place)?)
 }

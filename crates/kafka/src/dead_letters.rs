@@ -4,10 +4,15 @@ use crate::producer::{Outgoing, Producer, Ticket};
 use crate::topic::Shared;
 use raingauge_core::event::Rejection;
 use rdkafka::Message;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{Header, Headers, OwnedHeaders, OwnedMessage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
+
+/// What a refused message takes in memory besides its texts, about.
+const OVERHEAD_BYTES: usize = 256;
 
 /// A message that was refused.
 pub struct Poison {
@@ -23,6 +28,15 @@ impl Poison {
         let message = OwnedMessage::new(payload, key, topic, message.timestamp(), partition, offset, headers);
         Self { message, rejection }
     }
+
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let headers = self.message.headers().into_iter().flat_map(|headers| headers.iter());
+        let headers: usize = headers.map(|header| header.key.len() + header.value.map_or(0, <[u8]>::len)).sum();
+        let len = |text: Option<&[u8]>| text.map_or(0, <[u8]>::len);
+        let texts = len(self.message.payload()) + len(self.message.key()) + self.rejection.detail.len();
+        OVERHEAD_BYTES + headers + texts
+    }
 }
 
 /// The headers of a message; rdkafka panics at one whose name is not UTF-8, and then all are left out.
@@ -31,35 +45,84 @@ fn copied<M: Message>(message: &M) -> Option<OwnedHeaders> {
     Some(headers.iter().fold(OwnedHeaders::new_with_capacity(headers.count() + 5), OwnedHeaders::insert))
 }
 
-/// Sends them and waits until they are confirmed. Answers whether all of them are dealt with: `false` when the brokers are
-/// out of reach, and the same must be sent again. One that the brokers refuse for good is given up, and counted.
-pub fn send(shared: &Shared, poisons: &[Poison]) -> bool {
-    let producer = match shared.producer() {
+/// How often the wait for confirmations looks whether it is to end.
+const POLL: Duration = Duration::from_millis(50);
+/// How long a send waits before it is tried again, when the brokers took nothing.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What became of one letter: its place in the batch, whether its value was sent, and the outcome.
+type Report = (usize, bool, Result<(), KafkaError>);
+
+/// Sends them all at once and waits until each is confirmed, or until `stops` turns true. Leaves those in place that must be
+/// sent again: the brokers are out of reach, or the wait was cut short. One that the brokers refuse for good is given up, and
+/// counted. Answers whether all are dealt with.
+pub fn send(shared: &Shared, poisons: &mut Vec<Poison>, stops: &AtomicBool) -> bool {
+    if poisons.is_empty() {
+        return true;
+    }
+    let producer = shared.producer().and_then(|producer| producer.renew_when_broken().map(|()| producer));
+    let producer = match producer {
         Ok(producer) => producer,
         Err(error) => {
             shared.connection.lost(&error.to_string());
+            std::thread::sleep(PAUSE);
             return false;
         }
     };
-    poisons.iter().all(|poison| match deliver(shared, &producer, poison, true) {
-        Ok(()) => {
-            metrics::counter!("raingauge_dead_letters_total", "code" => poison.rejection.code).increment(1);
-            true
-        }
-        Err(error) if is_for_good(&error) => {
-            give_up(shared, poison, &error);
-            true
-        }
-        Err(error) => {
-            shared.connection.lost(&error.to_string());
-            false
-        }
-    })
+    let done = deliver_all(shared, &producer, poisons, stops);
+    let any = done.iter().any(|done| *done);
+    let mut done = done.into_iter();
+    poisons.retain(|_| !done.next().unwrap_or(false));
+    if !any && !stops.load(Ordering::Acquire) {
+        std::thread::sleep(PAUSE);
+    }
+    poisons.is_empty()
 }
 
-fn deliver(shared: &Shared, producer: &Producer, poison: &Poison, with_value: bool) -> Result<(), KafkaError> {
+/// Answers which of them are dealt with.
+fn deliver_all(shared: &Shared, producer: &Producer, poisons: &[Poison], stops: &AtomicBool) -> Vec<bool> {
     let (sender, receiver) = mpsc::channel();
-    let ticket = Ticket::new(move |outcome| drop(sender.send(outcome)));
+    for (place, poison) in poisons.iter().enumerate() {
+        deliver(shared, producer, place, poison, true, &sender);
+    }
+    let (mut done, mut waiting) = (vec![false; poisons.len()], poisons.len());
+    while waiting > 0 && !stops.load(Ordering::Acquire) {
+        let Ok((place, with_value, outcome)) = receiver.recv_timeout(POLL) else { continue };
+        let poison = &poisons[place];
+        let is_too_large = |error: &KafkaError| error.rdkafka_error_code() == Some(Code::MessageSizeTooLarge);
+        match outcome {
+            // With its reason it is larger than what fits: the place where it lies is told all the same.
+            Err(error) if with_value && is_too_large(&error) => {
+                deliver(shared, producer, place, poison, false, &sender);
+                continue;
+            }
+            Ok(()) => {
+                metrics::counter!("raingauge_dead_letters_total", "code" => poison.rejection.code).increment(1);
+                done[place] = true;
+            }
+            Err(error) if is_for_good(&error) => {
+                give_up(shared, poison, &error);
+                done[place] = true;
+            }
+            Err(error) if error.rdkafka_error_code() == Some(Code::QueueFull) => {}
+            Err(error) => shared.connection.lost(&error.to_string()),
+        }
+        waiting -= 1;
+    }
+    done
+}
+
+/// Hands one over. What becomes of it is reported once.
+fn deliver(
+    shared: &Shared,
+    producer: &Producer,
+    place: usize,
+    poison: &Poison,
+    with_value: bool,
+    reports: &mpsc::Sender<Report>,
+) {
+    let sender = reports.clone();
+    let ticket = Ticket::new(move |outcome| drop(sender.send((place, with_value, outcome.map(drop)))));
     let message = &poison.message;
     let outgoing = Outgoing {
         topic: &shared.options.dead_letter_topic,
@@ -68,13 +131,8 @@ fn deliver(shared: &Shared, producer: &Producer, poison: &Poison, with_value: bo
         payload: message.payload().filter(|_| with_value),
         headers: headers(poison, with_value),
     };
-    let sent = producer.send(outgoing, &ticket);
-    drop(ticket);
-    let outcome = sent.and_then(|()| receiver.recv().unwrap_or(Err(KafkaError::Canceled)).map(drop));
-    match outcome.as_ref().err().and_then(KafkaError::rdkafka_error_code) {
-        // With its reason it is larger than what fits: the place where it lies is told all the same.
-        Some(RDKafkaErrorCode::MessageSizeTooLarge) if with_value => deliver(shared, producer, poison, false),
-        _ => outcome,
+    if let Err(error) = producer.send(outgoing, &ticket) {
+        ticket.fail(error);
     }
 }
 
@@ -96,7 +154,6 @@ fn headers(poison: &Poison, with_value: bool) -> OwnedHeaders {
 }
 
 fn is_for_good(error: &KafkaError) -> bool {
-    use RDKafkaErrorCode as Code;
     matches!(
         error.rdkafka_error_code(),
         Some(

@@ -8,6 +8,7 @@ use raingauge_ports::log::Partition;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Offset, TopicPartitionList};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How old an answer may be while the brokers are in reach, besides their own time.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Beginnings move seldom: they are asked for once in so many rounds.
+/// Beginnings move seldom: they are asked for once in so many rounds, and so are transactions.
 const ROUNDS_PER_START: u32 = 20;
 /// A partition that ends earlier than it did is believed only after this: a new leader may not know the end yet.
 const SHRUNK_FOR: Duration = Duration::from_secs(30);
@@ -55,6 +56,8 @@ impl Span {
 /// The client that is asked, and whoever waits for its answers.
 pub struct Ends {
     client: BaseConsumer<Context>,
+    /// Sees the messages of transactions that are not over, too.
+    uncommitted: BaseConsumer<Context>,
     connection: Arc<Connection>,
     topic: Arc<str>,
     partitions: Partition,
@@ -89,11 +92,13 @@ impl Ends {
     /// Finds the topic, and begins to watch it. Blocks the thread.
     pub fn watch(options: &Options, connection: Arc<Connection>) -> Result<Watching, Error> {
         let context = Context { connection: Arc::clone(&connection) };
+        let uncommitted = options.uncommitted_config().create_with_context(context.clone()).map_err(error::settings)?;
         let client: BaseConsumer<Context> =
             options.admin_config().create_with_context(context).map_err(error::settings)?;
         let partitions = partitions_of(&client, options, options.request_timeout)?;
         let ends = Arc::new(Self {
             client,
+            uncommitted,
             connection,
             topic: options.topic.as_str().into(),
             partitions,
@@ -133,7 +138,8 @@ impl Ends {
 
     /// The offset of the first message that was appended at this time or later. Blocks the thread.
     pub fn first_since(&self, partition: i32, appended_ms: i64) -> Result<Option<i64>, KafkaError> {
-        let answers = self.ask(&[partition], Offset::Offset(appended_ms.max(0)))?;
+        let time = Offset::Offset(appended_ms.max(0));
+        let answers = ask(&self.client, &self.topic, &[partition], time, self.timeout)?;
         Ok(answers.first().map(|(_, offset)| *offset))
     }
 
@@ -182,7 +188,7 @@ impl Ends {
         (!state.stopped).then(|| state.spans.iter().filter_map(Weak::upgrade).collect())
     }
 
-    fn ask_all(&self, spans: &[Arc<Span>], with_starts: bool) -> Result<(), KafkaError> {
+    fn ask_all(&self, spans: &[Arc<Span>], seldom: bool) -> Result<(), KafkaError> {
         if spans.is_empty() {
             return Ok(());
         }
@@ -191,36 +197,27 @@ impl Ends {
         partitions.sort_unstable();
         partitions.dedup();
         let of = |partition: i32| spans.iter().filter(move |span| span.partition == partition);
-        if with_starts {
-            for (partition, start) in self.ask(&partitions, Offset::Beginning)? {
+        let mut uncommitted = HashMap::new();
+        if seldom {
+            for (partition, start) in ask(&self.client, &self.topic, &partitions, Offset::Beginning, self.timeout)? {
                 of(partition).for_each(|span| span.start.store(start, Ordering::Release));
             }
+            // Before the ends, so that messages that come in between are in no transaction.
+            uncommitted.extend(ask(&self.uncommitted, &self.topic, &partitions, Offset::End, self.timeout)?);
         }
-        for (partition, end) in self.ask(&partitions, Offset::End)? {
+        for (partition, end) in ask(&self.client, &self.topic, &partitions, Offset::End, self.timeout)? {
             of(partition).for_each(|span| span.set_end(end));
-            metrics::gauge!("raingauge_log_end_offset", "partition" => partition.to_string()).set(end as f64);
+            let name = partition.to_string();
+            if let Some(high) = uncommitted.get(&partition) {
+                metrics::gauge!("raingauge_log_unstable_messages", "partition" => name.clone())
+                    .set((high - end).max(0) as f64);
+            }
+            metrics::gauge!("raingauge_log_end_offset", "partition" => name).set(end as f64);
         }
         self.connection.restored();
         drop(self.state.lock());
         self.changed.notify_all();
         Ok(())
-    }
-
-    /// Asks all partitions for the offset of a time, or for their beginning or end.
-    fn ask(&self, partitions: &[i32], time: Offset) -> Result<Vec<(i32, i64)>, KafkaError> {
-        let mut asked = TopicPartitionList::with_capacity(partitions.len());
-        for partition in partitions {
-            asked.add_partition_offset(&self.topic, *partition, time)?;
-        }
-        let answered = self.client.offsets_for_times(asked, self.timeout)?;
-        let mut offsets = Vec::with_capacity(partitions.len());
-        for element in answered.elements() {
-            element.error()?;
-            if let Offset::Offset(offset) = element.offset() {
-                offsets.push((element.partition(), offset));
-            }
-        }
-        Ok(offsets)
     }
 
     fn check_partitions(&self) {
@@ -235,6 +232,34 @@ impl Ends {
                  counted again; begin a new topic, and raise kafka.epoch"
             );
         }
+    }
+}
+
+/// Asks for the offset of a time in each partition, or for their beginnings or ends. A partition without a leader is left
+/// out; an error is that of all of them.
+pub fn ask(
+    client: &BaseConsumer<Context>,
+    topic: &str,
+    partitions: &[i32],
+    time: Offset,
+    timeout: Duration,
+) -> Result<Vec<(i32, i64)>, KafkaError> {
+    let mut asked = TopicPartitionList::with_capacity(partitions.len());
+    for partition in partitions {
+        asked.add_partition_offset(topic, *partition, time)?;
+    }
+    let answered = client.offsets_for_times(asked, timeout)?;
+    let (mut offsets, mut failure) = (Vec::with_capacity(partitions.len()), None);
+    for element in answered.elements() {
+        match (element.error(), element.offset()) {
+            (Err(error), _) => failure = Some(error),
+            (Ok(()), Offset::Offset(offset)) => offsets.push((element.partition(), offset)),
+            (Ok(()), _) => {}
+        }
+    }
+    match failure {
+        Some(error) if offsets.is_empty() => Err(error),
+        _ => Ok(offsets),
     }
 }
 

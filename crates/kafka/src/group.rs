@@ -173,9 +173,10 @@ impl Group {
         self.assigned.subscribe()
     }
 
-    /// Tells the group how far a partition is counted, for tools that watch the lag. Nothing is read from there.
+    /// Tells the group how far a partition is counted, and the metrics, for tools that watch the lag. Nothing is read from there.
     pub fn commit(&self, partition: Partition, position: PortOffset) {
         let Some(place) = position.checked_sub(self.base) else { return };
+        metrics::gauge!("raingauge_log_committed_offset", "partition" => partition.to_string()).set(place as f64);
         let mut offsets = TopicPartitionList::with_capacity(1);
         let committed = offsets
             .add_partition_offset(&self.topic, partition.into(), Offset::Offset(place as i64))

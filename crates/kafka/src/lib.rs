@@ -18,6 +18,7 @@
 
 mod changes;
 mod context;
+mod control;
 mod cursor;
 mod dead_letters;
 mod ends;
@@ -36,6 +37,7 @@ mod topic;
 mod window;
 
 pub use changes::{KafkaFeed, listen};
+pub use control::{ControlFault, ControlRules};
 pub use error::Error;
 pub use group::{Assigned, Group};
 pub use leases::KafkaLeases;

@@ -1,6 +1,6 @@
 //! One partition, read.
 
-use crate::cursor::{Cursor, Found, Trouble, probe};
+use crate::cursor::{Cursor, Found, Trouble, last_before, probe, replaced};
 use crate::dead_letters;
 use crate::ends::Span;
 use crate::options::EPOCH_STEP;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::log::{Block, Error, EventLog, Offset, Partition};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Most places of a partition that are read at once, each with a client and a dedupe window of its own.
@@ -40,6 +40,10 @@ pub struct KafkaLog {
     /// Where a backfill reads. It is none of the others, so that it never takes the place of who counts.
     behind: Mutex<Option<Cursor>>,
     damaged: AtomicU32,
+    /// Whether reads are not to wait any more.
+    stops: AtomicBool,
+    /// The offset behind the last answer, and when the last message before it was appended.
+    answered: Mutex<Option<(i64, i64)>>,
     /// The offset of the first message that is kept, and when it was appended.
     first: Mutex<Option<(i64, i64)>>,
 }
@@ -60,6 +64,8 @@ impl KafkaLog {
             cursors: Mutex::default(),
             behind: Mutex::default(),
             damaged: AtomicU32::new(0),
+            stops: AtomicBool::new(false),
+            answered: Mutex::default(),
             first: Mutex::default(),
         }
     }
@@ -98,8 +104,14 @@ impl KafkaLog {
     fn cursor_at(&self, place: i64) -> Result<Cursor, Trouble> {
         match self.standing_at(place) {
             Some(cursor) => Ok(cursor),
-            None => Cursor::open(&self.shared, self.partition.into(), place, self.span.start()),
+            None => self.open_cursor(place),
         }
+    }
+
+    fn open_cursor(&self, place: i64) -> Result<Cursor, Trouble> {
+        let answered = self.answered.lock().filter(|(end, _)| *end == place);
+        let before_ms = answered.map(|(_, appended_ms)| appended_ms);
+        Cursor::open(&self.shared, self.partition.into(), place, self.span.start(), before_ms)
     }
 
     /// Whoever counts, and waits at the end, will read on there: what of the window lies before it is read meanwhile.
@@ -108,7 +120,7 @@ impl KafkaLog {
         if !counts {
             return None;
         }
-        Cursor::open(&self.shared, self.partition.into(), place, self.span.start()).ok()
+        self.open_cursor(place).ok()
     }
 
     fn standing_at(&self, place: i64) -> Option<Cursor> {
@@ -137,11 +149,16 @@ impl KafkaLog {
             return Ok(Vec::new());
         }
         self.shared.connection.restored();
+        let sends = self.dead_lettered.is_some();
+        if sends && !dead_letters::send(&self.shared, cursor.reader().poison(), &self.stops) {
+            // The next read sends what is left, before it answers.
+            return Ok(Vec::new());
+        }
         let made = cursor.answer();
+        if cursor.reader().last_ms() > 0 {
+            *self.answered.lock() = Some((cursor.reader().next(), cursor.reader().last_ms()));
+        }
         if let Some(sent_to) = &self.dead_lettered {
-            if !dead_letters::send(&self.shared, &made.poison) {
-                return Err(Trouble::Broken("the dead letters could not be sent".to_owned()));
-            }
             let (before, next) = (sent_to.load(Ordering::Acquire), cursor.reader().next());
             if sent_to.fetch_max(next, Ordering::AcqRel) == before && before < next {
                 metrics::counter!("raingauge_events_duplicate_total").increment(made.repetitions);
@@ -213,6 +230,20 @@ impl EventLog for KafkaLog {
         self.partition
     }
 
+    fn verify(&self, position: Offset, appended_ms: i64) -> Result<(), Error> {
+        let place = self.place_of(position)?;
+        if place <= self.span.start() {
+            return Ok(());
+        }
+        self.look(position, place)?;
+        match last_before(&self.shared, self.partition.into(), place, self.span.start()) {
+            Ok(Some(last_ms)) if last_ms > appended_ms => Err(replaced(place, last_ms)),
+            Ok(_) => Ok(()),
+            Err(Trouble::Log(error)) => Err(error),
+            Err(trouble) => Err(Error::Io(std::io::Error::other(format!("Kafka did not answer: {trouble:?}")))),
+        }
+    }
+
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
         let place = self.place_of(from)?;
         if !self.look(from, place)? {
@@ -246,7 +277,7 @@ impl EventLog for KafkaLog {
             return Ok(blocks);
         }
         let standing = behind.take().filter(|cursor| cursor.stands_at(place));
-        let open = || Cursor::open(&self.shared, self.partition.into(), place, self.span.start());
+        let open = || Cursor::open(&self.shared, self.partition.into(), place, self.span.start(), None);
         let read = standing.map_or_else(open, Ok).and_then(|mut cursor| {
             let blocks = self.advance(&mut cursor, bytes_max, BEHIND_WAIT)?;
             *behind = Some(cursor);
@@ -288,6 +319,14 @@ impl EventLog for KafkaLog {
         }
     }
 
+    fn appended_ms(&self, offset: Offset) -> Option<i64> {
+        let place = self.place_of(offset).ok()?.max(self.span.start());
+        match probe(&self.shared, self.partition.into(), place) {
+            Ok(Found::Message { appended_ms, .. }) => Some(appended_ms),
+            Ok(Found::End) | Err(_) => None,
+        }
+    }
+
     fn end(&self) -> Offset {
         self.base + self.span.end() as Offset
     }
@@ -307,6 +346,10 @@ impl EventLog for KafkaLog {
             }
         }
         self.end()
+    }
+
+    fn stop_waiting(&self) {
+        self.stops.store(true, Ordering::Release);
     }
 
     /// The brokers trim.

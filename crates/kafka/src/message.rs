@@ -2,13 +2,15 @@
 //!
 //! Written in its binary mode: the attributes are headers (`ce_id`, `ce_source`, …), the value is the data, and the key
 //! is the identity as 32 hexadecimal digits. Read in its binary and its structured mode. A control entry is a message
-//! with the header `raingauge-control`, and is kept apart from events by nothing else: who may write to the topic may
-//! write control entries.
+//! with the header `raingauge-control`; [`control`] decides whether it is obeyed.
 
+use crate::control;
+use crate::options::Options;
 use raingauge_core::event::{Attributes, Event, Rejection};
 use raingauge_core::json::check_depth;
 use raingauge_core::time::format_rfc3339;
-use raingauge_ports::record::Identity;
+use raingauge_ports::log::Partition;
+use raingauge_ports::record::{self, Identity};
 use rdkafka::Message;
 use rdkafka::message::{Header, Headers, OwnedHeaders};
 use std::borrow::Cow;
@@ -22,7 +24,8 @@ const SPECVERSION: &str = "ce_specversion";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading<'a> {
     Event(Event<'a>),
-    Control(&'a [u8]),
+    /// A control entry, and its identity when it is signed.
+    Control(&'a [u8], Option<Identity>),
     Refused(Rejection),
 }
 
@@ -42,8 +45,12 @@ pub fn headers_of(event: &Event<'_>) -> OwnedHeaders {
 }
 
 /// The headers of a control entry.
-pub fn control_headers() -> OwnedHeaders {
-    OwnedHeaders::new_with_capacity(1).insert(header(CONTROL, "1"))
+pub fn control_headers(signature: Option<&str>) -> OwnedHeaders {
+    let headers = OwnedHeaders::new_with_capacity(2).insert(header(CONTROL, "1"));
+    match signature {
+        Some(signature) => headers.insert(header(control::SIGNATURE, signature)),
+        None => headers,
+    }
 }
 
 /// The key of an event's message.
@@ -64,26 +71,45 @@ fn rfc3339_ms(time_ms: i64) -> String {
 }
 
 /// Reads a message that was appended at `appended_ms`. A function of its arguments.
-pub fn read<M: Message>(message: &M, appended_ms: i64, future_allowance_s: i64) -> Reading<'_> {
+pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options) -> Reading<'a> {
     // rdkafka panics at the name of a header that is not UTF-8; such a message must not end the counting.
     let Ok(headers) = catch_unwind(AssertUnwindSafe(|| Known::of(message))) else {
         return Reading::Refused(Rejection::new("header_malformed", "the name of a header is not UTF-8"));
     };
     let body = message.payload().unwrap_or_default();
     if headers.control {
-        return Reading::Control(body);
+        let judged = control::judge(options, message.partition() as u16, appended_ms, headers.signature, body);
+        return judged.map_or_else(Reading::Refused, |identity| Reading::Control(body, identity));
     }
     let event = headers.into_event(body).and_then(|event| {
-        event.check_not_future(appended_ms.div_euclid(1_000), future_allowance_s)?;
+        event.check_not_future(appended_ms.div_euclid(1_000), options.future_allowance_s)?;
+        check_partition(&event, message.partition(), options)?;
         Ok(event)
     });
     event.map_or_else(Reading::Refused, Reading::Event)
+}
+
+/// Refuses an event that lies in another partition than its repetitions do.
+fn check_partition(event: &Event<'_>, partition: i32, options: &Options) -> Result<(), Rejection> {
+    let Some(partitions) = options.partitions.filter(|_| options.checks_partitions) else { return Ok(()) };
+    let own = partition_of(record::identity(&event.source, &event.id), partitions);
+    if i32::from(own) == partition {
+        return Ok(());
+    }
+    let detail = format!("the event belongs to partition {own} of {partitions}, by xxh3-128 of its source and id");
+    Err(Rejection::new("partition_wrong", detail))
+}
+
+/// The partition of an identity.
+pub fn partition_of(identity: Identity, partitions: Partition) -> Partition {
+    (identity % Identity::from(partitions)) as Partition
 }
 
 /// The headers that are read, the first of each name.
 #[derive(Default)]
 struct Known<'a> {
     control: bool,
+    signature: Option<&'a [u8]>,
     content_type: Option<&'a [u8]>,
     specversion: Option<&'a [u8]>,
     id: Option<&'a [u8]>,
@@ -105,6 +131,7 @@ impl<'a> Known<'a> {
                 "ce_type" => &mut known.kind,
                 "ce_subject" => &mut known.subject,
                 "ce_time" => &mut known.time,
+                control::SIGNATURE => &mut known.signature,
                 CONTROL => {
                     known.control = true;
                     continue;

@@ -18,6 +18,13 @@ pub struct Plan {
     pub retention_ms: i64,
 }
 
+impl Plan {
+    /// Copies that must have a message before it is acknowledged: all but one, so that one may be away.
+    fn in_sync_min(&self) -> u16 {
+        self.replication.saturating_sub(1).max(1)
+    }
+}
+
 /// What became of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
@@ -42,11 +49,14 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     }
     let admin = admin(options)?;
     let (length, retention) = (MESSAGE_LEN_MAX.to_string(), plan.retention_ms.to_string());
+    let in_sync = plan.in_sync_min().to_string();
     let events =
         NewTopic::new(&options.topic, plan.partitions.into(), TopicReplication::Fixed(plan.replication.into()))
             .set("message.timestamp.type", "LogAppendTime")
             .set("cleanup.policy", "delete")
             .set("retention.ms", &retention)
+            .set("min.insync.replicas", &in_sync)
+            .set("unclean.leader.election.enable", "false")
             .set("max.message.bytes", &length);
     let created = create(&admin, options, &events).await?;
     let warnings = if created { Vec::new() } else { verify(&admin, options, plan).await? };
@@ -56,6 +66,8 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
         let length = (MESSAGE_LEN_MAX + (64 << 10)).to_string();
         let letters = NewTopic::new(&options.dead_letter_topic, 1, TopicReplication::Fixed(plan.replication.into()))
             .set("retention.ms", &retention)
+            .set("min.insync.replicas", &in_sync)
+            .set("unclean.leader.election.enable", "false")
             .set("max.message.bytes", &length);
         let created = create(&admin, options, &letters).await?;
         done.push(Migrated { topic: options.dead_letter_topic.clone(), created, warnings: Vec::new() });
@@ -161,6 +173,18 @@ fn warnings(config: &ConfigResource, options: &Options, plan: &Plan) -> Vec<Stri
     if let Some(bytes) = number("retention.bytes").filter(|bytes| *bytes >= 0) {
         warnings
             .push(format!("it keeps at most {bytes} bytes of a partition: messages may go before they are counted"));
+    }
+    let wanted = plan.in_sync_min();
+    if let Some(in_sync) = number("min.insync.replicas").filter(|in_sync| *in_sync < wanted.into()) {
+        warnings.push(format!(
+            "it acknowledges events that {in_sync} copies have: set min.insync.replicas={wanted}, so that no single loss takes them"
+        ));
+    }
+    if setting(config, "unclean.leader.election.enable") == "true" {
+        warnings.push(
+            "a copy that lacks acknowledged events may become its leader: set unclean.leader.election.enable=false"
+                .to_owned(),
+        );
     }
     if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < MESSAGE_LEN_MAX as i64) {
         warnings.push(format!("it takes messages of at most {bytes} bytes: requests that set many buckets may fail"));

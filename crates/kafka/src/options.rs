@@ -1,5 +1,6 @@
 //! How the topic is reached, written and read.
 
+use crate::control::ControlRules;
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use std::collections::BTreeMap;
@@ -12,9 +13,9 @@ pub const EPOCH_STEP: u64 = 1 << 48;
 /// Largest message that is sent: a request that sets the most buckets, with the longest keys, fits.
 pub const MESSAGE_LEN_MAX: usize = 8 << 20;
 
-/// Of these, `epoch`, `dedupe_window_ms`, `dedupe_ids_max` and `future_allowance_s` decide what is counted: every process
-/// that reads the topic must have the same ones.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Of these, `epoch`, `dedupe_window_ms`, `dedupe_ids_max`, `future_allowance_s`, `controls` and `checks_partitions` decide
+/// what is counted: every process that reads the topic must have the same ones.
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Some of the brokers, `host:port`; the others are learnt from them.
     pub brokers: Vec<String>,
@@ -35,6 +36,10 @@ pub struct Options {
     pub dedupe_ids_max: usize,
     /// How far the time of an event may lie ahead of the time at which the broker appended it.
     pub future_allowance_s: i64,
+    /// Which control entries are obeyed.
+    pub controls: ControlRules,
+    /// Whether an event whose identity belongs to another of the `partitions` is refused.
+    pub checks_partitions: bool,
     /// A member of the group that is not heard of for so long loses its partitions.
     pub session_timeout: Duration,
     /// How long sending may take before the caller is told that it failed.
@@ -97,6 +102,8 @@ impl Default for Options {
             dedupe_window_ms: 86_400_000,
             dedupe_ids_max: 64_000_000,
             future_allowance_s: 300,
+            controls: ControlRules::default(),
+            checks_partitions: false,
             session_timeout: Duration::from_secs(30),
             delivery_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(10),
@@ -182,6 +189,11 @@ impl Options {
     /// For questions about topics and offsets.
     pub(crate) fn admin_config(&self) -> ClientConfig {
         self.with_properties(self.client(), &[("isolation.level", "read_committed")])
+    }
+
+    /// For the question where a partition ends with the messages of transactions that are not over.
+    pub(crate) fn uncommitted_config(&self) -> ClientConfig {
+        self.with_properties(self.client(), &[("isolation.level", "read_uncommitted")])
     }
 
     pub(crate) fn producer_config(&self) -> ClientConfig {

@@ -41,6 +41,14 @@ impl Ticket {
         Arc::new(Self { outcome: Mutex::new(Ok(BTreeMap::new())), done: Mutex::new(Some(Box::new(done))) })
     }
 
+    /// Notes that a message was not handed over.
+    pub fn fail(&self, error: KafkaError) {
+        let mut outcome = self.outcome.lock();
+        if outcome.is_ok() {
+            *outcome = Err(error);
+        }
+    }
+
     fn note(&self, result: &DeliveryResult<'_>) {
         let mut outcome = self.outcome.lock();
         match (result, &mut *outcome) {

@@ -7,6 +7,7 @@ use crate::window::{Verdict, Window};
 use raingauge_ports::log::{Block, Offset};
 use raingauge_ports::record;
 use rdkafka::{Message, Timestamp};
+use std::sync::Arc;
 
 /// A block is closed when it has this many bytes.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -14,7 +15,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Takes the messages of a partition in order and makes entries of them. Offsets are Kafka's, except in blocks.
 pub struct Reader {
     window: Window,
-    future_allowance_s: i64,
+    options: Arc<Options>,
     /// The port's offset of Kafka's offset 0.
     base: Offset,
     /// The offset of the next message.
@@ -24,10 +25,13 @@ pub struct Reader {
     /// When the last message was appended; 0 before the first one.
     last_ms: i64,
     blocks: Vec<Block>,
+    /// Bytes of the blocks.
     bytes: usize,
     /// Refused messages of the blocks from this offset on are kept; of others it is only known that they are void.
     poison_from: i64,
     poison: Vec<Poison>,
+    /// Bytes that the refused messages take.
+    poison_bytes: usize,
     repetitions: u64,
     /// Where an entry is put together.
     entry: Vec<u8>,
@@ -43,18 +47,16 @@ pub struct NotAppendTime {
 #[derive(Default)]
 pub struct Made {
     pub blocks: Vec<Block>,
-    /// The messages among them that were refused.
-    pub poison: Vec<Poison>,
     /// Events among them that were repetitions.
     pub repetitions: u64,
 }
 
 impl Reader {
     /// Reads from `begin` on, and answers from `answers_from` on.
-    pub fn new(options: &Options, begin: i64, answers_from: i64) -> Self {
+    pub fn new(options: &Arc<Options>, begin: i64, answers_from: i64) -> Self {
         Self {
             window: Window::new(options.dedupe_window_ms, options.dedupe_ids_max),
-            future_allowance_s: options.future_allowance_s,
+            options: Arc::clone(options),
             base: options.base(),
             next: begin,
             answers_from,
@@ -63,6 +65,7 @@ impl Reader {
             bytes: 0,
             poison_from: i64::MAX,
             poison: Vec::new(),
+            poison_bytes: 0,
             repetitions: 0,
             entry: Vec::new(),
         }
@@ -78,9 +81,19 @@ impl Reader {
         self.answers_from
     }
 
-    /// Bytes that wait to be answered.
+    /// When the last message was appended; 0 before the first one.
+    pub fn last_ms(&self) -> i64 {
+        self.last_ms
+    }
+
+    /// Bytes in memory until they are answered.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.poison_bytes
+    }
+
+    /// The refused messages that wait to be dealt with.
+    pub fn poison(&mut self) -> &mut Vec<Poison> {
+        &mut self.poison
     }
 
     pub fn window(&mut self) -> &mut Window {
@@ -92,14 +105,12 @@ impl Reader {
         self.poison_from = offset;
     }
 
-    /// Hands over what has been made.
+    /// Hands over what has been made; the refused messages have been dealt with.
     pub fn answer(&mut self) -> Made {
-        let made = Made {
-            blocks: std::mem::take(&mut self.blocks),
-            poison: std::mem::take(&mut self.poison),
-            repetitions: std::mem::take(&mut self.repetitions),
-        };
-        self.bytes = 0;
+        let made =
+            Made { blocks: std::mem::take(&mut self.blocks), repetitions: std::mem::take(&mut self.repetitions) };
+        (self.bytes, self.poison_bytes) = (0, 0);
+        self.poison.clear();
         self.answers_from = self.answers_from.max(self.next);
         made
     }
@@ -119,7 +130,8 @@ impl Reader {
         let answered = offset >= self.answers_from;
         let mut entry = std::mem::take(&mut self.entry);
         entry.clear();
-        match message::read(message, appended_ms, self.future_allowance_s) {
+        let options = Arc::clone(&self.options);
+        match message::read(message, appended_ms, &options) {
             Reading::Event(event) if answered => {
                 let identity = record::push_event(&event, &mut entry);
                 if self.window.see(appended_ms, identity) == Verdict::Repetition {
@@ -131,15 +143,24 @@ impl Reader {
             Reading::Event(event) => {
                 self.window.see(appended_ms, record::identity(&event.source, &event.id));
             }
-            Reading::Control(payload) => {
-                self.window.pass(appended_ms);
-                record::push_control(payload, &mut entry);
+            Reading::Control(payload, identity) => {
+                match identity.map(|identity| self.window.see(appended_ms, identity)) {
+                    // A copy of a signed entry.
+                    Some(Verdict::Repetition) => record::push_void(&mut entry),
+                    Some(Verdict::New) => record::push_control(payload, &mut entry),
+                    None => {
+                        self.window.pass(appended_ms);
+                        record::push_control(payload, &mut entry);
+                    }
+                }
             }
             Reading::Refused(rejection) => {
                 self.window.pass(appended_ms);
                 record::push_void(&mut entry);
                 if answered && offset >= self.poison_from {
-                    self.poison.push(Poison::of(message, rejection));
+                    let poison = Poison::of(message, rejection);
+                    self.poison_bytes += poison.bytes();
+                    self.poison.push(poison);
                 }
             }
         }

@@ -1,12 +1,14 @@
 //! Events on their way into the topic.
 
+use crate::control::{self, Place};
 use crate::error::Error;
 use crate::message;
 use crate::producer::{Outcome, Outgoing, Producer, RETRY_AFTER, Ticket};
 use crate::topic::KafkaTopic;
 use raingauge_ports::BoxFuture;
+use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::log::{self, Appended, Batch, EventSink, Offset, Partition};
-use raingauge_ports::record::{self, Entry, Identity};
+use raingauge_ports::record::{self, Entry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,6 +24,9 @@ pub struct KafkaSink {
     topic: Arc<str>,
     partitions: Partition,
     base: Offset,
+    epoch: u16,
+    /// What control entries are signed with.
+    key: Option<Vec<u8>>,
     queue_bytes_max: usize,
     /// Bytes of batches that are not confirmed yet.
     waiting_bytes: Arc<AtomicUsize>,
@@ -34,6 +39,8 @@ impl KafkaSink {
             topic: topic.name(),
             partitions: topic.partitions(),
             base: topic.options().base(),
+            epoch: topic.options().epoch,
+            key: topic.options().controls.keys.first().cloned(),
             queue_bytes_max: topic.options().queue_bytes_max,
             waiting_bytes: Arc::default(),
         })
@@ -52,7 +59,7 @@ impl KafkaSink {
             let key = message::key_of(*identity);
             let outgoing = Outgoing {
                 topic: &self.topic,
-                partition: Some(self.partition_of(*identity)),
+                partition: Some(message::partition_of(*identity, self.partitions)),
                 key: Some(key.as_bytes()),
                 payload: Some(event.data.as_bytes()),
                 headers: message::headers_of(&event),
@@ -78,8 +85,11 @@ impl KafkaSink {
         Ok((ticket, receiver))
     }
 
-    fn partition_of(&self, identity: Identity) -> Partition {
-        (identity % Identity::from(self.partitions)) as Partition
+    /// The signature of a control entry that is sent now, where entries are signed.
+    fn signature(&self, partition: Partition, payload: &[u8]) -> Option<String> {
+        let key = self.key.as_ref()?;
+        let place = Place { epoch: self.epoch, partition };
+        Some(control::sign(key, place, SystemClock.now_ms(), rand::random(), payload))
     }
 
     fn refused(&self, error: &KafkaError) -> log::Error {
@@ -129,7 +139,7 @@ impl EventSink for KafkaSink {
                 partition: Some(partition),
                 key: None,
                 payload: Some(&payload),
-                headers: message::control_headers(),
+                headers: message::control_headers(self.signature(partition, &payload).as_deref()),
             };
             self.producer.send(outgoing, &ticket).map_err(|error| self.refused(&error))?;
             drop(ticket);

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicI64;
 pub struct KafkaTopic(Arc<Shared>);
 
 pub struct Shared {
-    pub options: Options,
+    pub options: Arc<Options>,
     pub connection: Arc<Connection>,
     watching: Watching,
     producer: Mutex<Option<Arc<Producer>>>,
@@ -52,7 +52,7 @@ impl KafkaTopic {
             .map_err(|_| Error::Settings("the topic could not be opened: raingauge is stopping".to_owned()))??;
         migrate::check(&options).await?;
         Ok(Self(Arc::new(Shared {
-            options,
+            options: Arc::new(options),
             connection,
             watching,
             producer: Mutex::default(),

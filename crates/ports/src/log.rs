@@ -34,6 +34,9 @@ pub enum Error {
     /// What lies on disk is not what was written.
     #[error("the event log is damaged: {0}")]
     Corrupt(String),
+    /// The log is not the one that was counted.
+    #[error("the event log was cut or replaced: {0}")]
+    Replaced(String),
     #[error("the event log could not be read or written: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -134,6 +137,12 @@ pub trait EventSink: Send + Sync {
 pub trait EventLog: Send + Sync {
     fn partition(&self) -> Partition;
 
+    /// Looks whether what lies before `position` is what was counted, as far as times tell: none of it was appended later than
+    /// `appended_ms`, in milliseconds since 1970. Blocks the thread.
+    fn verify(&self, _position: Offset, _appended_ms: i64) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Reads durable blocks from the one that holds `from` on, at least one block and about `bytes_max` bytes;
     /// none when the log ends at `from`, or cannot be reached for now: only [`EventLog::end`] tells the end. The first
     /// block lies behind `from` where the log was begun anew with higher offsets. Blocks the thread.
@@ -158,11 +167,21 @@ pub trait EventLog: Send + Sync {
         self.start()
     }
 
+    /// When the entry at an offset, or the first one behind it, was appended, in milliseconds since 1970; `None` when that is
+    /// not known. Blocks the thread.
+    fn appended_ms(&self, _offset: Offset) -> Option<i64> {
+        None
+    }
+
     /// The offset behind the last durable entry, as it was known a moment ago.
     fn end(&self) -> Offset;
 
     /// Waits until the log ends beyond `offset`, at most `timeout`. Blocks the thread. Answers the end.
     fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset;
+
+    /// Cuts short what a read waits for besides the log itself, now and from now on: its reader is to stop. What such a read
+    /// leaves undone is done by the next reader.
+    fn stop_waiting(&self) {}
 
     /// Trims what is older than the retention, up to `applied_to` at most. Blocks the thread.
     fn trim(&self, applied_to: Offset) -> Result<(), Error>;

@@ -70,6 +70,31 @@ impl Control {
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
+
+    /// Reads a control entry, and tells one of a kind that only a newer program knows from one that nobody wrote.
+    pub fn parse(payload: &[u8]) -> Result<Self, ControlError> {
+        #[derive(Deserialize)]
+        struct Named {
+            kind: String,
+        }
+        let malformed = |error: serde_json::Error| ControlError::Malformed(error.to_string());
+        let Named { kind } = serde_json::from_slice(payload).map_err(malformed)?;
+        if !Self::KINDS.contains(&kind.as_str()) {
+            return Err(ControlError::UnknownKind(kind));
+        }
+        serde_json::from_slice(payload).map_err(malformed)
+    }
+
+    const KINDS: [&str; 7] = ["counter", "buckets", "backfill", "switch", "cancel", "retire", "removed"];
+}
+
+/// Why a payload is not a control entry that this program obeys.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    #[error("it is malformed: {0}")]
+    Malformed(String),
+    #[error("{0:?} is a kind of a newer version of raingauge: upgrade this process")]
+    UnknownKind(String),
 }
 
 /// One bucket that is set.
@@ -84,5 +109,33 @@ pub struct Bucket {
 impl Bucket {
     pub fn cell(&self) -> Cell {
         Cell { granularity: self.granularity, time_s: self.time, count: self.count }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_kind_of_control_entry_is_known_by_its_name() {
+        let counter = Counter::from_json(&json!({"id": 1, "name": "n", "template": "k", "eventType": "t"})).unwrap();
+        let written = [
+            Control::counter(1, 0, counter),
+            Control::Buckets { buckets: Vec::new() },
+            Control::backfill(1),
+            Control::Switch { counter: 1, number: 2 },
+            Control::Cancel { counter: 1, number: 2, reason: String::new() },
+            Control::Retire { counter: 1, number: 2 },
+            Control::Removed { generation: 4_096 },
+        ];
+        for control in &written {
+            assert_eq!(Control::parse(&control.to_json()).as_ref(), Ok(control));
+        }
+        assert_eq!(written.len(), Control::KINDS.len());
+        assert_eq!(Control::parse(br#"{"kind":"frost"}"#), Err(ControlError::UnknownKind("frost".to_owned())));
+        for payload in [&b"x"[..], b"", b"{}", b"[]", br#"{"kind":"buckets"}"#, br#"{"kind":"counter","version":1}"#] {
+            assert!(matches!(Control::parse(payload), Err(ControlError::Malformed(_))), "{payload:?}");
+        }
     }
 }

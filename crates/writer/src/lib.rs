@@ -30,8 +30,14 @@ pub mod watchdog;
 pub mod worker;
 
 pub use conductor::Conductor;
+pub use control::ControlError;
 pub use counters::Counters;
 pub use fleet::Fleet;
 pub use follow::Follower;
 pub use ingest::Ingest;
 pub use worker::{Options, Writer};
+
+/// Looks whether a payload is a control entry that this program obeys.
+pub fn check_control(payload: &[u8]) -> Result<(), ControlError> {
+    control::Control::parse(payload).map(drop)
+}

@@ -7,7 +7,7 @@ mod removal;
 mod upkeep;
 
 use crate::conductor::DECIDER;
-use crate::control::Control;
+use crate::control::{Control, ControlError};
 use crate::lost::Lost;
 use crate::state::{Begin, Change, Part, Phase, Progress, State};
 use crate::states::{Shown, Shows};
@@ -21,7 +21,7 @@ use raingauge_ports::record::Entry;
 use removal::Removals;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -44,6 +44,8 @@ pub struct Options {
     pub commit_time_max: Duration,
     /// How long the worker goes on applying when it is told to stop.
     pub drain_timeout: Duration,
+    /// Whether the worker itself tells how far behind it is; otherwise a process with many workers measures them.
+    pub tells_lag: bool,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             catches_up: true,
             commit_time_max: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
+            tells_lag: true,
         }
     }
 }
@@ -87,12 +90,13 @@ pub struct Writer {
     /// A copy of the worker's state for those who ask about it.
     shown: Arc<Mutex<Shown>>,
     committed: Arc<AtomicU64>,
+    committed_s: Arc<AtomicI64>,
     /// When the commit began that is under way.
     committing: Arc<Mutex<Option<Instant>>>,
     commit_time_max: Duration,
     /// Disconnected when the thread has ended.
     ended: Mutex<mpsc::Receiver<()>>,
-    partition: Partition,
+    log: Arc<dyn EventLog>,
 }
 
 impl Writer {
@@ -110,9 +114,11 @@ impl Writer {
         }
         let (stop, shown) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
         worker.removals.start(Arc::clone(&worker.store))?;
-        let (committed, partition) = (Arc::clone(&worker.shown_committed), worker.log.partition());
+        let (committed, committed_s) = (Arc::clone(&worker.shown_committed), Arc::clone(&worker.shown_committed_s));
         let (committing, commit_time_max) = (Arc::clone(&worker.committing), worker.options.commit_time_max);
         let (ending, ended) = mpsc::channel();
+        let log = Arc::clone(&worker.log);
+        let partition = log.partition();
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
             let _ending: mpsc::Sender<()> = ending;
             let reason = match std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())) {
@@ -120,11 +126,11 @@ impl Writer {
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "the writer panicked, which is a defect of raingauge".to_owned(),
             };
-            tracing::error!(%reason, "the writer stopped; nothing is counted until raingauge is restarted");
+            tracing::error!(partition, %reason, "the writer of a partition stopped; it counts nothing until it is started again");
             published.fail(&reason);
         })?;
         let (thread, ended) = (Mutex::new(Some(thread)), Mutex::new(ended));
-        Ok(Self { stop, thread, shown, committed, committing, commit_time_max, ended, partition })
+        Ok(Self { stop, thread, shown, committed, committed_s, committing, commit_time_max, ended, log })
     }
 
     /// The newest backfill of a counter.
@@ -143,12 +149,17 @@ impl Writer {
     }
 
     pub(crate) fn partition(&self) -> Partition {
-        self.partition
+        self.log.partition()
     }
 
     /// Entries before this are in the last checkpoint.
     pub fn committed(&self) -> Offset {
         self.committed.load(Ordering::Acquire)
+    }
+
+    /// When the last of them was appended, in milliseconds since 1970, cut to seconds; 0 when this worker committed none.
+    pub fn committed_ms(&self) -> i64 {
+        self.committed_s.load(Ordering::Acquire) * 1_000
     }
 
     /// Whether a commit has been under way for longer than one may take.
@@ -160,6 +171,7 @@ impl Writer {
     /// does not return is left behind: nothing that it holds is lost, since the log has it.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
+        self.log.stop_waiting();
         let Some(thread) = self.thread.lock().take() else { return };
         let ended = self.ended.lock();
         while ended.recv_timeout(IDLE) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -218,6 +230,7 @@ struct Worker {
     removals: Arc<Removals>,
     shown: Arc<Mutex<Shown>>,
     shown_committed: Arc<AtomicU64>,
+    shown_committed_s: Arc<AtomicI64>,
     committing: Arc<Mutex<Option<Instant>>>,
     applier: Applier,
     upkeep: Upkeep,
@@ -233,6 +246,8 @@ impl Worker {
         options: Options,
     ) -> Result<Self, Error> {
         let Checkpoint { position, state, stamp_us, progress } = store.checkpoint()?;
+        // No entry has a later append time than its stamp.
+        log.verify(position, stamp_us.div_euclid(1_000))?;
         if position > log.end() {
             return Err(Error::LogTooShort { position, end: log.end() });
         }
@@ -259,6 +274,7 @@ impl Worker {
             removals: Arc::default(),
             shown: Arc::default(),
             shown_committed: Arc::new(AtomicU64::new(position)),
+            shown_committed_s: Arc::default(),
             committing: Arc::default(),
             applier: Applier::default(),
             upkeep: Upkeep::default(),
@@ -354,9 +370,8 @@ impl Worker {
     }
 
     fn obey(&mut self, payload: &[u8], offset: Offset) -> Result<(), Error> {
-        let control = serde_json::from_slice(payload)
-            .map_err(|error| Error::State(format!("the control entry at offset {offset} is malformed: {error}")))?;
-        match control {
+        let explain = |error: ControlError| Error::State(format!("the control entry at offset {offset}: {error}"));
+        match Control::parse(payload).map_err(explain)? {
             Control::Counter { version, counter, changed_at, put_back } => {
                 let decides = self.log.partition() == DECIDER;
                 let change = Change { version, changed_at, put_back, counter: *counter };
@@ -435,6 +450,7 @@ impl Worker {
         *self.committing.lock() = None;
         committed?;
         (self.committed, self.state_changed, self.fill_changed) = (self.position, false, false);
+        self.shown_committed_s.store(self.applied_s, Ordering::Release);
         self.shown_committed.store(self.position, Ordering::Release);
         self.needed_from = self.needs_log_from();
         // Nothing of what was retired before this commit changes any more, and what was removed is gone for good.
@@ -455,6 +471,9 @@ impl Worker {
     }
 
     fn tell_lag(&self, events: f64, seconds: f64) {
+        if !self.options.tells_lag {
+            return;
+        }
         let partition = self.log.partition().to_string();
         metrics::gauge!("raingauge_log_lag_events", "partition" => partition.clone()).set(events);
         metrics::gauge!("raingauge_log_lag_seconds", "partition" => partition).set(seconds);

@@ -11,13 +11,19 @@ fn message(headers: Option<OwnedHeaders>, payload: Option<&[u8]>) -> OwnedMessag
     OwnedMessage::new(payload.map(<[u8]>::to_vec), None, "t".to_owned(), appended, 0, 0, headers)
 }
 
+/// What is read with a minute's allowance for clocks.
+fn read(message: &OwnedMessage) -> Reading<'_> {
+    let options = Options { future_allowance_s: 60, ..Options::default() };
+    super::read(message, APPENDED_MS, &options)
+}
+
 fn with(pairs: &[(&str, &[u8])]) -> Option<OwnedHeaders> {
     let headers = OwnedHeaders::new();
     Some(pairs.iter().fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(*value) })))
 }
 
 fn code_of(message: &OwnedMessage) -> &'static str {
-    match read(message, APPENDED_MS, 60) {
+    match read(message) {
         Reading::Refused(rejection) => rejection.code,
         other => panic!("{other:?} is taken"),
     }
@@ -46,13 +52,13 @@ proptest! {
             subject: subject.as_deref().map(Cow::Borrowed), time_ms, data: &data,
         };
         let message = message(Some(headers_of(&event)), Some(data.as_bytes()));
-        prop_assert_eq!(read(&message, APPENDED_MS, 60), Reading::Event(event));
+        prop_assert_eq!(read(&message), Reading::Event(event));
     }
 
     #[test]
     fn any_bytes_are_read_or_refused(payload in proptest::collection::vec(any::<u8>(), 0..80), name in 0..9_usize, value in proptest::collection::vec(any::<u8>(), 0..20)) {
-        let names = ["ce_specversion", "ce_id", "ce_time", "ce_type", "ce_source", "ce_subject", "content-type", "x", CONTROL];
-        let _ = read(&message(with(&[(names[name], &value)]), Some(&payload)), APPENDED_MS, 60);
+        let names = ["ce_specversion", "ce_id", "ce_time", "ce_type", "ce_source", "ce_subject", "content-type", control::SIGNATURE, CONTROL];
+        let _ = read(&message(with(&[(names[name], &value)]), Some(&payload)));
     }
 }
 
@@ -65,20 +71,20 @@ fn both_modes_of_other_producers_are_read() {
     pairs.extend([("Content-Type", &b"application/json"[..]), ("ce_extension", b"\xff"), ("ce_id", b"second")]);
     let binary = message(with(&pairs), Some(br#"{"a":1}"#));
     for message in [&structured, &plain, &binary] {
-        let Reading::Event(event) = read(message, APPENDED_MS, 60) else { panic!("it is an event") };
+        let Reading::Event(event) = read(message) else { panic!("it is an event") };
         assert_eq!((&*event.id, &*event.source, &*event.kind), ("7", "s", "rain"));
         assert_eq!((event.time_ms, event.data), (APPENDED_MS, r#"{"a":1}"#));
     }
     let mut pairs = BINARY.to_vec();
     pairs.push(("content-type", b"image/png"));
     let picture = message(with(&pairs), Some(b"\x89PNG"));
-    assert!(matches!(read(&picture, APPENDED_MS, 60), Reading::Event(event) if event.data.is_empty()));
+    assert!(matches!(read(&picture), Reading::Event(event) if event.data.is_empty()));
 }
 
 #[test]
 fn control_entries_are_their_payload() {
-    let control = message(Some(control_headers()), Some(b"note"));
-    assert_eq!(read(&control, APPENDED_MS, 60), Reading::Control(b"note"));
+    let control = message(Some(control_headers(None)), Some(b"note"));
+    assert_eq!(read(&control), Reading::Control(b"note", None));
 }
 
 #[test]
@@ -104,4 +110,25 @@ fn each_fault_has_its_code() {
     assert_eq!(code_of(&message(with(&[("content-type", b"text/plain")]), Some(STRUCTURED))), "media_type_unknown");
     let batch = message(with(&[("content-type", b"application/cloudevents-batch+json")]), Some(b"[]"));
     assert_eq!(code_of(&batch), "batch_unsupported");
+}
+
+/// The partition of an event is part of the contract where that is asked for.
+#[test]
+fn an_event_in_the_partition_of_another_one_is_refused() {
+    let partitions = 5;
+    let own = partition_of(record::identity("s", "7"), partitions);
+    let in_partition = |partition: u16| {
+        let appended = Timestamp::LogAppendTime(APPENDED_MS);
+        OwnedMessage::new(Some(b"{}".to_vec()), None, "t".to_owned(), appended, partition.into(), 0, with(&BINARY))
+    };
+    let checking = Options { checks_partitions: true, partitions: Some(partitions), ..Options::default() };
+    for partition in 0..partitions {
+        let message = in_partition(partition);
+        assert!(matches!(read(&message), Reading::Event(_)), "without the check any partition will do");
+        match super::read(&message, APPENDED_MS, &checking) {
+            Reading::Event(_) => assert_eq!(partition, own),
+            Reading::Refused(rejection) => assert!(partition != own && rejection.code == "partition_wrong"),
+            Reading::Control(..) => panic!("it is an event"),
+        }
+    }
 }

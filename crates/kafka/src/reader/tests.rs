@@ -1,4 +1,5 @@
 use super::*;
+use crate::control::{self, ControlRules, Place};
 use proptest::prelude::*;
 use raingauge_core::event::Event;
 use raingauge_ports::record::Entry;
@@ -6,8 +7,10 @@ use rdkafka::message::OwnedMessage;
 
 const WINDOW_MS: i64 = 240;
 
-fn options(epoch: u16) -> Options {
-    Options { dedupe_window_ms: WINDOW_MS, dedupe_ids_max: 20, future_allowance_s: 0, epoch, ..Options::default() }
+fn options(epoch: u16) -> Arc<Options> {
+    let options =
+        Options { dedupe_window_ms: WINDOW_MS, dedupe_ids_max: 20, future_allowance_s: 0, epoch, ..Options::default() };
+    Arc::new(options)
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ fn messages(partition: &[(i64, Kind)]) -> Vec<OwnedMessage> {
             Kind::Nothing => return None,
             Kind::Event(id) => (Some(message::headers_of(&event(id, 1_000))), "{}"),
             Kind::Future(id) => (Some(message::headers_of(&event(id, 9_000_000))), "{}"),
-            Kind::Control => (Some(message::control_headers()), "note"),
+            Kind::Control => (Some(message::control_headers(None)), "note"),
             Kind::Poison => (None, "noise"),
         };
         let appended = Timestamp::LogAppendTime(*appended_ms);
@@ -63,8 +66,9 @@ type Seen = Vec<(Offset, i64, String)>;
 /// Reads messages, now and then answering, and lists offsets, times and entries.
 fn read(reader: &mut Reader, messages: &[OwnedMessage], end: i64, chunk: usize) -> (Seen, Vec<i64>) {
     let (mut seen, mut poison) = (Vec::new(), Vec::new());
-    let mut list = |made: Made| {
-        for block in &made.blocks {
+    let mut list = |reader: &mut Reader| {
+        poison.extend(reader.poison().iter().map(|poison| poison.message.offset()));
+        for block in &reader.answer().blocks {
             for entry in block.entries(0) {
                 let (offset, entry) = entry.unwrap();
                 let text = match entry {
@@ -75,16 +79,15 @@ fn read(reader: &mut Reader, messages: &[OwnedMessage], end: i64, chunk: usize) 
                 seen.push((offset, block.appended_ms, text));
             }
         }
-        poison.extend(made.poison.iter().map(|poison| poison.message.offset()));
     };
     for some in messages.chunks(chunk) {
         for message in some {
             reader.take(message).unwrap();
         }
-        list(reader.answer());
+        list(reader);
     }
     reader.skip_to(end);
-    list(reader.answer());
+    list(reader);
     (seen, poison)
 }
 
@@ -129,4 +132,38 @@ proptest! {
 fn a_producers_time_is_refused() {
     let message = OwnedMessage::new(None, None, "t".to_owned(), Timestamp::CreateTime(1), 0, 7, None);
     assert_eq!(Reader::new(&options(0), 0, 0).take(&message).unwrap_err().offset, 7);
+}
+
+/// What is put aside counts toward the bytes that a read may hold.
+#[test]
+fn refused_messages_take_memory() {
+    let appended = Timestamp::LogAppendTime(1_000);
+    let mut reader = Reader::new(&options(0), 0, 0);
+    reader.keep_poison_from(0);
+    for offset in 0..10 {
+        let message = OwnedMessage::new(Some(vec![b'x'; 20_000]), None, "t".to_owned(), appended, 0, offset, None);
+        reader.take(&message).unwrap();
+    }
+    assert!(reader.bytes() > 200_000, "{} bytes are counted of 200,000", reader.bytes());
+    assert_eq!(reader.poison().len(), 10);
+    reader.answer();
+    assert_eq!((reader.poison().len(), reader.bytes()), (0, 0));
+}
+
+/// Who may write into the topic can repeat a signed entry; it takes effect once.
+#[test]
+fn a_copy_of_a_signed_control_entry_counts_nothing() {
+    let controls = ControlRules { keys: vec![b"key".to_vec()], ..ControlRules::default() };
+    let options = Arc::new(Options { controls, dedupe_window_ms: 60_000, ..Options::default() });
+    let place = Place { epoch: 0, partition: 0 };
+    let signed = |nonce| control::sign(b"key", place, 1_000, [nonce; 16], b"note");
+    let message = |(offset, signature): (i64, String)| {
+        let (headers, appended) =
+            (message::control_headers(Some(&signature)), Timestamp::LogAppendTime(1_000 + offset));
+        OwnedMessage::new(Some(b"note".to_vec()), None, "t".to_owned(), appended, 0, offset, Some(headers))
+    };
+    let messages: Vec<_> = [(0, signed(1)), (1, signed(1)), (2, signed(2))].into_iter().map(message).collect();
+    let (seen, poison) = read(&mut Reader::new(&options, 0, 0), &messages, 3, 3);
+    let texts: Vec<&str> = seen.iter().map(|(.., text)| text.as_str()).collect();
+    assert_eq!((texts, poison), (vec!["control", "void", "control"], Vec::new()));
 }

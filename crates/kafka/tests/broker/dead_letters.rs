@@ -1,7 +1,9 @@
-use crate::support::{One, SOON, flush, foreign, options, produce, shown};
-use raingauge_kafka::Options;
+use crate::support::{One, SOON, flush, foreign, made, options, produce, shown};
+use raingauge_kafka::{ControlFault, ControlRules, Options};
 use raingauge_ports::contract::log::{batch, texts};
-use raingauge_ports::log::EventLog;
+use raingauge_ports::log::{EventLog, EventSink};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, OwnedMessage};
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
@@ -24,6 +26,10 @@ fn dead_letters(options: &Options) -> Vec<OwnedMessage> {
         }
     }
     letters
+}
+
+fn codes(letters: &[OwnedMessage]) -> Vec<&str> {
+    letters.iter().map(|letter| header(letter, "raingauge-reason-code")).collect()
 }
 
 fn header<'a>(message: &'a OwnedMessage, name: &str) -> &'a str {
@@ -116,4 +122,77 @@ async fn counting_goes_on_without_a_dead_letter_topic() {
     one.append(batch(&["a"])).await;
     let one = One::open(&without).await;
     assert_eq!(texts(&one.log, 0), ["a"]);
+}
+
+/// Garbage is dealt with in batches, not message by message: this many would take minutes otherwise.
+#[tokio::test]
+async fn a_flood_of_garbage_does_not_hold_up_what_stands_behind_it() {
+    let Some(options) = options("flood") else { return };
+    let one = One::new(&options).await;
+    let producer = foreign(&options, &[("queue.buffering.max.messages", "1000000")]);
+    (0..30_000).for_each(|_| produce(&producer, &options.topic, &[], b"noise"));
+    flush(&producer);
+    one.append(batch(&["a"])).await;
+    assert_eq!(texts(&one.log, 0), ["a"]);
+    assert_eq!(dead_letters(&options).len(), 30_000);
+}
+
+/// A reader that is to stop does not wait for brokers that confirm nothing.
+#[tokio::test]
+async fn a_reader_that_stops_does_not_wait_for_dead_letters() {
+    let Some(options) = options("stops") else { return };
+    // More copies than there are brokers are wanted before anything is confirmed.
+    let letters = format!("{}-unconfirmed", options.topic);
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
+    let topic = NewTopic::new(&letters, 1, TopicReplication::Fixed(1)).set("min.insync.replicas", "2");
+    admin.create_topics([&topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
+    made(&options, 1).await;
+    let one = One::open(&Options { dead_letter_topic: letters, delivery_timeout: SOON, ..options.clone() }).await;
+    let producer = foreign(&options, &[]);
+    produce(&producer, &options.topic, &[], b"noise");
+    flush(&producer);
+    shown(&one.log, 1);
+    std::thread::scope(|scope| {
+        let (began, begin) = std::sync::mpsc::channel();
+        let log = &one.log;
+        let reading = scope.spawn(move || {
+            began.send(()).unwrap();
+            log.read(0, 1_000)
+        });
+        begin.recv().unwrap();
+        one.log.stop_waiting();
+        assert_eq!(reading.join().unwrap().unwrap(), Vec::new());
+    });
+}
+
+/// Neither garbage under the header of a control entry nor a forged one stops a partition or changes anything.
+#[tokio::test]
+async fn control_entries_of_others_are_put_aside() {
+    let Some(options) = options("forged") else { return };
+    let check = |payload: &[u8]| match payload {
+        b"x" => Err(ControlFault::Malformed("no JSON".to_owned())),
+        b"newer" => Err(ControlFault::UnknownKind("newer".to_owned())),
+        _ => Ok(()),
+    };
+    let open = ControlRules { check: Some(check), ..ControlRules::default() };
+    let one = One::new(&Options { controls: open.clone(), ..options.clone() }).await;
+    let producer = foreign(&options, &[]);
+    for payload in [&b"x"[..], b"newer", b"note"] {
+        produce(&producer, &options.topic, &[("raingauge-control", b"1")], payload);
+    }
+    flush(&producer);
+    one.append(batch(&["a"])).await;
+    assert_eq!(texts(&one.log, 0), ["[note]", "a"], "without a key what is well formed is obeyed");
+    assert_eq!(codes(&dead_letters(&options)), ["control_malformed", "control_kind_unknown"]);
+
+    let keyed = ControlRules { keys: vec![b"secret of the cluster".to_vec()], ..open };
+    let keyed = One::open(&Options { controls: keyed, ..options.clone() }).await;
+    let signed = keyed.sink.append_control(0, b"signed".to_vec()).await.unwrap();
+    shown(&keyed.log, signed);
+    assert_eq!(texts(&keyed.log, 0), ["a", "[signed]"], "with a key only what is signed is obeyed");
+    assert_eq!(codes(&dead_letters(&options))[2..], ["control_unsigned"; 3]);
+    let newer = keyed.sink.append_control(0, b"newer".to_vec()).await.unwrap();
+    shown(&keyed.log, newer);
+    assert_eq!(texts(&keyed.log, signed), ["[newer]"], "a newer process wrote it: the reader must not pass it over");
 }

@@ -1,9 +1,11 @@
-use crate::support::{made, options, plan};
+use crate::support::{One, SOON, made, options, plan};
 use raingauge_kafka::{Error, KafkaLeases, KafkaTopic, Options, Plan, migrate};
+use raingauge_ports::contract::log::batch;
+use raingauge_ports::log::{self, EventLog};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 async fn create(options: &Options, partitions: i32, settings: &[(&str, &str)]) {
     let admin: AdminClient<DefaultClientContext> =
@@ -65,6 +67,56 @@ async fn a_topic_that_cannot_be_counted_by_is_refused() {
     assert_eq!(done[0].warnings.len(), 3, "retention by time and by size, and the length of messages: {done:?}");
     let brief = Plan { retention_ms: 1_000, ..plan(1) };
     assert!(matches!(migrate(&short, &brief).await, Err(Error::Settings(_))));
+}
+
+/// What is acknowledged survives the loss of one copy, or it is said that it does not.
+#[tokio::test]
+async fn a_topic_whose_acknowledged_events_can_be_lost_is_told() {
+    let Some(careless) = options("careless") else { return };
+    let settings = [("message.timestamp.type", "LogAppendTime"), ("unclean.leader.election.enable", "true")];
+    create(&careless, 1, &[&settings[..], &[("max.message.bytes", "8388608")]].concat()).await;
+    let planned = Plan { replication: 3, ..plan(1) };
+    // The other topics are there already, so that three copies are not asked of one broker.
+    migrate(&careless, &plan(1)).await.unwrap();
+    let warnings = migrate(&careless, &planned).await.unwrap().remove(0).warnings.join("\n");
+    assert!(warnings.contains("min.insync.replicas=2"), "{warnings}");
+    assert!(warnings.contains("unclean.leader.election.enable=false"), "{warnings}");
+
+    let careful = options("careful").unwrap();
+    made(&careful, 1).await;
+    assert_eq!(migrate(&careful, &plan(1)).await.unwrap()[0].warnings, Vec::<String>::new());
+}
+
+/// Offsets alone do not tell a topic from its successor: what was appended later than the checkpoint lies before it.
+#[tokio::test]
+async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
+    let Some(options) = options("anew") else { return };
+    let one = One::new(&options).await;
+    let end = one.append(batch(&["a", "b", "c"])).await;
+    let appended_ms = one.log.read(0, 10_000).unwrap().last().unwrap().appended_ms;
+    one.log.verify(end, appended_ms).unwrap();
+    one.log.verify(end - 1, appended_ms).unwrap();
+    one.append(batch(&["d"])).await;
+    one.log.verify(end, appended_ms).unwrap();
+    drop(one);
+
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
+    admin.delete_topics(&[&options.topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
+    // The brokers delete in the background.
+    let deadline = Instant::now() + SOON;
+    while !migrate(&options, &plan(1)).await.is_ok_and(|done| done[0].created) {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let one = One::open(&options).await;
+    one.append(batch(&["e", "f"])).await;
+    let short = one.log.verify(end, appended_ms).unwrap_err().to_string();
+    assert!(short.contains("kafka.epoch"), "{short}");
+    one.append(batch(&["g", "h", "i"])).await;
+    let refused = one.log.verify(end, appended_ms).unwrap_err();
+    assert!(matches!(&refused, log::Error::Replaced(reason) if reason.contains("made anew")), "{refused}");
+    one.log.verify(0, 0).unwrap();
 }
 
 #[tokio::test]

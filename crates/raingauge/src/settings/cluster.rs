@@ -5,6 +5,9 @@ use super::millis;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Shortest key of control entries, in characters.
+const CONTROL_KEY_LEN_MIN: usize = 32;
+
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
 pub enum Role {
@@ -72,6 +75,9 @@ pub struct Kafka {
     pub partitions: u16,
     pub replication: u16,
     pub epoch: u16,
+    pub control_keys: Vec<String>,
+    pub control_unsigned_until_s: u64,
+    pub checks_partitions: bool,
     pub session_timeout: Duration,
     pub delivery_timeout: Duration,
     pub user: Option<String>,
@@ -211,6 +217,11 @@ impl Kafka {
                 );
             }
         }
+        if self.control_keys.iter().any(|key| key.len() < CONTROL_KEY_LEN_MIN) {
+            let message = format!("a key of control entries has less than {CONTROL_KEY_LEN_MIN} characters");
+            let advice = "Make one with `openssl rand -hex 32`, the same for every process";
+            checker.problem("kafka.control_key", checker.origin("kafka.control_key"), message, advice);
+        }
         let has_scram = self.user.is_some() && self.sasl_mechanism != "plain";
         let wishes = [("kafka.tls", self.has_tls), ("kafka.sasl_mechanism", has_scram)];
         for (key, _) in wishes.into_iter().filter(|(_, wish)| *wish && !cfg!(feature = "kafka-tls")) {
@@ -229,6 +240,9 @@ impl Kafka {
             partitions: from.whole("kafka", "partitions") as u16,
             replication: from.whole("kafka", "replication") as u16,
             epoch: from.whole("kafka", "epoch") as u16,
+            control_keys: list(&from.text("kafka", "control_key")),
+            control_unsigned_until_s: from.whole("kafka", "control_unsigned_until"),
+            checks_partitions: from.word("kafka", "partition_check") == "yes",
             session_timeout: millis(from.whole("kafka", "session_timeout_ms")),
             delivery_timeout: millis(from.whole("kafka", "delivery_timeout_ms")),
             user: given(from.text("kafka", "user")),

@@ -1,6 +1,7 @@
 //! The whole way from text to settings, and the documents that must say the same as the table.
 
 mod anonymous;
+mod kafka;
 mod portal;
 
 use super::keys::{self, KEYS, Key, Kind};
@@ -119,6 +120,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "public_url" => "https://rain.example".to_owned(),
             Kind::Text { .. } if key.name == "issuer" => "https://login.example".to_owned(),
             Kind::Text { .. } if key.name == "proxies" => "10.0.0.0/8".to_owned(),
+            Kind::Text { .. } if key.name == "control_key" => "0123456789abcdef".repeat(2),
             Kind::Text { .. } if key.name == "groups" => "team=viewer".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
             Kind::Switch { default } => (!default).to_string(),
@@ -172,30 +174,6 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         settings.auth.required &= !is_for_others;
         assert_ne!(settings, defaults(), "{}", key.path());
     }
-}
-
-#[test]
-fn tls_and_scram_to_kafka_need_a_build_that_has_them() {
-    let text = r#"
-[kafka]
-user = "writer"
-password = "secret"
-sasl_mechanism = "scram-sha-512"
-tls = "yes"
-ca_file = "ca.pem"
-"#;
-    let loaded = load(text, &[]);
-    if cfg!(feature = "kafka-tls") {
-        assert!(loaded.unwrap().cluster.kafka.has_tls);
-    } else {
-        let refused = "this program was built without TLS and SCRAM for Kafka. Build it with";
-        let expected = [format!("5 kafka.sasl_mechanism: {refused}"), format!("6 kafka.tls: {refused}")];
-        assert_starts(&loaded.unwrap_err(), &expected.each_ref().map(String::as_str));
-    }
-    assert_starts(&load("[kafka]\nca_file = \"ca.pem\"\n", &[]).unwrap_err(), &["2 kafka.ca_file: there is a file"]);
-    assert_starts(&load("[kafka]\nkey_file = \"key.pem\"\n", &[]).unwrap_err(), &["0 kafka.certificate_file: kafka"]);
-    let plain = "[kafka]\nuser = \"writer\"\npassword = \"secret\"\n";
-    assert_eq!(load(plain, &[]).unwrap().cluster.kafka.sasl_mechanism, "plain");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use crate::settings::Settings;
 use raingauge_cql::ReadPlan;
+use raingauge_kafka::{ControlFault, ControlRules};
 use raingauge_sql::MySqlOptions;
+use raingauge_writer::ControlError;
 
 pub fn cql_options(settings: &Settings) -> raingauge_cql::Options {
     let cql = settings.cluster.cql.clone();
@@ -48,6 +50,12 @@ pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
         dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
         dedupe_ids_max: settings.dedupe.ids_max as usize,
         future_allowance_s: settings.events.future_allowance.as_secs() as i64,
+        controls: ControlRules {
+            keys: kafka.control_keys.into_iter().map(String::into_bytes).collect(),
+            unsigned_until_ms: kafka.control_unsigned_until_s as i64 * 1_000,
+            check: Some(check_control),
+        },
+        checks_partitions: kafka.checks_partitions,
         session_timeout: kafka.session_timeout,
         delivery_timeout: kafka.delivery_timeout,
         queue_bytes_max: settings.log.queue_bytes_max as usize,
@@ -68,6 +76,13 @@ pub fn fingerprint(settings: &Settings) -> raingauge_cql::Fingerprint {
         ("events.future_allowance_s", settings.events.future_allowance.as_secs()),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}
+
+fn check_control(payload: &[u8]) -> Result<(), ControlFault> {
+    raingauge_writer::check_control(payload).map_err(|error| match error {
+        ControlError::Malformed(_) => ControlFault::Malformed(error.to_string()),
+        ControlError::UnknownKind(kind) => ControlFault::UnknownKind(kind),
+    })
 }
 
 pub fn mysql_options(settings: &Settings) -> MySqlOptions {

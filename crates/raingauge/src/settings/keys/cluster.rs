@@ -138,6 +138,25 @@ pub const KEYS: &[Key] = &[
         "Copies of each partition of a topic that `raingauge migrate` makes.",
     ),
     whole("kafka", "epoch", 0, (0, 32_767), "epochs", "Raised by one whenever the topic is made anew."),
+    secret(
+        "kafka",
+        "control_key",
+        "Secret by which processes sign control entries; without it, whoever writes to the topic can change counters and buckets. Of several, with commas, the first signs and all verify.",
+    ),
+    whole(
+        "kafka",
+        "control_unsigned_until",
+        0,
+        (0, 253_402_300_800),
+        "seconds since 1970",
+        "With a control key: entries that the broker appended before this time need no signature.",
+    ),
+    one_of(
+        "kafka",
+        "partition_check",
+        &["no", "yes"],
+        "Whether an event in another partition than that of its identity is refused as `partition_wrong`.",
+    ),
     millis(
         "kafka",
         "session_timeout_ms",

@@ -26,12 +26,14 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
             let attributes = [("ce_specversion", "1.0"), ("ce_id", id), ("ce_source", "tests"), ("ce_type", "foreign")];
             headers(&attributes).insert(Header { key: "ce_time", value: Some(&time) })
         };
-        let messages: [(OwnedHeaders, Vec<u8>); 6] = [
+        let messages: [(OwnedHeaders, Vec<u8>); 7] = [
             (headers(json_event), structured(&first)),
             (binary(&second), br#"{"city":"rome"}"#.to_vec()),
             // The same event once more, in the other mode.
             (binary(&first), br#"{"city":"rome"}"#.to_vec()),
             (headers(&[]), NOISE.to_vec()),
+            // Neither this nor what else has the header of a control entry ends the counting of the partition.
+            (headers(&[("raingauge-control", "1")]), b"x".to_vec()),
             (headers(&[("content-type", "application/cloudevents-batch+json")]), b"[]".to_vec()),
             (headers(json_event), structured(&third)),
         ];
@@ -56,7 +58,9 @@ fn check_dead_letters(roles: &Roles) {
         let own = letters.iter().filter(|letter| header(letter, "raingauge-source-partition") == partition.to_string());
         let reasons: Vec<(&str, &[u8])> =
             own.map(|letter| (header(letter, "raingauge-reason-code"), letter.payload().unwrap_or_default())).collect();
-        assert_eq!(reasons, [("event_malformed", NOISE), ("batch_unsupported", b"[]")], "of partition {partition}");
+        let expected: [(&str, &[u8]); 3] =
+            [("event_malformed", NOISE), ("control_malformed", b"x"), ("batch_unsupported", b"[]")];
+        assert_eq!(reasons, expected, "of partition {partition}");
     }
     for letter in &letters {
         assert_eq!(header(letter, "raingauge-source-topic"), roles.place.topic);

@@ -1,0 +1,244 @@
+//! Control entries: how the processes of a cluster sign them, and which of them are obeyed.
+//!
+//! ```text
+//! raingauge-signature: v1 <sent, ms since 1970> <nonce> <HMAC-SHA256>       nonce and HMAC in hexadecimal digits
+//!
+//! HMAC over ┌──────────────────────┬───────┬───────────┬─────────┬───────┬─────────┐
+//!           │ raingauge-control-v1 │ epoch │ partition │ sent ms │ nonce │ payload │   numbers are little-endian
+//!           └──────────────────────┴───────┴───────────┴─────────┴───────┴─────────┘
+//! ```
+//!
+//! What becomes of a message is a function of the message, the time at which it was appended and the options. A signed
+//! entry has an identity and a time limit, so that a copy of it in the same partition is a repetition or too old.
+
+use crate::options::Options;
+use hmac::{Hmac, KeyInit, Mac};
+use raingauge_core::event::Rejection;
+use raingauge_ports::record::Identity;
+use sha2::Sha256;
+
+/// The header that holds the signature of a control entry.
+pub const SIGNATURE: &str = "raingauge-signature";
+
+const VERSION: &str = "v1";
+const DOMAIN: &[u8] = b"raingauge-control-v1";
+const NONCE_LEN: usize = 16;
+/// Longest time between signing an entry and its being appended.
+const SIGNED_FOR_MS: i64 = 3_600_000;
+
+/// Which control entries are obeyed. Every process that reads the topic must have the same rules.
+#[derive(Clone, Default)]
+pub struct ControlRules {
+    /// Secrets of the cluster. The first one signs, each of them verifies. Without any, entries need no signature.
+    pub keys: Vec<Vec<u8>>,
+    /// Entries that were appended before this time, in milliseconds since 1970, need no signature.
+    pub unsigned_until_ms: i64,
+    /// Looks at a payload; without a check every payload is taken.
+    pub check: Option<ControlCheck>,
+}
+
+pub type ControlCheck = fn(&[u8]) -> Result<(), ControlFault>;
+
+impl std::fmt::Debug for ControlRules {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "ControlRules({} keys, unsigned until {} ms)", self.keys.len(), self.unsigned_until_ms)
+    }
+}
+
+/// What is wrong with the payload of a control entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlFault {
+    /// It is not a control entry.
+    Malformed(String),
+    /// A kind that this program does not know.
+    UnknownKind(String),
+}
+
+/// A place in the log, which a signature is good for.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub epoch: u16,
+    pub partition: u16,
+}
+
+/// The signature of an entry that is sent now.
+pub fn sign(key: &[u8], place: Place, sent_ms: i64, nonce: [u8; NONCE_LEN], payload: &[u8]) -> String {
+    let mac = mac_of(key, place, sent_ms, &nonce, payload).finalize().into_bytes();
+    format!("{VERSION} {sent_ms} {} {}", hex::encode(nonce), hex::encode(mac))
+}
+
+/// Decides about a control entry: the identity of one that is signed, or why it is refused. A signed entry of an unknown
+/// kind was written by a newer version of this program, and is left to its reader, who must not pass it over.
+pub fn judge(
+    options: &Options,
+    partition: u16,
+    appended_ms: i64,
+    signature: Option<&[u8]>,
+    payload: &[u8],
+) -> Result<Option<Identity>, Rejection> {
+    let rules = &options.controls;
+    let may_be_unsigned = rules.keys.is_empty() || appended_ms < rules.unsigned_until_ms;
+    let identity = match signature {
+        Some(signature) if !rules.keys.is_empty() => {
+            let place = Place { epoch: options.epoch, partition };
+            Some(verify(options, place, appended_ms, signature, payload)?)
+        }
+        _ if may_be_unsigned => None,
+        _ => return Err(Rejection::new("control_unsigned", "a control entry must be signed with kafka.control_key")),
+    };
+    match rules.check.map_or(Ok(()), |check| check(payload)) {
+        Ok(()) => Ok(identity),
+        Err(ControlFault::UnknownKind(_)) if identity.is_some() => Ok(identity),
+        Err(ControlFault::UnknownKind(kind)) => {
+            Err(Rejection::new("control_kind_unknown", format!("{kind:?} is not a kind of control entry")))
+        }
+        Err(ControlFault::Malformed(detail)) => Err(Rejection::new("control_malformed", detail)),
+    }
+}
+
+/// Verifies a signature. Two entries have the same identity only when one is a copy of the other.
+fn verify(
+    options: &Options,
+    place: Place,
+    appended_ms: i64,
+    signature: &[u8],
+    payload: &[u8],
+) -> Result<Identity, Rejection> {
+    let invalid = || Rejection::new("control_signature_invalid", "the signature is not one of this cluster");
+    let Signature { sent_ms, nonce, mac } = Signature::parse(signature).ok_or_else(invalid)?;
+    let verifies = |key: &Vec<u8>| mac_of(key, place, sent_ms, &nonce, payload).verify_slice(&mac).is_ok();
+    if !options.controls.keys.iter().any(verifies) {
+        return Err(invalid());
+    }
+    // Within this time of each other a copy meets the identity of the original in the dedupe window.
+    let signed_for_ms = SIGNED_FOR_MS.min(options.dedupe_window_ms / 2);
+    if (appended_ms - sent_ms).abs() > signed_for_ms {
+        let detail = format!("it was signed at {sent_ms} ms and appended at {appended_ms} ms: look at the clocks");
+        return Err(Rejection::new("control_expired", detail));
+    }
+    let half: [u8; 16] = mac[..16].try_into().expect("half of 32 bytes");
+    Ok(Identity::from_le_bytes(half))
+}
+
+struct Signature {
+    sent_ms: i64,
+    nonce: [u8; NONCE_LEN],
+    mac: [u8; 32],
+}
+
+impl Signature {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
+        let (version, sent_ms, nonce, mac) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        if version != VERSION || words.next().is_some() {
+            return None;
+        }
+        let mut signature = Self { sent_ms: sent_ms.parse().ok()?, nonce: [0; NONCE_LEN], mac: [0; 32] };
+        hex::decode_to_slice(nonce, &mut signature.nonce).ok()?;
+        hex::decode_to_slice(mac, &mut signature.mac).ok()?;
+        // Far from any real time, so that ages can be computed.
+        (0..1 << 50).contains(&signature.sent_ms).then_some(signature)
+    }
+}
+
+fn mac_of(key: &[u8], place: Place, sent_ms: i64, nonce: &[u8], payload: &[u8]) -> Hmac<Sha256> {
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("a key of any length is taken");
+    mac.update(DOMAIN);
+    mac.update(&place.epoch.to_le_bytes());
+    mac.update(&place.partition.to_le_bytes());
+    mac.update(&sent_ms.to_le_bytes());
+    mac.update(nonce);
+    mac.update(payload);
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_727_215_430_250;
+    const HERE: Place = Place { epoch: 2, partition: 3 };
+
+    fn options(keys: &[&str]) -> Options {
+        let check = |payload: &[u8]| match payload {
+            b"garbage" => Err(ControlFault::Malformed("garbage".to_owned())),
+            b"newer" => Err(ControlFault::UnknownKind("newer".to_owned())),
+            _ => Ok(()),
+        };
+        let keys = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
+        let controls = ControlRules { keys, unsigned_until_ms: NOW_MS, check: Some(check) };
+        Options { epoch: HERE.epoch, controls, ..Options::default() }
+    }
+
+    fn code(options: &Options, appended_ms: i64, signature: Option<&str>, payload: &[u8]) -> &'static str {
+        let judged = judge(options, HERE.partition, appended_ms, signature.map(str::as_bytes), payload);
+        judged.map_or_else(|rejection| rejection.code, |identity| if identity.is_some() { "signed" } else { "taken" })
+    }
+
+    fn signed(key: &str, place: Place, payload: &[u8]) -> String {
+        sign(key.as_bytes(), place, NOW_MS, [7; NONCE_LEN], payload)
+    }
+
+    #[test]
+    fn without_a_key_only_what_is_malformed_or_unknown_is_refused() {
+        let open = options(&[]);
+        assert_eq!(code(&open, NOW_MS, None, b"note"), "taken");
+        assert_eq!(code(&open, NOW_MS, Some("whatever"), b"note"), "taken");
+        assert_eq!(code(&open, NOW_MS, None, b"garbage"), "control_malformed");
+        assert_eq!(code(&open, NOW_MS, None, b"newer"), "control_kind_unknown");
+    }
+
+    #[test]
+    fn with_a_key_what_is_not_signed_for_its_place_is_refused() {
+        let keyed = options(&["new", "old"]);
+        assert_eq!(code(&keyed, NOW_MS, None, b"note"), "control_unsigned");
+        assert_eq!(code(&keyed, NOW_MS - 1, None, b"note"), "taken", "it was appended before the key was needed");
+        for key in ["new", "old"] {
+            assert_eq!(code(&keyed, NOW_MS, Some(&signed(key, HERE, b"note")), b"note"), "signed");
+        }
+        let good = signed("new", HERE, b"note");
+        assert_eq!(code(&keyed, NOW_MS, Some(&good), b"other"), "control_signature_invalid");
+        let elsewhere = [Place { partition: 4, ..HERE }, Place { epoch: 1, ..HERE }];
+        for place in elsewhere {
+            assert_eq!(
+                code(&keyed, NOW_MS, Some(&signed("new", place, b"note")), b"note"),
+                "control_signature_invalid"
+            );
+        }
+        assert_eq!(code(&keyed, NOW_MS, Some(&signed("stolen", HERE, b"note")), b"note"), "control_signature_invalid");
+        assert_eq!(code(&keyed, NOW_MS, Some(&format!("{good} more")), b"note"), "control_signature_invalid");
+        (0..good.len()).for_each(|len| {
+            assert_eq!(code(&keyed, NOW_MS, Some(&good[..len]), b"note"), "control_signature_invalid");
+        });
+    }
+
+    #[test]
+    fn a_signed_entry_is_too_old_before_its_identity_is_forgotten() {
+        let keyed = options(&["key"]);
+        let good = signed("key", HERE, b"note");
+        assert_eq!(code(&keyed, NOW_MS + SIGNED_FOR_MS, Some(&good), b"note"), "signed");
+        assert_eq!(code(&keyed, NOW_MS + SIGNED_FOR_MS + 1, Some(&good), b"note"), "control_expired");
+        assert_eq!(code(&keyed, NOW_MS - SIGNED_FOR_MS - 1, Some(&good), b"note"), "control_expired");
+        let brief = Options { dedupe_window_ms: 2_000, ..keyed };
+        assert_eq!(code(&brief, NOW_MS + 1_001, Some(&good), b"note"), "control_expired");
+    }
+
+    /// A newer process of a rolling upgrade wrote it: passing it over would count wrongly, so the reader decides.
+    #[test]
+    fn a_signed_entry_of_an_unknown_kind_is_not_passed_over() {
+        let keyed = options(&["key"]);
+        assert_eq!(code(&keyed, NOW_MS, Some(&signed("key", HERE, b"newer")), b"newer"), "signed");
+        assert_eq!(code(&keyed, NOW_MS, Some(&signed("key", HERE, b"garbage")), b"garbage"), "control_malformed");
+    }
+
+    /// An entry that version 1 signed still verifies.
+    #[test]
+    fn a_signature_of_version_1_still_verifies() {
+        let signature = signed("key", HERE, b"note");
+        assert_eq!(signature, FIXTURE);
+        assert_eq!(code(&options(&["key"]), NOW_MS, Some(FIXTURE), b"note"), "signed");
+    }
+
+    const FIXTURE: &str = "v1 1727215430250 07070707070707070707070707070707 \
+         9e181cdb99db9c3ab080d4c4dfb79a91919cf8ed2007e7701eefcd5bca638075";
+}
