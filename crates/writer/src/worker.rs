@@ -185,7 +185,7 @@ impl Writer {
 
 impl Shows for Writer {
     fn shown(&self) -> BTreeMap<Partition, Shown> {
-        BTreeMap::from([(self.partition, self.shown.lock().clone())])
+        BTreeMap::from([(self.log.partition(), self.shown.lock().clone())])
     }
 }
 

@@ -54,6 +54,9 @@ const STOP_MAX: Duration = Duration::from_secs(15);
 /// How often it is looked whether the fleet lives.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A partition in which events wait while nothing is committed for this long is told by `/readyz` as not counted.
+const STALLED_AFTER: Duration = Duration::from_secs(15);
+
 /// What has to be kept going and ended.
 pub struct Running {
     follower: Arc<Follower>,
@@ -156,7 +159,15 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     let check_lease = Arc::new(CqlLease::new(cql.clone(), "checks", holder(settings)));
     let (stop, stopping) = watch::channel(false);
     let (fleet, troubles) = match settings.cluster.has(Role::Writer) {
-        true => start_fleet(settings, &topic, cql, sink, &follower, Arc::clone(&clock), stopping)?,
+        true => start_fleet(
+            settings,
+            &topic,
+            cql,
+            sink,
+            Follows { follower: &follower, published: &published },
+            Arc::clone(&clock),
+            stopping,
+        )?,
         false => (None, Troubles::default()),
     };
     let (reader, policies) = caching::reader(settings, counters.catalog(), buckets, live, &published, &clock).await?;
@@ -284,12 +295,18 @@ fn holder(settings: &Settings) -> String {
     format!("{}-{}-{:08x}", settings.cluster.instance, std::process::id(), rand::random::<u32>())
 }
 
+/// What this process knows of the counters, and of how far partitions are stored.
+struct Follows<'a> {
+    follower: &'a Follower,
+    published: &'a Arc<Published>,
+}
+
 fn start_fleet(
     settings: &Settings,
     topic: &KafkaTopic,
     cql: Cql,
     sink: Arc<dyn EventSink>,
-    follower: &Follower,
+    follows: Follows<'_>,
     clock: Arc<dyn Clock>,
     stopping: watch::Receiver<bool>,
 ) -> anyhow::Result<(Option<JoinHandle<()>>, Troubles)> {
@@ -299,6 +316,7 @@ fn start_fleet(
         catches_up: false,
         // What is in the log is counted by whoever counts the partition next.
         drain_timeout: Duration::ZERO,
+        tells_lag: false,
         ..worker::Options::default()
     };
     let feed = match settings.cluster.publishes_tiles {
@@ -311,10 +329,12 @@ fn start_fleet(
         membership: Arc::new(Member::join(topic)?),
         partitions: Arc::new(PartitionEngines { topic: topic.clone(), cql, feed: engines_feed, runtime }),
         sink,
-        counters: follower.newest(),
+        counters: follows.follower.newest(),
+        stored: Arc::clone(follows.published),
         feed,
         clock,
         options,
+        stalled_after: STALLED_AFTER,
     };
     let fleet = Fleet::new(means);
     let troubles = fleet.troubles();
