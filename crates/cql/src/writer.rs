@@ -146,7 +146,8 @@ impl BucketWriter for CqlWriter {
             .map_err(Error::from)?;
         // Whoever counted the partition before may have written tiles up to here without telling.
         if let Some(Feed { feed, .. }) = &self.feed {
-            feed.publish(self.partition, TileChanges::Gap);
+            let position = row.as_ref().map_or(0, |((position, ..), _)| *position as Offset);
+            feed.publish(self.partition, TileChanges::Resumed { partition: self.partition, position });
         }
         let Some((row, chunks)) = row else { return Ok(Checkpoint::default()) };
         let progress = self

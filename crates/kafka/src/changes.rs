@@ -10,7 +10,12 @@
 //! gap        ┌──────┐
 //!            │ 2 u8 │
 //!            └──────┘
+//! resumed    ┌──────┬───────────┬──────────┐
+//!            │ 3 u8 │ partition │ position │
+//!            └──────┴───────────┴──────────┘
 //! ```
+//!
+//! A message of a kind that a reader does not know is a gap to it.
 
 use crate::error::Error;
 use crate::producer::{Outgoing, Producer, Ticket};
@@ -100,6 +105,11 @@ fn encode(change: &TileChanges) -> Vec<u8> {
             bytes.extend_from_slice(&at_ms.to_le_bytes());
         }
         TileChanges::Gap => bytes.push(2),
+        TileChanges::Resumed { partition, position } => {
+            bytes.push(3);
+            bytes.extend_from_slice(&partition.to_le_bytes());
+            bytes.extend_from_slice(&position.to_le_bytes());
+        }
     }
     bytes
 }
@@ -127,6 +137,10 @@ impl Told for TileChanges {
                 Some(Self::Heartbeat { partition, position, at_ms: i64::from_le_bytes(take(&mut rest)?) })
             }
             2 => Some(Self::Gap),
+            3 => {
+                let partition = Partition::from_le_bytes(take(&mut rest)?);
+                Some(Self::Resumed { partition, position: u64::from_le_bytes(take(&mut rest)?) })
+            }
             _ => None,
         }
     }
@@ -146,6 +160,7 @@ mod tests {
             TileChanges::Tile { key: String::new(), part: part(TileId::span(20_000)) },
             TileChanges::Heartbeat { partition: 3, position: 1 << 50, at_ms: -1 },
             TileChanges::Gap,
+            TileChanges::Resumed { partition: 3, position: 1 << 50 },
         ];
         for message in messages {
             let bytes = encode(&message);

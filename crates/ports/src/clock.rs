@@ -1,8 +1,7 @@
 //! The time.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970.
@@ -18,7 +17,8 @@ pub trait Clock: Send + Sync {
         self.now_ms()
     }
 
-    /// Milliseconds of the machine since some moment, which never go back: for how long something lasts.
+    /// Milliseconds of the machine since some moment, which never go back, and go on while it is suspended: for how long
+    /// something lasts.
     fn elapsed_ms(&self) -> i64 {
         self.machine_ms()
     }
@@ -34,9 +34,23 @@ impl Clock for SystemClock {
     }
 
     fn elapsed_ms(&self) -> i64 {
-        static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
-        BEGAN.elapsed().as_millis() as i64
+        since_boot_ms()
     }
+}
+
+/// Milliseconds since the machine was started. Unlike [`std::time::Instant`] it counts the time in which the machine was
+/// suspended: a lease that ran out meanwhile has run out.
+#[cfg(target_os = "linux")]
+fn since_boot_ms() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec * 1_000 + now.tv_nsec / 1_000_000
+}
+
+/// Milliseconds since this was first asked.
+#[cfg(not(target_os = "linux"))]
+fn since_boot_ms() -> i64 {
+    static BEGAN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    BEGAN.elapsed().as_millis() as i64
 }
 
 /// A clock that runs faster than the machine's, so that days of an experiment take minutes. Everything that is counted,

@@ -9,6 +9,7 @@ use crate::buckets::{Error, Generation};
 use crate::log::{Offset, Partition};
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
+use std::time::Instant;
 
 /// The number under which a partition of the log stores the counts of a generation: the generation and, in the low 16 bits,
 /// the partition. What another system has written has a negative one.
@@ -49,9 +50,12 @@ pub enum TileChanges {
     Heartbeat {
         partition: Partition,
         position: Offset,
-        /// When it was published, in milliseconds since 1970.
+        /// When it was published, in milliseconds since 1970, by the publisher's clock: for people, not for decisions.
         at_ms: i64,
     },
+    /// A writer took the partition over and found it stored up to `position`: a reader that has heard of exactly this much
+    /// has missed nothing, any other one may have.
+    Resumed { partition: Partition, position: Offset },
     /// Some messages are missing.
     Gap,
 }
@@ -71,6 +75,9 @@ pub trait TileFeed: Send + Sync {
 pub trait Hearing: Send + Sync {
     /// Whether nothing is answered from memory that lacks what is before this position.
     fn has_heard(&self, partition: Partition, position: Offset) -> bool;
+
+    /// Notes that the store included a partition up to `position` when it was asked.
+    fn note_stored(&self, partition: Partition, position: Offset, asked: Instant);
 }
 
 #[cfg(test)]

@@ -38,13 +38,15 @@ use raingauge_ports::tiles::{Hearing, Part, TileChanges, TileSource};
 use shard::{Shard, TILES_PER_KEY_MAX};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use tokio::sync::Notify;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The cache is split so that those who use it seldom meet.
 const SHARDS: usize = 64;
 
-/// The stream is taken for lost when the newest word of any partition is older than this. So no answer is staler.
+/// The stream is taken for lost when the newest word of any partition came longer ago than this, and nothing tells that it is
+/// all there is; or when it stays behind the store for longer. So no answer is staler.
 pub const SILENCE_MAX_MS: i64 = 5_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,17 +134,26 @@ impl LiveTiles {
                     self.metrics.changes.increment(1);
                 }
             }
-            TileChanges::Heartbeat { partition, position, at_ms } => {
-                // What was missed while nothing came is not known.
-                if self.pulse.has_stopped(self.clock.machine_ms()) {
-                    self.drop_all(&self.metrics.silences);
-                }
-                self.pulse.beat(partition, position, at_ms);
+            TileChanges::Heartbeat { partition, position, .. } => {
+                self.drop_after_silence();
+                self.pulse.beat(partition, position, self.clock.elapsed_ms());
                 self.catch_up_with_the_store();
                 self.heard.notify_one();
                 self.metrics.bytes.set(self.bytes() as f64);
             }
+            TileChanges::Resumed { partition, position } => {
+                if self.pulse.position(partition) != Some(position) {
+                    self.drop_all(&self.metrics.gaps);
+                }
+            }
             TileChanges::Gap => self.drop_all(&self.metrics.gaps),
+        }
+    }
+
+    /// What was missed while nothing came is not known.
+    fn drop_after_silence(&self) {
+        if self.pulse.has_stopped(self.clock.elapsed_ms()) {
+            self.drop_all(&self.metrics.silences);
         }
     }
 
@@ -161,7 +172,8 @@ impl LiveTiles {
     }
 
     fn may_answer(&self) -> bool {
-        self.lease.holds(self.clock.elapsed_ms()) && !self.pulse.has_stopped(self.clock.machine_ms())
+        let now_ms = self.clock.elapsed_ms();
+        self.lease.holds(now_ms) && !self.pulse.has_stopped(now_ms)
     }
 
     fn catch_up_with_the_store(&self) {
@@ -269,6 +281,14 @@ fn sum_of_parts(query: &Query, parts: &[Part]) -> Result<i128, Overflow> {
 impl Hearing for LiveTiles {
     fn has_heard(&self, partition: Partition, position: Offset) -> bool {
         self.position(partition) >= Some(position) || !self.is_live()
+    }
+
+    /// While a partition is silent, its writer away or at a standstill, memory stays current as long as the store includes no
+    /// more of it than was heard.
+    fn note_stored(&self, partition: Partition, position: Offset, asked: Instant) {
+        self.drop_after_silence();
+        let asked_ms = self.clock.elapsed_ms() - asked.elapsed().as_millis() as i64;
+        self.pulse.note_stored(partition, position, asked_ms);
     }
 }
 

@@ -127,9 +127,12 @@ impl Follower {
     }
 
     pub(crate) async fn refresh_states(&self) -> Result<(), cluster::Error> {
-        let mut changed = false;
+        let (mut changed, asked) = (false, Instant::now());
         for included in self.checkpoints.included().await? {
             let (partition, version) = (included.partition, included.state_version);
+            if let Some(hearing) = self.hearing.get() {
+                hearing.note_stored(partition, included.position, asked);
+            }
             let known = self.states.lock().get(&partition).map(|seen| seen.version);
             if known != Some(version) {
                 let json = self.checkpoints.state(partition).await?;

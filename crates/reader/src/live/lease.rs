@@ -32,7 +32,7 @@ struct Holding {
 impl Holding {
     fn renew(&self) {
         // Who does not hear the stream has no use for a lease.
-        if self.live.pulse.has_stopped(self.live.clock.machine_ms()) {
+        if self.live.pulse.has_stopped(self.live.clock.elapsed_ms()) {
             return;
         }
         let Some(heard) = self.live.pulse.positions() else { return };

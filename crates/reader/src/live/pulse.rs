@@ -1,49 +1,87 @@
-//! Whether the stream of changes is alive: every partition has been heard of lately.
+//! Whether what was heard of the stream of changes is current: every partition has been heard of lately, and none is known to be
+//! stored further than it was heard of.
+//!
+//! Only the clock of this machine decides. A partition is current until [`SILENCE_MAX_MS`] have passed since a
+//! heartbeat of it came, or since the store was asked and included no more than was heard. When the store included more, the
+//! stream has as long to catch up with that.
 
 use super::SILENCE_MAX_MS;
 use parking_lot::Mutex;
 use raingauge_ports::log::{Offset, Partition};
 use std::sync::atomic::{AtomicI64, Ordering};
 
+/// Times are milliseconds of this machine, see [`raingauge_ports::clock::Clock::elapsed_ms`].
 pub struct Pulse {
-    /// Of each partition, how far it was told, and when that was published.
-    beats: Mutex<Vec<Option<(Offset, i64)>>>,
-    /// What is in memory answers up to here, in milliseconds since 1970. Read by everybody, without a lock.
+    /// Of each partition, what was heard.
+    heard: Mutex<Vec<Option<Heard>>>,
+    /// What is in memory answers up to here. Read by everybody, without a lock.
     until_ms: AtomicI64,
+}
+
+#[derive(Clone, Copy)]
+struct Heard {
+    position: Offset,
+    /// When that was all there was.
+    at_ms: i64,
+    /// A position that the store was found to include and that was not heard of yet, and when that was.
+    behind: Option<(Offset, i64)>,
+}
+
+impl Heard {
+    fn until_ms(&self) -> i64 {
+        let since_ms = self.behind.map_or(self.at_ms, |(_, since_ms)| since_ms.min(self.at_ms));
+        since_ms + SILENCE_MAX_MS
+    }
 }
 
 impl Pulse {
     pub fn new(partitions: Partition) -> Self {
-        Self { beats: Mutex::new(vec![None; usize::from(partitions.max(1))]), until_ms: AtomicI64::new(i64::MIN) }
+        Self { heard: Mutex::new(vec![None; usize::from(partitions.max(1))]), until_ms: AtomicI64::new(i64::MIN) }
     }
 
     pub fn has_stopped(&self, now_ms: i64) -> bool {
         now_ms > self.until_ms.load(Ordering::Acquire)
     }
 
-    pub fn beat(&self, partition: Partition, position: Offset, at_ms: i64) {
-        let mut beats = self.beats.lock();
+    /// A heartbeat came.
+    pub fn beat(&self, partition: Partition, position: Offset, now_ms: i64) {
+        let mut heard = self.heard.lock();
         let place = usize::from(partition);
-        if beats.len() <= place {
+        if heard.len() <= place {
             // The log has more partitions by now; they are alive when all of them are heard of.
-            beats.resize(place + 1, None);
+            heard.resize(place + 1, None);
         }
-        let latest_ms = beats[place].map_or(at_ms, |(_, before_ms)| before_ms.max(at_ms));
-        beats[place] = Some((position, latest_ms));
-        let oldest_ms = beats.iter().map(|beat| beat.map_or(i64::MIN, |(_, at_ms)| at_ms)).min();
-        let until_ms = oldest_ms.unwrap_or(i64::MIN);
-        // Nothing is added to "never".
-        let until_ms = if until_ms == i64::MIN { until_ms } else { until_ms + SILENCE_MAX_MS };
-        self.until_ms.store(until_ms, Ordering::Release);
+        let before = heard[place];
+        let at_ms = before.map_or(now_ms, |before| before.at_ms.max(now_ms));
+        let behind = before.and_then(|before| before.behind).filter(|(stored, _)| *stored > position);
+        heard[place] = Some(Heard { position, at_ms, behind });
+        self.refresh(&heard);
+    }
+
+    /// The store included a partition up to `stored` when it was asked.
+    pub fn note_stored(&self, partition: Partition, stored: Offset, asked_ms: i64) {
+        let mut heard = self.heard.lock();
+        let Some(Some(own)) = heard.get_mut(usize::from(partition)) else { return };
+        if own.position >= stored {
+            own.at_ms = own.at_ms.max(asked_ms);
+        } else {
+            own.behind.get_or_insert((stored, asked_ms));
+        }
+        self.refresh(&heard);
+    }
+
+    fn refresh(&self, heard: &[Option<Heard>]) {
+        let until_ms = heard.iter().map(|heard| heard.map_or(i64::MIN, |heard| heard.until_ms())).min();
+        self.until_ms.store(until_ms.unwrap_or(i64::MIN), Ordering::Release);
     }
 
     /// How far each partition was told, when all of them were.
     pub fn positions(&self) -> Option<Vec<Offset>> {
-        self.beats.lock().iter().map(|beat| beat.map(|(position, _)| position)).collect()
+        self.heard.lock().iter().map(|heard| heard.map(|heard| heard.position)).collect()
     }
 
     pub fn position(&self, partition: Partition) -> Option<Offset> {
-        self.beats.lock().get(usize::from(partition)).copied().flatten().map(|(position, _)| position)
+        self.heard.lock().get(usize::from(partition)).copied().flatten().map(|heard| heard.position)
     }
 }
 
@@ -65,5 +103,33 @@ mod tests {
         assert_eq!(pulse.positions(), Some(vec![11, 20]));
         pulse.beat(3, 1, 9_000);
         assert!(pulse.has_stopped(9_000) && pulse.positions().is_none(), "the third one has not been heard of");
+    }
+
+    #[test]
+    fn a_silent_partition_of_which_nothing_is_missed_does_not_stop_it() {
+        let pulse = Pulse::new(1);
+        pulse.note_stored(0, 0, 1_000);
+        assert!(pulse.has_stopped(1_000), "nothing was heard of it");
+        pulse.beat(0, 10, 1_000);
+        pulse.note_stored(0, 10, 60_000);
+        assert!(!pulse.has_stopped(60_000 + SILENCE_MAX_MS) && pulse.has_stopped(60_001 + SILENCE_MAX_MS));
+        pulse.note_stored(0, 9, 61_000);
+        assert!(!pulse.has_stopped(61_000 + SILENCE_MAX_MS), "more was heard than was stored when it was asked");
+    }
+
+    #[test]
+    fn it_stops_when_the_stream_stays_behind_the_store() {
+        let pulse = Pulse::new(1);
+        pulse.beat(0, 10, 1_000);
+        pulse.note_stored(0, 12, 2_000);
+        pulse.note_stored(0, 14, 3_000);
+        for (position, now_ms) in [(10, 4_000), (11, 6_000)] {
+            pulse.beat(0, position, now_ms);
+            assert!(!pulse.has_stopped(2_000 + SILENCE_MAX_MS) && pulse.has_stopped(2_001 + SILENCE_MAX_MS));
+        }
+        pulse.beat(0, 12, 7_000);
+        assert!(!pulse.has_stopped(7_000 + SILENCE_MAX_MS));
+        pulse.note_stored(0, 14, 7_500);
+        assert!(pulse.has_stopped(7_501 + SILENCE_MAX_MS), "it has as long for what it lacks now");
     }
 }

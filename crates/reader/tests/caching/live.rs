@@ -9,7 +9,7 @@ use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Largest, Q
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::leases::LEASE_MS;
 use raingauge_ports::log::{Offset, Partition};
-use raingauge_ports::tiles::{Part, TileChanges, TileSource, WriterId, is_of, writer_of};
+use raingauge_ports::tiles::{Hearing, Part, TileChanges, TileSource, WriterId, is_of, writer_of};
 use raingauge_reader::{CachePolicies, LiveOptions, LiveTiles, Reader, SILENCE_MAX_MS, read_ahead};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 pub const GENERATION: Generation = generation_of(1, 0);
 pub const PARTITIONS: Partition = 3;
@@ -372,5 +373,36 @@ async fn only_counters_under_live_are_answered_from_it() {
         let counts: Vec<i64> = reader.counts(&ranges).await.into_iter().map(|answer| answer.unwrap().count).collect();
         assert_eq!(counts, [5, 5]);
         assert_eq!(setup.counters(), (1, round), "one is loaded once, the other is read every time");
+    }
+}
+
+/// A writer that is restarted has told everything that it stored: nobody has to read it again.
+#[tokio::test]
+async fn a_writer_that_resumes_where_it_was_heard_empties_nothing() {
+    let setup = setup(options());
+    setup.beat();
+    setup.source.write("c1:x", 0, 1, NOON_S, 5);
+    assert_eq!(setup.sum("c1:x", wide()).await, 5);
+    setup.live.apply(TileChanges::Resumed { partition: 0, position: 1 });
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)));
+    setup.live.apply(TileChanges::Resumed { partition: 0, position: 2 });
+    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None, "something was stored and not told");
+}
+
+/// The writer of a partition is away, and those of others go on: memory stays current as long as the store says so.
+#[tokio::test]
+async fn a_silent_partition_leaves_memory_live_while_nothing_is_missed() {
+    let setup = setup(options());
+    setup.beat();
+    setup.source.write("c1:x", 0, 1, NOON_S, 5);
+    assert_eq!(setup.sum("c1:x", wide()).await, 5);
+    for passed_s in [4, 8, 12] {
+        setup.clock.set_s(NOON_S + passed_s);
+        for partition in 1..PARTITIONS {
+            // The clock of its writer is far behind.
+            setup.live.apply(TileChanges::Heartbeat { partition, position: 1, at_ms: 0 });
+        }
+        setup.live.note_stored(0, 1, Instant::now());
+        assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)), "after {passed_s} s");
     }
 }

@@ -9,12 +9,13 @@ use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{BucketReader, Error, Query};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Offset, Partition};
-use raingauge_ports::tiles::TileChanges;
+use raingauge_ports::tiles::{Hearing, TileChanges};
 use raingauge_reader::LiveOptions;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 const KEYS: usize = 3;
 const DAYS: i64 = 3;
@@ -33,6 +34,10 @@ enum Step {
     Deliver(Partition),
     /// The next message of a partition is lost, and the loss is noticed.
     Lose(Partition),
+    /// The writer of a partition dies with what it did not tell, and another one goes on.
+    Resume(Partition),
+    /// The store is asked how far it includes a partition.
+    Stored(Partition),
     /// Somebody asks for a range.
     Ask {
         key: usize,
@@ -55,7 +60,9 @@ fn any_step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, partition, quarter, value)| Step::Write { key, partition, quarter, value }),
         2 => partition.clone().prop_map(Step::Beat),
         8 => partition.clone().prop_map(Step::Deliver),
-        1 => partition.prop_map(Step::Lose),
+        1 => partition.clone().prop_map(Step::Lose),
+        1 => partition.clone().prop_map(Step::Resume),
+        3 => partition.prop_map(Step::Stored),
         5 => (0..KEYS, 0..DAYS * 96, 1..DAYS * 96)
             .prop_map(|(key, from, quarters)| Step::Ask { key, from, quarters }),
         8 => (0..8_usize, FOUND..=ANSWERED).prop_map(|(load, stage)| Step::Move { load, stage }),
@@ -142,6 +149,16 @@ impl World {
                 if self.stream[usize::from(partition)].pop_front().is_some() {
                     self.setup.live.apply(TileChanges::Gap);
                 }
+            }
+            Step::Resume(partition) => {
+                let place = usize::from(partition);
+                self.stream[place].clear();
+                let resumed = TileChanges::Resumed { partition, position: self.offsets[place] };
+                self.stream[place].push_back((resumed, None));
+            }
+            Step::Stored(partition) => {
+                let position = self.offsets[usize::from(partition)];
+                self.setup.live.note_stored(partition, position, Instant::now());
             }
             Step::Ask { key, from, quarters } => self.ask(key, Self::plan(from, quarters)),
             Step::Move { load, stage } => {
