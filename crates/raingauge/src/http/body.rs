@@ -194,7 +194,7 @@ impl<K: Kind> FromRequest<Arc<Door>> for Body<K> {
         let mut share = door.rooms.of(K::CLASS).share();
         let read = read(&mut body, bytes_max, &mut share).await;
         if let Err(problem) = &read
-            && problem.status == StatusCode::PAYLOAD_TOO_LARGE
+            && [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::TOO_MANY_REQUESTS].contains(&problem.status)
             && !head.headers.contains_key(header::EXPECT)
         {
             pass_over(&mut body, door.body_bytes_max, &mut share).await;
@@ -245,8 +245,8 @@ pub fn too_large(bytes_max: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
-/// Reads what is left of a body that is too large, and keeps nothing of it: many clients look for the answer only when
-/// they have sent everything. One that announces more than any route takes is not waited for.
+/// Reads what is left of a body that is too large, or for which there is no room, and keeps nothing of it: many clients look
+/// for the answer only when they have sent everything. One that announces more than any route takes is not waited for.
 async fn pass_over(body: &mut axum::body::Body, bytes_max: usize, share: &mut Share) {
     let _ = share.resize(0);
     if body.size_hint().lower() > bytes_max as u64 {
