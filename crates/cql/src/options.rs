@@ -62,7 +62,7 @@ impl Default for Options {
             speculative_after: Duration::from_millis(50),
             in_flight_max: 512,
             read_plan: ReadPlan::Tiles,
-            scan_time_max: Duration::from_secs(3),
+            scan_time_max: Duration::from_secs(4),
             write_tables: true,
             writer_cache_bytes: 256 << 20,
         }

@@ -17,9 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::Semaphore;
 
-/// Keys that are looked at to find the largest ones, at most: each is a request.
-const KEYS_SCAN_MAX: usize = 50_000;
-const KEYS_IN_FLIGHT: usize = 64;
+/// Keys that are looked at to find the largest ones, at most.
+const KEYS_SCAN_MAX: usize = 200_000;
+/// Keys that are read by one request, and requests under way.
+const KEYS_TOGETHER: usize = 32;
+const REQUESTS_IN_FLIGHT: usize = 8;
 
 /// What a tile row holds: of each writer, the offset that it includes, and its tile.
 type Row = (TileId, Vec<(i64, Offset, Tile)>);
@@ -169,20 +171,70 @@ impl CqlReader {
             keys.truncate(keys_left);
             keys_left -= keys.len();
 
-            let reads = keys.into_iter().map(|key| async move {
-                let query = Query { generation, key, plan };
-                let sum = self.sum(&query).await?;
-                Ok::<_, buckets::Error>((query.key, sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64))
-            });
-            let mut reads = stream::iter(reads).buffer_unordered(KEYS_IN_FLIGHT);
-            while let Some(sum) = reads.next().await {
-                sums.push(sum?);
+            let together = keys.chunks(KEYS_TOGETHER).map(<[String]>::to_vec);
+            let reads = together.map(|keys| self.sums_together(generation, keys, plan));
+            let mut reads = stream::iter(reads).buffer_unordered(REQUESTS_IN_FLIGHT);
+            while let Some(found) = reads.next().await {
+                let clamp = |sum: i128| sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+                sums.extend(found?.into_iter().map(|(key, sum)| (key, clamp(sum))));
             }
             if is_cut {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// The sums of some keys over the days of a plan, by one request.
+    async fn sums_together(
+        &self,
+        generation: Generation,
+        keys: Vec<String>,
+        plan: Plan,
+    ) -> Result<Vec<(String, i128)>, buckets::Error> {
+        let mut found = match self.cql.options.read_plan {
+            ReadPlan::Tiles => self.sums_by_tiles(generation, &keys, &plan).await?,
+            ReadPlan::Tables => HashMap::new(),
+        };
+        let mut sums = Vec::with_capacity(keys.len());
+        for key in keys {
+            let sum = match found.remove(&key) {
+                Some(sum) => sum,
+                // It has no tiles there, or is read by the tables.
+                None => self.sum(&Query { generation, key: key.clone(), plan }).await?,
+            };
+            sums.push((key, sum));
+        }
+        Ok(sums)
+    }
+
+    /// The sums of those keys that have tiles there.
+    async fn sums_by_tiles(
+        &self,
+        generation: Generation,
+        keys: &[String],
+        plan: &Plan,
+    ) -> Result<HashMap<String, i128>, buckets::Error> {
+        let _permit = self.in_flight.acquire().await;
+        let periods: Vec<i32> = id::of_plan(plan).into_iter().map(cell::period_of).collect();
+        let statement = &self.cql.statements.tiles_of;
+        let found = self.cql.session.execute_unpaged(statement, (keys, periods)).await.map_err(error::execution)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let cost = Cost::default();
+        cost.add(1, rows.rows_num() as u64);
+        self.report(&cost);
+
+        let mut sums = HashMap::<String, i128>::new();
+        for row in rows.rows::<(&str, i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
+            let (key, period, tiles) = row.map_err(error::request)?;
+            let mut sum = 0;
+            for (_, bytes) in tiles.into_iter().filter(|(writer, _)| cell::is_of(*writer, generation)) {
+                let (_, tile) = cell::decode(key, bytes)?;
+                sum += id::sum_of(plan, cell::id_of(period), &tile)?;
+            }
+            *sums.entry(key.to_owned()).or_default() += sum;
+        }
+        Ok(sums)
     }
 
     fn report(&self, cost: &Cost) {

@@ -38,6 +38,8 @@ pub(crate) struct Statements {
     pub tiles: PreparedStatement,
     pub all_tiles: PreparedStatement,
     pub own_tiles: PreparedStatement,
+    /// Of several keys.
+    pub tiles_of: PreparedStatement,
     pub put_tile: PreparedStatement,
     pub delete_tile: PreparedStatement,
     /// Of each granularity.
@@ -175,6 +177,8 @@ impl Statements {
         Ok(Self {
             tiles: prepare(text(TILES), true).await?,
             own_tiles: prepare(text(TILES), false).await?,
+            tiles_of: prepare(text("SELECT key, period, tiles FROM tile_table WHERE key IN ? AND period IN ?"), true)
+                .await?,
             all_tiles,
             put_tile: prepare(
                 text("UPDATE tile_table USING TIMESTAMP ? AND TTL ? SET tiles[?] = ? WHERE key = ? AND period = ?"),

@@ -29,22 +29,27 @@ pub struct Write {
 pub fn batches_of<'a>(slots: impl Iterator<Item = &'a mut Slot>, key: &str, has_rows: bool) -> Vec<Vec<&'a mut Slot>> {
     let (mut batches, mut statements, mut bytes) = (Vec::<Vec<&mut Slot>>::new(), 0, 0);
     for slot in slots {
-        let rows = if has_rows { slot.changed.count_ones() as usize } else { 0 };
-        let slot_bytes = (1 + rows) * (STATEMENT_BYTES + key.len()) + slot.tile.as_bytes().len();
-        let is_full = statements + 1 + rows > BATCH_STATEMENTS_MAX || bytes + slot_bytes > BATCH_BYTES_MAX;
+        let slot_statements = statements_of(slot, has_rows);
+        let slot_bytes = slot_statements * (STATEMENT_BYTES + key.len()) + slot.tile.as_bytes().len();
+        let is_full = statements + slot_statements > BATCH_STATEMENTS_MAX || bytes + slot_bytes > BATCH_BYTES_MAX;
 
         match batches.last_mut() {
             Some(batch) if !is_full => {
                 batch.push(slot);
-                (statements, bytes) = (statements + 1 + rows, bytes + slot_bytes);
+                (statements, bytes) = (statements + slot_statements, bytes + slot_bytes);
             }
             _ => {
                 batches.push(vec![slot]);
-                (statements, bytes) = (1 + rows, slot_bytes);
+                (statements, bytes) = (slot_statements, slot_bytes);
             }
         }
     }
     batches
+}
+
+/// Statements that a tile needs: its own, and those of its rows that changed.
+pub fn statements_of(slot: &Slot, has_rows: bool) -> usize {
+    1 + if has_rows { slot.changed.count_ones() as usize } else { 0 }
 }
 
 /// How many of the requests in flight a batch counts as.

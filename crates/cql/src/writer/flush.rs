@@ -102,10 +102,13 @@ impl Flush<'_> {
     async fn write_tiles(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), Error> {
         let writer = cell::writer_of(generation, self.partition);
         let (statements, wall_s) = (&self.cql.statements, wall_s());
+        // Before the statements are made, so that those that wait take up no memory.
+        let has_rows = self.cql.options.write_tables;
+        let _permit = self.permits(slots.iter().map(|slot| batch::statements_of(slot, has_rows)).sum()).await;
         let mut writes = Vec::new();
         for slot in slots.iter().filter(|slot| slot.changed != 0) {
             writes.push(batch::changed_tile(statements, writer, key, slot, wall_s));
-            if self.cql.options.write_tables {
+            if has_rows {
                 writes.extend(batch::changed_rows(statements, writer, key, slot, wall_s));
             }
         }
@@ -121,13 +124,13 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Writes statements of one key: in one request, or in halves where a server takes less at once.
+    /// Writes statements of one key: in one request, or in halves where a server takes less at once. The caller has
+    /// the right to it.
     pub async fn write_all(&self, key: &str, writes: &[batch::Write]) -> Result<(), Error> {
         if writes.is_empty() {
             return Ok(());
         }
 
-        let _permit = self.permits(writes.len()).await;
         let mut waiting = vec![writes];
         while let Some(part) = waiting.pop() {
             match self.until_done("tiles are written", async || batch::send(self.cql, part).await).await {
@@ -199,7 +202,7 @@ impl Flush<'_> {
     }
 
     /// The right to make a request that reads or writes this much.
-    async fn permits(&self, statements: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
+    pub async fn permits(&self, statements: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
         let permits = batch::permits_of(statements, self.cql.options.in_flight_max);
         self.cql.writes.acquire_many(permits).await.ok()
     }

@@ -153,6 +153,7 @@ impl Walk<'_> {
             let writes = own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
             let writes: Vec<Write> = writes.collect();
             for part in writes.chunks(STATEMENTS_MAX) {
+                let _permit = self.flush.permits(part.len()).await;
                 self.flush.write_all(key, part).await?;
             }
 

@@ -22,7 +22,7 @@ pub fn cql_options(settings: &Settings) -> raingauge_cql::Options {
         speculative_after: cql.speculative_after,
         in_flight_max: cql.in_flight_max,
         read_plan: if cql.reads_tables { ReadPlan::Tables } else { ReadPlan::Tiles },
-        scan_time_max: settings.caching.deadline * 3 / 5,
+        scan_time_max: settings.caching.deadline * 4 / 5,
         write_tables: cql.writes_tables,
         writer_cache_bytes: cql.writer_cache_bytes,
     }
