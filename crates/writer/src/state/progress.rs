@@ -5,8 +5,9 @@ use raingauge_ports::buckets;
 use raingauge_ports::log::Offset;
 use serde::{Deserialize, Serialize};
 
-/// Bits of the rank below the number of the backfill: entries that were read, and the phase.
+/// Bits of the rank below the number of the backfill: the phase, and below it the entries that were read.
 const RANK_BITS: u32 = 42;
+const READ_BITS: u32 = 40;
 
 /// Kept beside the state. It only grows, and what it says is durable in the store before it is: whoever takes a
 /// partition over reads the log again from its position, and what is counted already is passed over.
@@ -52,13 +53,15 @@ impl Progress {
 
     /// As the store keeps it.
     pub fn stored(&self) -> buckets::Progress {
-        let highest = (1 << RANK_BITS) - 1;
-        let read = match self.phase {
-            // Whoever comes further than the one that failed does not hide the failure.
-            Phase::Failed => highest,
-            phase => (self.position.saturating_sub(self.from) << 1).min(highest - 2) + phase as u64,
+        // Whoever comes further than one that failed does not hide the failure; and a partition that was filled stays
+        // so, although a worker that has lost it may fail at what the log holds no more.
+        let phase: u64 = match self.phase {
+            Phase::Filling => 0,
+            Phase::Failed => 1,
+            Phase::Filled => 2,
         };
-        let rank = (self.begun << RANK_BITS) + read;
+        let read = self.position.saturating_sub(self.from).min((1 << READ_BITS) - 1);
+        let rank = (self.begun << RANK_BITS) + (phase << READ_BITS) + read;
         buckets::Progress { rank: rank as i64, bytes: serde_json::to_vec(self).unwrap_or_default() }
     }
 

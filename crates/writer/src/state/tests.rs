@@ -212,3 +212,23 @@ fn a_state_of_another_format_is_refused() {
     assert!(State::from_json(br#"{"format":2,"counters":{},"retired":[]}"#).unwrap_err().contains("format 2"));
     assert!(State::from_json(b"{").is_err());
 }
+
+/// A worker that has lost its partition may write later than the one that has it, and has come less far.
+#[test]
+fn progress_only_grows() {
+    let of = |begun, phase, position| {
+        let (counter, number, from, counted, stamp_us) = (1, 1, 10, 0, 0);
+        let reason = String::new();
+        Progress { begun, counter, number, from, position, counted, stamp_us, phase, reason }.stored()
+    };
+    let stored = [
+        of(1, Phase::Filling, 20),
+        of(1, Phase::Filling, 1 << 39),
+        of(1, Phase::Failed, 15),
+        of(1, Phase::Filled, 12),
+        of(1, Phase::Filled, u64::MAX),
+        of(2, Phase::Filling, 10),
+    ];
+    assert!(stored.is_sorted_by(|earlier, later| earlier.rank < later.rank), "{stored:?}");
+    assert_eq!(Progress::from_json(&stored[3].bytes).unwrap().position, 12);
+}

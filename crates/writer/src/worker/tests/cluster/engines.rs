@@ -134,6 +134,10 @@ impl Servers {
         self.rows.get(&partition).map_or(0, |row| row.position.1)
     }
 
+    pub fn progress(&self, partition: Partition) -> Option<&Progress> {
+        self.rows.get(&partition)?.progress.as_ref()
+    }
+
     /// The sum of the days of a key in one partition.
     pub fn days(&self, generation: Generation, partition: Partition, key: &str) -> impl Iterator<Item = (i64, i64)> {
         let at = |time_s| (generation, partition, key.to_owned(), Granularity::Day, time_s);

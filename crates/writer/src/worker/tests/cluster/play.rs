@@ -6,7 +6,7 @@ use crate::conductor::{DECIDER, due, next_of};
 use crate::control::Control;
 use crate::counters::is_known;
 use crate::follow::Follower;
-use crate::state::{Phase, State};
+use crate::state::{Phase, Progress, State};
 use crate::states::Shows as _;
 use crate::worker::tests::world::{START_S, counter, of_json};
 use crate::worker::{Options, Worker};
@@ -332,10 +332,14 @@ impl Play {
         }
     }
 
-    /// The log forgets what is counted durably.
+    /// The log forgets what is counted durably; of what a generation that was filled lacks it is not old enough to
+    /// forget anything.
     fn trim(&mut self, place: usize) {
-        let position = self.servers.lock().position(place as Partition);
-        self.logs[place].drop_before(position);
+        let (partition, servers) = (place as Partition, self.servers.lock());
+        let fill = servers.progress(partition).and_then(|stored| Progress::from_json(&stored.bytes));
+        let filled_to = fill.filter(|fill| fill.phase == Phase::Filled).map(|fill| fill.position);
+        let position = servers.position(partition);
+        self.logs[place].drop_before(filled_to.map_or(position, |filled_to| filled_to.min(position)));
     }
 
     fn step_owner(&mut self, place: usize) {
