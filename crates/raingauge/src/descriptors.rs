@@ -16,34 +16,65 @@ const TABLES_MAX: usize = 900;
 /// Fewest connections that are worth a start.
 const CONNECTIONS_MIN: usize = 8;
 
+/// What a process wants descriptors for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    doors: usize,
+    /// At each door, beside its reserve.
+    connections: usize,
+    /// Segments of the log, and tables of the store, at most.
+    segments: usize,
+    tables: usize,
+}
+
 /// What a number of descriptors is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shares {
     connections: usize,
+    segments: usize,
     tables: usize,
 }
 
 /// Raises the limit of open files as far as the system lets it, and lowers the settings to what fits.
 pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
-    let limit = raise();
-    let doors = 1 + usize::from(settings.server.grpc_listen.is_some());
-    let Some(shares) = shares(limit, doors, settings.server.connections_max) else {
+    let (limit, wanted) = (raise(), wanted(settings));
+    let Some(shares) = shares(limit, wanted) else {
         bail!(
             "the limit of open files is {limit}, too low for any work: raise it, with `ulimit -n 65536` or LimitNOFILE"
         );
     };
-    if shares.connections < settings.server.connections_max {
+    if shares.connections < wanted.connections {
         tracing::warn!(
             limit,
             connections_max = shares.connections,
-            wanted = settings.server.connections_max,
+            wanted = wanted.connections,
             "fewer connections are taken than server.connections_max, since files need some of the limit of open files: \
              raise it, with `ulimit -n` or LimitNOFILE"
+        );
+    }
+    if shares.segments < wanted.segments {
+        tracing::warn!(
+            limit,
+            segments = shares.segments,
+            wanted = wanted.segments,
+            "the event log may come to have more segments than the limit of open files has room for: raise it, with \
+             `ulimit -n` or LimitNOFILE, or raise log.segment_bytes"
         );
     }
     settings.server.connections_max = shares.connections;
     settings.storage.open_files_max = shares.tables;
     Ok(())
+}
+
+fn wanted(settings: &Settings) -> Wanted {
+    let doors = 1 + usize::from(settings.server.grpc_listen.is_some());
+    let connections = settings.server.connections_max;
+    if settings.cluster.is_cluster {
+        return Wanted { doors, connections, segments: 0, tables: 0 };
+    }
+    // One more is written to, and one is about to be removed.
+    let segments = settings.log.retention_bytes / settings.log.segment_bytes + 2;
+    Wanted { doors, connections, segments: usize::try_from(segments).unwrap_or(usize::MAX), tables: TABLES_MAX }
 }
 
 /// The limit after it was raised to the highest that is allowed. One that cannot be asked for is taken to be high.
@@ -54,14 +85,16 @@ fn raise() -> usize {
     current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Of what is left beside the base, a quarter is for tables and a quarter for segments, up to what they ever need; the
-/// rest is for connections, of each door as many, and its reserve.
-fn shares(limit: usize, doors: usize, connections_max: usize) -> Option<Shares> {
+/// Of what is left beside the base, up to a quarter is for tables and up to a quarter for segments; the rest is for
+/// connections, of each door as many, and its reserve.
+fn shares(limit: usize, wanted: Wanted) -> Option<Shares> {
     let left = limit.checked_sub(BASE)?;
-    let tables = (left / 4).min(TABLES_MAX);
-    let segments = (left / 4).min(TABLES_MAX);
-    let connections = ((left - tables - segments) / doors).saturating_sub(RESERVE_MAX).min(connections_max);
-    (connections >= CONNECTIONS_MIN.min(connections_max)).then_some(Shares { connections, tables })
+    let tables = (left / 4).min(wanted.tables);
+    let segments = (left / 4).min(wanted.segments);
+    let each_door = (left - tables - segments) / wanted.doors;
+    let connections = each_door.saturating_sub(RESERVE_MAX).min(wanted.connections);
+    let suffices = connections >= CONNECTIONS_MIN.min(wanted.connections);
+    suffices.then_some(Shares { connections, segments, tables })
 }
 
 #[cfg(test)]
@@ -70,13 +103,16 @@ mod tests {
 
     #[test]
     fn connections_leave_room_for_files() {
-        assert_eq!(shares(65_536, 2, 10_000), Some(Shares { connections: 10_000, tables: TABLES_MAX }));
-        assert_eq!(shares(1_024, 1, 10_000), Some(Shares { connections: 448, tables: 240 }));
-        assert_eq!(shares(1_024, 2, 10_000), Some(Shares { connections: 208, tables: 240 }));
-        assert_eq!(shares(256, 1, 10_000), Some(Shares { connections: 64, tables: 48 }));
-        assert_eq!(shares(256, 1, 50), Some(Shares { connections: 50, tables: 48 }));
-        assert_eq!(shares(256, 2, 1), Some(Shares { connections: 1, tables: 48 }));
+        let shares = |limit, doors, connections| {
+            let found = shares(limit, Wanted { doors, connections, segments: 514, tables: TABLES_MAX })?;
+            Some((found.connections, found.segments, found.tables))
+        };
+        assert_eq!(shares(65_536, 2, 10_000), Some((10_000, 514, TABLES_MAX)));
+        assert_eq!(shares(1_024, 1, 10_000), Some((448, 240, 240)));
+        assert_eq!(shares(1_024, 2, 10_000), Some((208, 240, 240)));
+        assert_eq!(shares(256, 1, 10_000), Some((64, 48, 48)));
+        assert_eq!(shares(256, 1, 1), Some((1, 48, 48)));
         assert_eq!((shares(64, 1, 10_000), shares(10, 1, 10_000)), (None, None));
-        assert_eq!(shares(usize::MAX, 2, 1_000_000).map(|shares| shares.connections), Some(1_000_000));
+        assert_eq!(shares(usize::MAX, 2, 1_000_000), Some((1_000_000, 514, TABLES_MAX)));
     }
 }

@@ -86,6 +86,7 @@ pub struct Storage {
     pub tile_cache_bytes: u64,
     pub block_cache_bytes: u64,
     pub reserve_bytes: u64,
+    pub accepts_older_catalog: bool,
     /// Most tables that the embedded store keeps open. It follows from the limit of open files.
     pub open_files_max: usize,
 }
@@ -190,6 +191,7 @@ impl Settings {
                 tile_cache_bytes: from.whole("storage", "tile_cache_bytes"),
                 block_cache_bytes: from.whole("storage", "block_cache_bytes"),
                 reserve_bytes: from.whole("storage", "reserve_bytes"),
+                accepts_older_catalog: from.switch("storage", "accept_older_catalog"),
                 open_files_max: OPEN_FILES_MAX,
             },
             log: Log {

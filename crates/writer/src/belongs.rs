@@ -8,13 +8,16 @@ use raingauge_ports::catalog::{self, Catalog};
 use raingauge_ports::published::Published;
 use std::collections::HashMap;
 
+/// Most counters that an error names.
+const TOLD_MAX: usize = 100;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Catalog(#[from] catalog::Error),
     #[error(
         "the catalog is older than the counts: {0}. Restore catalog.sqlite together with the folders log and tiles, from one \
-         backup"
+         backup; or set storage.accept_older_catalog, and create what is missing again, by its id"
     )]
     Behind(String),
 }
@@ -28,14 +31,18 @@ pub async fn check(catalog: &dyn Catalog, published: &Published) -> Result<(), E
     behind.retain(|(id, counted)| listed.get(id).is_none_or(|version| version < counted));
     behind.sort_unstable();
 
-    let Some((id, counted)) = behind.first() else { return Ok(()) };
-    let has = match listed.get(id) {
-        Some(version) => format!("has version {version}"),
-        None => "does not have it".to_owned(),
-    };
-    let others = match behind.len() - 1 {
-        0 => String::new(),
-        others => format!(", and so for {others} more"),
-    };
-    Err(Error::Behind(format!("counter {id} was counted at version {counted}, and the catalog {has}{others}")))
+    if behind.is_empty() {
+        return Ok(());
+    }
+    let told = behind.iter().take(TOLD_MAX).map(|(id, counted)| match listed.get(id) {
+        Some(version) => {
+            format!("counter {id} was counted at version {counted}, and the catalog has version {version}")
+        }
+        None => format!("counter {id} was counted at version {counted}, and the catalog does not have it"),
+    });
+    let mut told: Vec<String> = told.collect();
+    if let Some(others) = behind.len().checked_sub(TOLD_MAX).filter(|others| *others > 0) {
+        told.push(format!("and so for {others} more"));
+    }
+    Err(Error::Behind(told.join("; ")))
 }

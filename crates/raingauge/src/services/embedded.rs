@@ -51,7 +51,12 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let buckets = store as Arc<dyn BucketReader>;
     let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
         .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>);
-    belongs::check(counters.catalog(), &published).await?;
+    match belongs::check(counters.catalog(), &published).await {
+        Err(error @ belongs::Error::Behind(_)) if settings.storage.accepts_older_catalog => {
+            tracing::warn!(%error, "the catalog is taken all the same");
+        }
+        checked => checked?,
+    }
     counters.follow().await?;
     let watchdog = Watchdog { sink: Arc::clone(&sink), writer: Arc::clone(&writer), published: Arc::clone(&published) };
     let ingest = Ingest::new(

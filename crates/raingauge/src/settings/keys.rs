@@ -183,6 +183,12 @@ pub const KEYS: &[Key] = &[
         (0, TIB),
         "Free room of the disk, at most a tenth of it, below which events are refused with 503 disk_full.",
     ),
+    Key {
+        section: "storage",
+        name: "accept_older_catalog",
+        kind: Kind::Switch { default: false },
+        doc: "Whether a catalog that lacks counters that were counted is taken with a warning, to create them again by their ids.",
+    },
     bytes("log", "segment_bytes", 128 * MIB, (MIB, 4 * GIB), "Size at which the event log starts a new segment file."),
     whole(
         "log",

@@ -1,7 +1,7 @@
 //! What operators rely on: an orderly end, one process per folder, back-pressure, bounded memory.
 
 use crate::client::{Client, at, drop_event, drops_counter, event, forever};
-use crate::server::{Home, until};
+use crate::server::{Home, Server, until};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -349,7 +349,7 @@ fn copy_catalog(from: &Path, to: &Path) {
 /// A catalog that was restored alone would give ids out again whose counts are there already.
 #[test]
 fn a_catalog_older_than_the_counts_is_refused() {
-    let home = Home::new();
+    let mut home = Home::new();
     let server = home.start();
     server.create(drops_counter());
     server.terminate();
@@ -358,7 +358,7 @@ fn a_catalog_older_than_the_counts_is_refused() {
 
     let server = home.start();
     let more = json!({"name": "more", "template": "more:{city}", "eventType": "drop", "retentionDays": forever()});
-    let id = server.create(more)["id"].clone();
+    let id = server.create(more.clone())["id"].clone();
     server.terminate();
     copy_catalog(&data, &newer);
     copy_catalog(&older, &data);
@@ -369,5 +369,18 @@ fn a_catalog_older_than_the_counts_is_refused() {
     copy_catalog(&newer, &data);
     let server = home.start();
     server.count_events(&[drop_event("1", at(NOON), "oslo")]);
-    assert_eq!(server.count("more:oslo", at(NOON), at(NOON) + 900), 1);
+    let count = |server: &Server| server.count("more:oslo", at(NOON), at(NOON) + 900);
+    assert_eq!(count(&server), 1);
+    server.terminate();
+
+    // Without a backup, the counter is created again, by its id.
+    copy_catalog(&older, &data);
+    home.set("storage.accept_older_catalog", "true");
+    let server = home.start();
+    let mut again = more;
+    again["id"] = id;
+    server.create(again);
+    server.terminate();
+    home.set("storage.accept_older_catalog", "false");
+    assert_eq!(count(&home.start()), 1);
 }
