@@ -4,6 +4,7 @@
 //!   data folder
 //!   ├── log/      00000000000000000000.log …   events, in blocks that became durable together
 //!   │             acknowledged                 how far the log was acknowledged
+//!   │             clock                        when the clock was last believed
 //!   │             ids-….run                    identities of older events, sorted
 //!   └── tiles/    fjall                        tiles, the position in the log, the writer's state
 //! ```
@@ -12,11 +13,17 @@
 
 #[cfg(test)]
 mod allocations;
+mod clock;
 mod compaction;
+mod files;
 mod log;
 mod room;
 mod tiles;
 
+pub use clock::LogClock;
 pub use compaction::StoreCompactor;
-pub use log::{Options as LogOptions, SegmentLog};
+pub use log::{
+    Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection, Options as LogOptions,
+    Repair as LogRepair, SegmentLog,
+};
 pub use tiles::{Options as TileOptions, TileStore};

@@ -2,22 +2,37 @@
 
 mod acknowledged;
 mod appender;
+mod inspect;
 mod known;
+mod note;
+mod repair;
 mod run;
 mod segment;
 mod segments;
 
+use crate::clock::LogClock;
+use crate::files::{DiskFolder, Folder};
 use crate::room::Room;
 use acknowledged::Acknowledged;
-use appender::{Appender, Request};
-use known::Known;
+use appender::{Answered, Appender, Committer, Lookup, Request};
+use inspect::Mending;
+use known::{Known, SET_IDS_MAX};
+use note::Note;
+use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
+use run::Runs;
 use segments::Segments;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use repair::{Allowed, Fault, Repair};
+
+/// Events of a batch whose identities are looked up in memory by the thread that sends it.
+const LOOKUPS_AT_ONCE_MAX: usize = 256;
 
 /// How the log is kept.
 #[derive(Clone, Debug)]
@@ -36,6 +51,8 @@ pub struct Options {
     pub dedupe_ids_max: usize,
     /// Free bytes of the disk below which no events are taken.
     pub reserve_bytes: u64,
+    /// Identities that are in memory before they go into a file.
+    pub dedupe_set_ids: usize,
 }
 
 impl Default for Options {
@@ -48,6 +65,7 @@ impl Default for Options {
             dedupe_window_ms: 86_400_000,
             dedupe_ids_max: 64_000_000,
             reserve_bytes: 256 << 20,
+            dedupe_set_ids: SET_IDS_MAX,
         }
     }
 }
@@ -56,7 +74,23 @@ impl Default for Options {
 pub struct SegmentLog {
     segments: Arc<Segments>,
     appender: Appender,
-    clock: Arc<dyn Clock>,
+    /// Identities of older events.
+    runs: Arc<Runs>,
+    clock: Arc<LogClock>,
+    /// When the clock was last believed.
+    noted: Mutex<Note>,
+    room: Room,
+    options: Options,
+}
+
+/// A log that was read, of which nothing on disk has changed yet. Whatever refuses a start has to
+/// be looked at before [`Inspection::open`].
+pub struct Inspection {
+    segments: Segments,
+    mending: Mending,
+    known: Known,
+    acknowledged: Acknowledged,
+    noted: Note,
     room: Room,
     options: Options,
 }
@@ -65,16 +99,124 @@ impl SegmentLog {
     /// Opens the log in `folder`, or begins one. A tail that was never acknowledged is cut off;
     /// damage to anything that was acknowledged is an error.
     pub fn open(folder: &Path, options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        std::fs::create_dir_all(folder)?;
-        let acknowledged = Acknowledged::open(folder)?;
-        let segments = Arc::new(Segments::open(folder, options.segment_bytes)?);
-        acknowledged.check(segments.end())?;
-        let mut known = Known::open(folder, &options)?;
-        known.learn(&segments, clock.now_ms())?;
-        let appender = Appender::start(Arc::clone(&segments), known, acknowledged, Arc::clone(&clock), &options)?;
-        let room = Room::new(folder, options.reserve_bytes);
-        Ok(Self { segments, appender, clock, room, options })
+        Self::inspect(folder, options)?.open(0, Arc::new(LogClock::trusting(clock)))
     }
+
+    /// Reads what a folder holds, and changes nothing in it.
+    pub fn inspect(folder: &Path, options: Options) -> Result<Inspection, Error> {
+        let folder = DiskFolder::open(folder).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                io::Error::new(error.kind(), format!("another process has {} open", folder.display())).into()
+            }
+            _ => Error::Io(error),
+        })?;
+        Inspection::of(Arc::new(folder), options)
+    }
+
+    fn send(&self, request: Request) -> Result<Answered, Error> {
+        self.check_clock()?;
+        self.appender.send(request)
+    }
+
+    fn check_clock(&self) -> Result<(), Error> {
+        self.clock.refusal().map_or(Ok(()), |reason| Err(Error::ClockUnsound(reason)))
+    }
+
+    /// Notes that the clock is believed, so that a later start knows until when a process ran.
+    fn note_time(&self) {
+        self.clock.report();
+        if self.clock.is_sound()
+            && let Err(error) = self.noted.lock().write(self.clock.now_ms() as u64)
+        {
+            tracing::warn!(%error, "the time could not be noted");
+        }
+    }
+}
+
+impl Inspection {
+    fn of(folder: Arc<dyn Folder>, options: Options) -> Result<Self, Error> {
+        let acknowledged = Acknowledged::read(Arc::clone(&folder))?;
+        let (segments, mending) = inspect::inspect(Arc::clone(&folder), options.segment_bytes).map_err(repairable)?;
+        acknowledged.check(segments.end()).map_err(repairable)?;
+        let known = Known::open(Arc::clone(&folder), &options).map_err(repairable)?;
+        let room = Room::new(folder.path(), options.reserve_bytes);
+        let noted = Note::read(folder, "clock")?;
+        Ok(Self { segments, mending, known, acknowledged, noted, room, options })
+    }
+
+    /// Whether the log has never held an entry.
+    pub fn is_empty(&self) -> bool {
+        self.segments.end() == 0 && self.acknowledged.offset() == 0
+    }
+
+    /// The offset behind the last entry.
+    pub fn end(&self) -> Offset {
+        self.segments.end()
+    }
+
+    /// Opens the log. `applied_to` is the offset before which the bucket store includes it: a log
+    /// that ends earlier is refused. Until that is decided, nothing changes on disk.
+    pub fn open(self, applied_to: Offset, clock: Arc<LogClock>) -> Result<SegmentLog, Error> {
+        let options = self.options.clone();
+        clock.begin(self.segments.appended_ms(), self.noted.number() as i64);
+        let Ready { committer, noted, room } = self.ready(applied_to, Arc::clone(&clock))?;
+        let (segments, runs) = (Arc::clone(&committer.segments), committer.known.runs());
+        let appender = Appender::start(committer, options.queue_bytes_max)?;
+        Ok(SegmentLog { segments, appender, runs, clock, noted: Mutex::new(noted), room, options })
+    }
+
+    fn ready(self, applied_to: Offset, clock: Arc<LogClock>) -> Result<Ready, Error> {
+        let Self { segments, mending, mut known, mut acknowledged, noted, room, .. } = self;
+        let end = segments.end();
+        if applied_to > end {
+            return Err(repairable(Error::Corrupt(format!(
+                "it ends at offset {end}, but the bucket store includes it up to offset {applied_to}"
+            ))));
+        }
+        known.learn(&segments, applied_to, clock.now_ms()).map_err(repairable)?;
+
+        // From here on nothing refuses the start but the disk.
+        segments.mend(&mending)?;
+        known.tidy();
+        // All of it may be acknowledged from now on, as duplicates of what is sent again.
+        acknowledged.note(end);
+        let (segments, block, fresh) = (Arc::new(segments), Vec::new(), Vec::new());
+        let committer = Committer { segments, known, acknowledged, clock, block, fresh };
+        Ok(Ready { committer, noted, room })
+    }
+}
+
+/// A log that was mended, and has no thread yet.
+struct Ready {
+    committer: Committer,
+    noted: Note,
+    room: Room,
+}
+
+/// What an operator can do about damage.
+fn repairable(error: Error) -> Error {
+    match error {
+        Error::Corrupt(reason) => Error::Corrupt(format!(
+            "{reason}. Restore the whole data folder from a backup, or see what `raingauge repair` would accept as lost"
+        )),
+        error => error,
+    }
+}
+
+/// Removes segments that nobody needs. By age only while the clock is believed.
+fn trim(
+    segments: &Segments,
+    options: &Options,
+    clock: &LogClock,
+    (applied_to, remembered_to): (Offset, Offset),
+) -> Result<(), Error> {
+    let (now_ms, is_sound) = (clock.now_ms(), clock.is_sound());
+    let before = |age_ms: i64| if is_sound { now_ms - age_ms } else { i64::MIN };
+    // An identity is needed while its window lasts, from its run or, until that is written, from
+    // the log.
+    let forgotten_to = segments.base_since(before(options.dedupe_window_ms));
+    let keep_from = applied_to.min(remembered_to.max(forgotten_to));
+    segments.trim(keep_from, before(options.retention_ms), options.retention_bytes)
 }
 
 impl EventSink for SegmentLog {
@@ -84,16 +226,29 @@ impl EventSink for SegmentLog {
 
     fn check(&self) -> Result<(), Error> {
         self.appender.check()?;
+        self.check_clock()?;
         self.room.check()
     }
 
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
-        let answer = self.appender.send(Request::Events(batch));
-        Box::pin(async move { answer?.await.map_err(|_| closed())? })
+        let runs = self.runs.now();
+        let may_hold = |(_, identity): &(usize, _)| runs.may_contain(*identity);
+        let is_new = batch.len() <= LOOKUPS_AT_ONCE_MAX && !batch.entries.iter().any(may_hold);
+        if is_new || runs.to() == 0 {
+            let answer = self.send(Request::Events(batch, Lookup { to: runs.to(), duplicates: Vec::new() }));
+            return Box::pin(async move { answer?.await.map_err(|_| closed())? });
+        }
+        Box::pin(async move {
+            // Replays of old events read the disk: at their own pace, and not on the appender's thread.
+            let look = move || (Lookup::of(&batch, &runs), batch);
+            let (lookup, batch) = tokio::task::spawn_blocking(look).await.map_err(|_| closed())?;
+            let lookup = lookup.map_err(|error| Error::NotTaken(error.to_string()))?;
+            self.send(Request::Events(batch, lookup))?.await.map_err(|_| closed())?
+        })
     }
 
     fn append_control(&self, _partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
-        let answer = self.appender.send(Request::Control(payload));
+        let answer = self.send(Request::Control(payload));
         Box::pin(async move { answer?.await.map_err(|_| closed())?.map(|appended| appended.ends[0].1) })
     }
 }
@@ -128,12 +283,9 @@ impl EventLog for SegmentLog {
     }
 
     fn trim(&self, applied_to: Offset) -> Result<(), Error> {
-        // An identity is needed while its window lasts, from its run or, until that is written, from the log.
-        let now_ms = self.clock.now_ms();
-        let forgotten_to = self.segments.base_since(now_ms - self.options.dedupe_window_ms);
-        let keep_from = applied_to.min(self.appender.remembered_to().max(forgotten_to));
-        let oldest_ms = now_ms - self.options.retention_ms;
-        self.segments.trim(keep_from, oldest_ms, self.options.retention_bytes)
+        self.note_time();
+        let offsets = (applied_to, self.appender.remembered_to());
+        trim(&self.segments, &self.options, &self.clock, offsets)
     }
 }
 

@@ -22,6 +22,22 @@ pub trait Clock: Send + Sync {
     fn elapsed_ms(&self) -> i64 {
         self.machine_ms()
     }
+
+    /// Milliseconds since the machine was started, with those in which it was suspended, which
+    /// [`Clock::elapsed_ms`] leaves out; `None` where that is not known.
+    fn uptime_ms(&self) -> Option<i64> {
+        None
+    }
+
+    /// Whether its time is believed; nothing is removed by age while it is not.
+    fn is_sound(&self) -> bool {
+        true
+    }
+
+    /// How much faster it runs than the machine's clock.
+    fn pace(&self) -> i64 {
+        1
+    }
 }
 
 /// The clock of the machine.
@@ -35,6 +51,12 @@ impl Clock for SystemClock {
 
     fn elapsed_ms(&self) -> i64 {
         since_boot_ms()
+    }
+
+    fn uptime_ms(&self) -> Option<i64> {
+        let text = std::fs::read_to_string("/proc/uptime").ok()?;
+        let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+        Some((seconds * 1e3) as i64)
     }
 }
 
@@ -75,6 +97,14 @@ impl Clock for FastClock {
 
     fn elapsed_ms(&self) -> i64 {
         SystemClock.elapsed_ms()
+    }
+
+    fn uptime_ms(&self) -> Option<i64> {
+        SystemClock.uptime_ms()
+    }
+
+    fn pace(&self) -> i64 {
+        i64::from(self.factor)
     }
 }
 

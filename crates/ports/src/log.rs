@@ -25,6 +25,17 @@ pub enum Error {
          make room, and send the events again"
     )]
     Full { free_bytes: u64, reserve_bytes: u64 },
+    /// A request has more bytes than a block of the log may have.
+    #[error(
+        "{bytes} bytes do not fit into one block of the event log, which has at most {bytes_max}: send them in parts"
+    )]
+    TooLarge { bytes: usize, bytes_max: usize },
+    /// It could not be written, and nothing of it is in the log; the caller may try again.
+    #[error("the event log could not be written, and nothing was taken: {0}; try again")]
+    NotTaken(String),
+    /// The clock cannot be right, and entries carry its time.
+    #[error("{0}")]
+    ClockUnsound(String),
     /// The log was closed, or a write to it failed; nothing is accepted until it is opened again.
     #[error("the event log takes no more events: {0}")]
     Closed(String),

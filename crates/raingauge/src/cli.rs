@@ -2,8 +2,8 @@
 
 use crate::client::Trust;
 use crate::commands::{
-    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal, recount, serve, skip_lost,
-    token,
+    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal, recount, repair, serve,
+    skip_lost, token,
 };
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -28,6 +28,7 @@ pub enum Command {
     Maintenance(maintenance::Maintenance),
     Migrate(migrate::Migrate),
     SkipLost(skip_lost::SkipLost),
+    Repair(repair::Repair),
     Portal(portal::Portal),
     CheckConfig(check_config::CheckConfig),
     Token(token::Token),

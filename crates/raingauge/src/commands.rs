@@ -10,6 +10,7 @@ pub mod maintenance;
 pub mod migrate;
 pub mod portal;
 pub mod recount;
+pub mod repair;
 pub mod serve;
 mod session;
 pub mod skip_lost;
@@ -31,6 +32,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Maintenance(maintenance) => maintenance.run(),
         Command::Migrate(migrate) => migrate.run(),
         Command::SkipLost(skip) => skip.run(),
+        Command::Repair(repair) => repair.run(),
         Command::Portal(portal) => portal.run(),
         Command::CheckConfig(check) => check.run(),
         Command::Token(token) => token.run(),

@@ -83,6 +83,11 @@ const METRICS: &[Metric] = &[
         "Messages of Kafka behind the last stable offset, which nobody can read until a transaction ends.",
     ),
     Metric::gauge("raingauge_log_bytes", Unit::Bytes, "Size of the event log on disk."),
+    Metric::gauge(
+        "raingauge_clock_ahead_seconds",
+        Unit::Seconds,
+        "How far the clock is ahead of the time of the event log, or behind it when negative; 0 while it is believed.",
+    ),
     Metric::histogram("raingauge_apply_seconds", &[], "Time to count one batch of the log."),
     Metric::histogram(
         "raingauge_checkpoint_seconds",

@@ -8,6 +8,7 @@ mod openid;
 mod waiting;
 
 pub use cluster::{migrate, open_people, skip_lost};
+pub use embedded::repair;
 pub use openid::openid;
 pub use waiting::Startup;
 

@@ -53,6 +53,8 @@ pub struct Settings {
     pub events: Events,
     /// The clock of an experiment.
     pub clock: Option<FastClock>,
+    /// How far the clock may be ahead of the log at the start.
+    pub clock_ahead_days_max: u64,
     pub maintenance: Maintenance,
     pub portal: Portal,
     pub auth: Auth,
@@ -207,6 +209,7 @@ impl Settings {
             },
             events: Events { future_allowance: seconds(from.whole("events", "future_allowance_s")) },
             clock: clock::read(from),
+            clock_ahead_days_max: from.whole("clock", "ahead_days_max"),
             maintenance: Maintenance::read(from),
             auth: Auth { tokens: tokens::read(from), required: from.switch("auth", "required") },
             observe: Observe {

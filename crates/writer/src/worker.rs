@@ -80,6 +80,14 @@ pub enum Error {
     Thread(#[from] std::io::Error),
 }
 
+/// Publishes the view of a store's checkpoint, before a worker goes on from it. Answers its position.
+pub fn applied_to(store: &dyn BucketWriter, published: &Published) -> Result<Offset, Error> {
+    let Checkpoint { position, state, .. } = store.checkpoint()?;
+    let state = State::from_json(&state).map_err(Error::State)?;
+    published.set_view(Arc::new(state.view(None)));
+    Ok(position)
+}
+
 /// How long an idle worker sleeps before it looks whether it is to stop.
 const IDLE: Duration = Duration::from_millis(50);
 

@@ -1,61 +1,43 @@
-//! How far the log was acknowledged, in a file of its own.
+//! How far the log was acknowledged.
 //!
-//! The mark is written after a block is durable and before its events are acknowledged, without waiting for the disk:
-//! after a power cut it may be old, which is harmless; after a crash of the process it is exact. A log that ends before
-//! its mark has lost what was acknowledged, and is refused.
+//! The mark is written after a block is durable and before its events are acknowledged. A log that
+//! ends before its mark has lost what was acknowledged, and is refused.
 
+use super::note::Note;
+use crate::files::Folder;
 use raingauge_ports::log::{Error, Offset};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const FILE_NAME: &str = "acknowledged";
 
-pub struct Acknowledged {
-    file: File,
-    path: PathBuf,
-    offset: Offset,
-}
+pub struct Acknowledged(Note);
 
 impl Acknowledged {
-    pub fn open(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(FILE_NAME);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        let mut bytes = [0; 12];
-        // A mark that was torn by a power cut is as good as none.
-        let offset = match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => decode(bytes).unwrap_or(0),
-            Err(_) => 0,
-        };
-        Ok(Self { file, path, offset })
+    /// Reads the mark.
+    pub fn read(folder: Arc<dyn Folder>) -> Result<Self, Error> {
+        Ok(Self(Note::read(folder, FILE_NAME)?))
     }
 
     /// Refuses a log that ends at `end`, before what was acknowledged.
     pub fn check(&self, end: Offset) -> Result<(), Error> {
-        if end >= self.offset {
+        let mark = self.offset();
+        if end >= mark {
             return Ok(());
         }
         Err(Error::Corrupt(format!(
-            "it ends at offset {end}, but offsets up to {} were acknowledged: restore the data folder from a backup, \
-             or accept the loss of the last {} event(s) by removing {}",
-            self.offset,
-            self.offset - end,
-            self.path.display()
+            "it ends at offset {end}, but offsets up to {mark} were acknowledged: the last {} event(s) are missing",
+            mark - end,
         )))
     }
 
-    pub fn mark(&mut self, offset: Offset) -> std::io::Result<()> {
-        self.offset = offset;
-        let number = offset.to_le_bytes();
-        let mut bytes = [0; 12];
-        bytes[..8].copy_from_slice(&number);
-        bytes[8..].copy_from_slice(&crc32c::crc32c(&number).to_le_bytes());
-        self.file.write_all_at(&bytes, 0)
+    pub fn offset(&self) -> Offset {
+        self.0.number()
     }
-}
 
-fn decode(bytes: [u8; 12]) -> Option<Offset> {
-    let (number, crc) = bytes.split_first_chunk::<8>()?;
-    let crc = u32::from_le_bytes(crc.try_into().ok()?);
-    (crc32c::crc32c(number) == crc).then(|| Offset::from_le_bytes(*number))
+    /// Writes the mark. Where that fails the old one stays, which tells less and is never wrong.
+    pub fn note(&mut self, offset: Offset) {
+        if let Err(error) = self.0.write(offset) {
+            tracing::warn!(%error, "how far the log was acknowledged could not be noted");
+        }
+    }
 }

@@ -1,18 +1,23 @@
-//! Group commit: one thread takes all that waits, tells duplicates, writes one block, and answers when it is durable.
+//! Group commit: one thread takes all that waits, tells duplicates, writes one block, and answers
+//! when it is durable.
 //!
-//! While a block is on its way to the disk the next group gathers, so that a slow disk makes larger groups and not
-//! longer queues. A write that fails closes the log for good: what the disk holds is unknown until it is opened again.
+//! While a block is on its way to the disk the next group gathers, so that a slow disk makes larger
+//! groups and not longer queues. A block that does not fit on the disk is taken back, and its
+//! requests may be repeated. A sync that fails closes the log for good: what the disk holds is
+//! unknown until it is opened again.
 
-use super::Options;
 use super::acknowledged::Acknowledged;
 use super::known::Known;
-use super::segment::{BLOCK_HEADER_LEN, seal_block};
-use super::segments::Segments;
+use super::run::RunsNow;
+use super::segment::{BLOCK_HEADER_LEN, PAYLOAD_LEN_MAX};
+use super::segments::{Failure, Segments};
+use crate::clock::LogClock;
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Appended, Batch, Error, Offset};
-use raingauge_ports::record::push_control;
+use raingauge_ports::record::{Identity, push_control};
 use std::collections::VecDeque;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,24 +27,51 @@ use tokio::sync::oneshot;
 
 /// Bytes of entries after which a group is closed.
 const GROUP_BYTES: usize = 8 << 20;
+/// Bytes that a control entry has besides its payload, at most.
+const CONTROL_OVERHEAD: usize = 16;
 /// What a caller is told to wait when the queue is full.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub enum Request {
-    Events(Batch),
+    Events(Batch, Lookup),
     Control(Vec<u8>),
+}
+
+/// What runs of identities have told of a batch before it came into the queue: reading them there
+/// would hold up everybody.
+#[derive(Default)]
+pub struct Lookup {
+    /// The offset before which runs were asked.
+    pub to: Offset,
+    /// Places of the batch whose identities they hold, in order.
+    pub duplicates: Vec<usize>,
+}
+
+impl Lookup {
+    /// Asks the runs for the identities of a batch. Reads the disk.
+    pub fn of(batch: &Batch, runs: &RunsNow) -> io::Result<Self> {
+        let mut duplicates = Vec::new();
+        for (place, (_, identity)) in batch.entries.iter().enumerate() {
+            if runs.contains(*identity, 0)? {
+                duplicates.push(place);
+            }
+        }
+        Ok(Self { to: runs.to(), duplicates })
+    }
 }
 
 impl Request {
     fn bytes(&self) -> usize {
         match self {
-            Self::Events(batch) => batch.bytes.len(),
-            Self::Control(payload) => payload.len(),
+            Self::Events(batch, _) => batch.bytes.len(),
+            Self::Control(payload) => payload.len() + CONTROL_OVERHEAD,
         }
     }
 }
 
 type Answer = oneshot::Sender<Result<Appended, Error>>;
+/// Where the answer to a request comes.
+pub type Answered = oneshot::Receiver<Result<Appended, Error>>;
 
 pub struct Appender {
     queue: Arc<Queue>,
@@ -54,7 +86,7 @@ struct Queue {
 }
 
 #[derive(Default)]
-struct Waiting {
+pub struct Waiting {
     requests: VecDeque<(Request, Answer)>,
     bytes: usize,
     /// Why nothing is taken any more.
@@ -62,31 +94,23 @@ struct Waiting {
 }
 
 impl Appender {
-    pub fn start(
-        segments: Arc<Segments>,
-        known: Known,
-        acknowledged: Acknowledged,
-        clock: Arc<dyn Clock>,
-        options: &Options,
-    ) -> Result<Self, Error> {
+    pub fn start(committer: Committer, queue_bytes_max: usize) -> Result<Self, Error> {
         let queue = Arc::new(Queue {
             waiting: Mutex::default(),
             wake: Condvar::new(),
-            bytes_max: options.queue_bytes_max,
-            remembered_to: AtomicU64::new(known.sealed_to()),
+            bytes_max: queue_bytes_max,
+            remembered_to: AtomicU64::new(committer.known.sealed_to()),
         });
-        let worker = Worker { segments, known, acknowledged, clock, queue: Arc::clone(&queue), block: Vec::new() };
-        let guarded = Arc::clone(&queue);
-        let thread = std::thread::Builder::new().name("log-appender".to_owned()).spawn(move || {
-            if std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
-                guarded.close("its appender panicked, which is a defect of raingauge", Vec::new());
-            }
-        })?;
+        let worker = Worker { committer, queue: Arc::clone(&queue) };
+        let thread = std::thread::Builder::new().name("log-appender".to_owned()).spawn(move || worker.run())?;
         Ok(Self { queue, thread: Some(thread) })
     }
 
     /// Puts a request into the queue; the answer comes when it is durable.
-    pub fn send(&self, request: Request) -> Result<oneshot::Receiver<Result<Appended, Error>>, Error> {
+    pub fn send(&self, request: Request) -> Result<Answered, Error> {
+        if request.bytes() > PAYLOAD_LEN_MAX {
+            return Err(Error::TooLarge { bytes: request.bytes(), bytes_max: PAYLOAD_LEN_MAX });
+        }
         let mut waiting = self.queue.waiting.lock();
         if let Some(reason) = &waiting.closed {
             return Err(Error::Closed(reason.clone()));
@@ -94,9 +118,7 @@ impl Appender {
         if waiting.bytes > 0 && waiting.bytes + request.bytes() > self.queue.bytes_max {
             return Err(Error::Busy { retry_after: RETRY_AFTER });
         }
-        let (sender, receiver) = oneshot::channel();
-        waiting.bytes += request.bytes();
-        waiting.requests.push_back((request, sender));
+        let receiver = waiting.push(request);
         drop(waiting);
         self.queue.wake.notify_one();
         Ok(receiver)
@@ -117,13 +139,12 @@ impl Appender {
 }
 
 impl Queue {
-    /// Takes no more requests, and refuses those that wait and those at hand.
-    fn close(&self, reason: &str, at_hand: Vec<Answer>) {
+    /// Takes no more requests, and refuses those that wait.
+    fn close(&self, reason: &str) {
         tracing::error!(%reason, "the event log failed and takes no more events");
         let mut waiting = self.waiting.lock();
         waiting.closed = Some(reason.to_owned());
-        let left = std::mem::take(&mut waiting.requests);
-        for answer in at_hand.into_iter().chain(left.into_iter().map(|(_, answer)| answer)) {
+        for (_, answer) in std::mem::take(&mut waiting.requests) {
             let _ = answer.send(Err(Error::Closed(reason.to_owned())));
         }
     }
@@ -140,31 +161,51 @@ impl Drop for Appender {
     }
 }
 
+/// The thread that takes groups from the queue.
 struct Worker {
-    segments: Arc<Segments>,
-    known: Known,
-    acknowledged: Acknowledged,
-    clock: Arc<dyn Clock>,
+    committer: Committer,
     queue: Arc<Queue>,
-    /// The block being made, kept for its memory.
-    block: Vec<u8>,
 }
 
 impl Worker {
     fn run(mut self) {
-        while let Some(group) = self.next_group() {
-            let (requests, answers): (Vec<Request>, Vec<Answer>) = group.into_iter().unzip();
-            match self.commit(requests) {
-                Ok(results) => answers.into_iter().zip(results).for_each(|(answer, result)| {
-                    // Whoever asked may have gone away; the events are in the log all the same.
-                    let _ = answer.send(Ok(result));
-                }),
-                Err(error) => return self.queue.close(&error.to_string(), answers),
-            }
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| self.take_groups()));
+        match ran {
+            Ok(None) => {}
+            Ok(Some(error)) => self.queue.close(&error.to_string()),
+            Err(_) => self.queue.close("its thread panicked, which is a defect of raingauge"),
         }
     }
 
-    /// Waits for requests and takes as many as make a group; `None` when the log was closed and nothing waits.
+    /// Answers why the log has to be closed, or nothing when it was told to stop.
+    fn take_groups(&mut self) -> Option<io::Error> {
+        while let Some(group) = self.next_group() {
+            let (requests, answers): (Vec<Request>, Vec<Answer>) = group.into_iter().unzip();
+            match self.committer.commit(requests) {
+                Ok(results) => answers.into_iter().zip(results).for_each(|(answer, result)| {
+                    // The caller may have gone away; the events are in the log all the same.
+                    let _ = answer.send(Ok(result));
+                }),
+                Err(Failure::NotTaken(error)) => {
+                    tracing::warn!(%error, "the event log could not be written; nothing of the group was taken");
+                    for answer in answers {
+                        let _ = answer.send(Err(Error::NotTaken(error.to_string())));
+                    }
+                }
+                Err(Failure::Broken(error)) => {
+                    for answer in answers {
+                        let _ = answer.send(Err(Error::Closed(error.to_string())));
+                    }
+                    return Some(error);
+                }
+            }
+            self.queue.remembered_to.store(self.committer.known.sealed_to(), Ordering::Release);
+        }
+        None
+    }
+
+    /// Waits for requests and takes as many as make a group; `None` when the log was closed and
+    /// nothing waits.
     fn next_group(&self) -> Option<Vec<(Request, Answer)>> {
         let mut waiting = self.queue.waiting.lock();
         while waiting.requests.is_empty() {
@@ -173,31 +214,67 @@ impl Worker {
             }
             self.queue.wake.wait(&mut waiting);
         }
-        let (mut group, mut bytes) = (Vec::new(), 0);
-        while bytes < GROUP_BYTES
-            && let Some((request, answer)) = waiting.requests.pop_front()
-        {
-            bytes += request.bytes();
-            group.push((request, answer));
-        }
-        waiting.bytes -= bytes;
-        Some(group)
+        Some(waiting.take_group(PAYLOAD_LEN_MAX))
+    }
+}
+
+impl Waiting {
+    pub fn push(&mut self, request: Request) -> Answered {
+        let (sender, receiver) = oneshot::channel();
+        self.bytes += request.bytes();
+        self.requests.push_back((request, sender));
+        receiver
     }
 
-    fn commit(&mut self, requests: Vec<Request>) -> Result<Vec<Appended>, Error> {
+    /// Takes requests until they make a group, which has at most `bytes_max` bytes.
+    pub fn take_group(&mut self, bytes_max: usize) -> Vec<(Request, Answer)> {
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while bytes < GROUP_BYTES
+            && let Some((request, _)) = self.requests.front()
+            && (group.is_empty() || bytes + request.bytes() <= bytes_max)
+        {
+            bytes += request.bytes();
+            group.extend(self.requests.pop_front());
+        }
+        self.bytes -= bytes;
+        group
+    }
+}
+
+/// Makes blocks of requests and writes them. It has no thread of its own.
+pub struct Committer {
+    pub segments: Arc<Segments>,
+    pub known: Known,
+    pub acknowledged: Acknowledged,
+    pub clock: Arc<LogClock>,
+    /// The block being made, kept for its memory.
+    pub block: Vec<u8>,
+    /// Identities that the block brings.
+    pub fresh: Vec<Identity>,
+}
+
+impl Committer {
+    /// Tells duplicates, writes what is new as one block and waits until it is durable.
+    pub fn commit(&mut self, requests: Vec<Request>) -> Result<Vec<Appended>, Failure> {
         self.block.clear();
         self.block.resize(BLOCK_HEADER_LEN, 0);
-        let (mut results, mut count) = (Vec::with_capacity(requests.len()), 0);
-        for request in requests {
-            let result = self.take(request)?;
-            count += result.accepted;
-            results.push(result);
-        }
-        if count > 0 {
-            let end = self.write(count)?;
-            self.acknowledged.mark(end)?;
-            self.known.seal_when_full(end, self.clock.now_ms())?;
-            self.queue.remembered_to.store(self.known.sealed_to(), Ordering::Release);
+        self.fresh.clear();
+        let written = self.take_all(requests).map_err(Failure::NotTaken).and_then(|(results, count)| {
+            let end = if count > 0 { Some(self.write(count)?) } else { None };
+            Ok((results, end))
+        });
+        let (mut results, end) = match written {
+            Ok(written) => written,
+            Err(failure) => {
+                // They are not in the log, and their repetition has to be taken.
+                self.known.forget(&self.fresh);
+                return Err(failure);
+            }
+        };
+
+        if let Some(end) = end {
+            self.acknowledged.note(end);
+            self.known.seal_when_full(end, self.segments.appended_ms());
             self.report();
         }
         let end = self.segments.end();
@@ -205,18 +282,30 @@ impl Worker {
         Ok(results)
     }
 
+    fn take_all(&mut self, requests: Vec<Request>) -> io::Result<(Vec<Appended>, usize)> {
+        let (mut results, mut count) = (Vec::with_capacity(requests.len()), 0);
+        for request in requests {
+            let result = self.take(request)?;
+            count += result.accepted;
+            results.push(result);
+        }
+        Ok((results, count))
+    }
+
     /// Copies what is new of a request into the block.
-    fn take(&mut self, request: Request) -> Result<Appended, Error> {
+    fn take(&mut self, request: Request) -> io::Result<Appended> {
         let mut result = Appended { accepted: 0, duplicates: 0, ends: Vec::new() };
         match request {
             Request::Control(payload) => {
                 push_control(&payload, &mut self.block);
                 result.accepted = 1;
             }
-            Request::Events(batch) => {
-                let mut begin = 0;
-                for (end, identity) in &batch.entries {
-                    if self.known.insert(*identity)? {
+            Request::Events(batch, lookup) => {
+                let (mut begin, mut told) = (0, lookup.duplicates.into_iter().peekable());
+                for (place, (end, identity)) in batch.entries.iter().enumerate() {
+                    let is_told = told.next_if_eq(&place).is_some();
+                    if !is_told && self.known.insert(*identity, lookup.to)? {
+                        self.fresh.push(*identity);
                         self.block.extend_from_slice(&batch.bytes[begin..*end]);
                         result.accepted += 1;
                     } else {
@@ -229,12 +318,12 @@ impl Worker {
         Ok(result)
     }
 
-    fn write(&mut self, count: usize) -> Result<Offset, Error> {
+    fn write(&mut self, count: usize) -> Result<Offset, Failure> {
         // The clock of a machine may be set back; the log's never goes back.
         let appended_ms = self.clock.now_ms().max(self.segments.appended_ms());
-        let base = self.segments.end();
-        seal_block(&mut self.block, count as u32, base, appended_ms);
-        self.segments.write(&self.block, count as u64, appended_ms)
+        let end = self.segments.write(&mut self.block, count as u32, appended_ms)?;
+        self.clock.appended(appended_ms);
+        Ok(end)
     }
 
     fn report(&self) {

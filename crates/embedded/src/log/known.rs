@@ -1,24 +1,28 @@
 //! The identities of recent events, by which duplicates are told.
 //!
-//! The newest are in a set in memory; a full set becomes a [`Run`]. Both are made from the log itself, whose entries
-//! carry their identity: after a crash the log is read again from where the runs end, so an identity is known exactly
-//! when its event is in the log.
+//! The newest are in a set in memory; a full set becomes a [`Run`]. Both are made from the log
+//! itself, whose entries carry their identity: after a crash the log is read again from where the
+//! runs end, so an identity is known exactly when its event is in the log.
 
 use super::Options;
-use super::run::Run;
+use super::run::{Run, Runs};
 use super::segments::Segments;
+use crate::files::Folder;
 use hashbrown::HashSet;
-use raingauge_ports::log::{Error, Offset};
+use raingauge_ports::log::{Block, Error, Offset};
 use raingauge_ports::record::{Identity, identity_of, split_entry};
+use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Identities in the set before it becomes a run: what fits a hash table of 2^21 places.
-const SET_IDS_MAX: usize = (1 << 21) / 8 * 7;
+pub const SET_IDS_MAX: usize = (1 << 21) / 8 * 7;
 /// Bytes of the log that are read at once when it is learned.
 const LEARN_BYTES: usize = 8 << 20;
+/// Time after which a set that could not be written is written again.
+const RETRY_MS: i64 = 1_000;
 
 type IdentitySet = HashSet<Identity, BuildHasherDefault<Unhashed>>;
 
@@ -42,104 +46,185 @@ impl Hasher for Unhashed {
     }
 }
 
-/// The set, still asked, and the thread that writes it.
-type Sealing = (Arc<IdentitySet>, JoinHandle<Result<Run, Error>>);
+/// A full set, which answers lookups until it is a run.
+struct FullSet {
+    ids: Arc<IdentitySet>,
+    from: Offset,
+    to: Offset,
+    newest_ms: i64,
+}
 
 pub struct Known {
-    folder: PathBuf,
+    folder: Arc<dyn Folder>,
     window_ms: i64,
     ids_max: usize,
     set_ids_max: usize,
     recent: IdentitySet,
     /// The offset behind the last run: the set holds the identities from here on.
     recent_from: Offset,
-    /// A full set on its way to becoming a run.
-    sealing: Option<Sealing>,
-    runs: Vec<Run>,
+    /// Full sets, oldest first.
+    full: VecDeque<FullSet>,
+    /// Writes the first of them.
+    sealing: Option<JoinHandle<io::Result<Run>>>,
+    /// Nothing is written before this time, since writing failed.
+    retry_ms: i64,
+    runs: Arc<Runs>,
+    /// The offset behind the newest run, also when that was forgotten.
+    sealed_to: Offset,
+    /// Files that a crash left behind.
+    leftovers: Vec<String>,
 }
 
 impl Known {
-    pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
-        let mut runs = Vec::new();
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            match path.extension().and_then(|extension| extension.to_str()) {
-                Some("run") => runs.push(Run::open(path)?),
-                Some("unfinished") => std::fs::remove_file(path)?,
-                _ => {}
+    /// Opens the runs, and changes nothing.
+    pub fn open(folder: Arc<dyn Folder>, options: &Options) -> Result<Self, Error> {
+        let (mut runs, mut leftovers) = (Vec::new(), Vec::new());
+        for name in folder.list()? {
+            if name.ends_with(".run") {
+                runs.push(Run::open(&*folder, name)?);
+            } else if name.ends_with(".unfinished") {
+                leftovers.push(name);
             }
         }
         runs.sort_unstable_by_key(|run| run.from);
         Ok(Self {
-            folder: folder.to_owned(),
+            folder,
             window_ms: options.dedupe_window_ms,
             ids_max: options.dedupe_ids_max,
-            set_ids_max: SET_IDS_MAX.min(options.dedupe_ids_max / 2).max(1),
+            set_ids_max: options.dedupe_set_ids.min(options.dedupe_ids_max / 2).max(1),
             recent: IdentitySet::default(),
             recent_from: runs.last().map_or(0, |run| run.to),
+            sealed_to: runs.last().map_or(0, |run| run.to),
+            full: VecDeque::new(),
             sealing: None,
-            runs,
+            retry_ms: 0,
+            runs: Arc::new(Runs::new(runs)),
+            leftovers,
         })
     }
 
-    /// Reads the identities that are in the log but in no run.
-    pub fn learn(&mut self, segments: &Segments, now_ms: i64) -> Result<(), Error> {
+    /// Reads the identities that are in the log but in no run, and changes nothing on disk. A
+    /// damaged block is an error, unless the store includes all of its segment and the dedupe
+    /// window has passed it: nobody needs it then.
+    pub fn learn(&mut self, segments: &Segments, applied_to: Offset, now_ms: i64) -> Result<(), Error> {
         let mut from = self.recent_from.max(segments.start());
         self.recent_from = from;
+        let passed = segments.base_since(now_ms - self.window_ms).min(applied_to);
         loop {
-            let blocks = segments.read(from, LEARN_BYTES)?;
+            let blocks = match segments.read(from, LEARN_BYTES) {
+                Ok(blocks) => blocks,
+                Err(Error::Corrupt(reason)) => {
+                    let behind = segments.base_behind(from).filter(|base| *base <= passed);
+                    let Some(behind) = behind else { return Err(Error::Corrupt(reason)) };
+                    tracing::warn!(%reason, "a damaged part of the event log is passed over: all of it is counted, and older than the dedupe window");
+                    from = behind;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let Some(last) = blocks.last() else { return Ok(()) };
             from = last.end();
-            for block in &blocks {
-                let mut rest = &block.bytes[..];
-                while let Some(entry) = split_entry(&mut rest) {
-                    self.recent.extend(identity_of(entry));
-                }
-                self.seal_when_full(block.end(), now_ms)?;
+            blocks.iter().for_each(|block| self.learn_block(block));
+        }
+    }
+
+    fn learn_block(&mut self, block: &Block) {
+        let mut rest = &block.bytes[..];
+        while let Some(entry) = split_entry(&mut rest) {
+            self.recent.extend(identity_of(entry));
+        }
+        self.set_aside_when_full(block.end(), block.appended_ms);
+    }
+
+    /// Removes what a crash left behind.
+    pub fn tidy(&mut self) {
+        for name in self.leftovers.drain(..) {
+            if let Err(error) = self.folder.remove(&name) {
+                tracing::warn!(file = %name, %error, "an unfinished file could not be removed");
             }
         }
     }
 
-    /// Remembers an identity. Answers whether it is new.
-    pub fn insert(&mut self, id: Identity) -> Result<bool, Error> {
-        if self.recent.contains(&id) || self.sealing.as_ref().is_some_and(|(set, _)| set.contains(&id)) {
+    /// The runs, for lookups beside the appender.
+    pub fn runs(&self) -> Arc<Runs> {
+        Arc::clone(&self.runs)
+    }
+
+    /// Remembers an identity, of which the runs before the offset `looked_to` are known not to hold
+    /// it. Answers whether it is new.
+    pub fn insert(&mut self, id: Identity, looked_to: Offset) -> io::Result<bool> {
+        if self.recent.contains(&id) || self.full.iter().any(|set| set.ids.contains(&id)) {
             return Ok(false);
         }
-        for run in &self.runs {
-            if run.contains(id)? {
-                return Ok(false);
-            }
+        if self.sealed_to > looked_to && self.runs.now().contains(id, looked_to)? {
+            return Ok(false);
         }
         Ok(self.recent.insert(id))
     }
 
-    /// Turns a full set into a run, in the background. `end` is the offset behind everything that is remembered.
-    pub fn seal_when_full(&mut self, end: Offset, now_ms: i64) -> Result<(), Error> {
-        if self.sealing.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
-            self.finish_sealing(now_ms)?;
+    /// Takes back identities that were inserted and did not get into the log.
+    pub fn forget(&mut self, ids: &[Identity]) {
+        for id in ids {
+            self.recent.remove(id);
         }
-        if self.recent.len() < self.set_ids_max {
-            return Ok(());
+    }
+
+    /// Turns a full set into a run, in the background. `end` is the offset behind everything that
+    /// is remembered, and `now_ms` when the last of it was appended.
+    pub fn seal_when_full(&mut self, end: Offset, now_ms: i64) {
+        self.set_aside_when_full(end, now_ms);
+        // One set may wait while another one is written; a third one waits for the disk.
+        if self.full.len() > 2 || self.sealing.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.finish_sealing(now_ms);
         }
-        self.finish_sealing(now_ms)?;
-        let set = Arc::new(std::mem::take(&mut self.recent));
-        let (folder, from) = (self.folder.clone(), self.recent_from);
-        self.recent_from = end;
-        let ids = Arc::clone(&set);
-        let thread = std::thread::Builder::new()
-            .name("known-ids".to_owned())
-            .spawn(move || Run::create(&folder, ids.iter().copied().collect(), from, end, now_ms))?;
-        self.sealing = Some((set, thread));
-        Ok(())
+        if self.sealing.is_none() && now_ms >= self.retry_ms {
+            self.begin_sealing(now_ms);
+        }
+    }
+
+    fn set_aside_when_full(&mut self, to: Offset, newest_ms: i64) {
+        if self.recent.len() >= self.set_ids_max {
+            let ids = Arc::new(std::mem::take(&mut self.recent));
+            self.full.push_back(FullSet { ids, from: self.recent_from, to, newest_ms });
+            self.recent_from = to;
+        }
+    }
+
+    fn begin_sealing(&mut self, now_ms: i64) {
+        let Some(FullSet { ids, from, to, newest_ms }) = self.full.front() else { return };
+        let (folder, ids, range, newest_ms) = (Arc::clone(&self.folder), Arc::clone(ids), (*from, *to), *newest_ms);
+        let write = move || Run::create(&*folder, ids.iter().copied().collect(), range, newest_ms);
+        match std::thread::Builder::new().name("known-ids".to_owned()).spawn(write) {
+            Ok(thread) => self.sealing = Some(thread),
+            Err(error) => self.note_unsealed(&error, now_ms),
+        }
     }
 
     /// Waits for the run that is being written, and forgets what the window no longer covers.
-    fn finish_sealing(&mut self, now_ms: i64) -> Result<(), Error> {
-        let Some((_, thread)) = self.sealing.take() else { return Ok(()) };
-        let run = thread.join().map_err(|_| Error::Closed("the thread that seals identities failed".to_owned()))??;
-        self.runs.push(run);
+    pub fn finish_sealing(&mut self, now_ms: i64) {
+        let Some(thread) = self.sealing.take() else { return };
+        match thread.join() {
+            Ok(Ok(run)) => {
+                self.full.pop_front();
+                self.sealed_to = run.to;
+                self.runs.push(run);
+                self.remove_expired(now_ms);
+            }
+            Ok(Err(error)) => self.note_unsealed(&error, now_ms),
+            Err(_) => self.note_unsealed(&io::Error::other("the thread that wrote them panicked"), now_ms),
+        }
+    }
+
+    fn note_unsealed(&mut self, error: &io::Error, now_ms: i64) {
+        tracing::warn!(%error, "identities could not be written and stay in memory; raingauge tries again");
+        self.retry_ms = now_ms + RETRY_MS;
+    }
+
+    fn remove_expired(&mut self, now_ms: i64) {
         let oldest_ms = now_ms - self.window_ms;
-        while let Some(first) = self.runs.first() {
+        loop {
+            let runs = self.runs.now();
+            let Some(first) = runs.oldest() else { return };
             let crowded = self.len() > self.ids_max;
             if first.newest_ms >= oldest_ms && !crowded {
                 break;
@@ -150,24 +235,36 @@ impl Known {
                     "forgetting identities before their window has passed: raise dedupe.ids_max, or shorten the window"
                 );
             }
-            self.runs.remove(0).remove()?;
+            if let Err(error) = first.remove(&*self.folder) {
+                tracing::warn!(%error, "a run of identities could not be removed; raingauge tries again");
+                break;
+            }
+            self.runs.forget_oldest();
         }
-        Ok(())
     }
 
     /// Identities that are remembered.
     pub fn len(&self) -> usize {
-        let sealing = self.sealing.as_ref().map_or(0, |(set, _)| set.len());
-        self.recent.len() + sealing + self.runs.iter().map(|run| run.count).sum::<usize>()
+        let full = self.full.iter().map(|set| set.ids.len()).sum::<usize>();
+        self.recent.len() + full + self.runs.now().count()
     }
 
     /// Events before this offset can be forgotten by the log without being forgotten here.
     pub fn sealed_to(&self) -> Offset {
-        self.runs.last().map_or(0, |run| run.to)
+        self.sealed_to
     }
 
     /// When the oldest run ended, in milliseconds since 1970; `None` while everything is in memory.
     pub fn oldest_ms(&self) -> Option<i64> {
-        self.runs.first().map(|run| run.newest_ms)
+        self.runs.now().oldest().map(|run| run.newest_ms)
+    }
+}
+
+impl Drop for Known {
+    /// Ends with the thread that writes a set: it holds the folder, which the next one locks.
+    fn drop(&mut self) {
+        if let Some(thread) = self.sealing.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -2,31 +2,37 @@
 //!
 //! ```text
 //! ┌────────────┬───────────┬──────────┬────────┬───────────────┬───────────────────┬────────────────────────┐
-//! │ "RAINIDS1" │ count u64 │ from u64 │ to u64 │ newest_ms i64 │ crc32c u32 of ids │ ids, u128 each, sorted │
+//! │ "RAINIDS2" │ count u64 │ from u64 │ to u64 │ newest_ms i64 │ crc32c u32 of all │ ids, u128 each, sorted │
+//! │            │           │          │        │               │ but itself        │                        │
 //! └────────────┴───────────┴──────────┴────────┴───────────────┴───────────────────┴────────────────────────┘
 //! ```
 //!
-//! The filter lets through one of 65,536 identities that the run does not hold; only those and true duplicates cost a
-//! read of one page, which a fence of every 256th identity finds.
+//! In version 1, `RAINIDS1`, the checksum covers the identities alone.
+//!
+//! The filter lets through one of 65,536 identities that the run does not hold; only those and true
+//! duplicates cost a read of one page, which a fence of every 256th identity finds.
 
+use crate::files::{File, Folder, read_all};
+use parking_lot::RwLock;
 use raingauge_ports::log::{Error, Offset};
 use raingauge_ports::record::Identity;
-use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::sync::Arc;
 use xorf::{BinaryFuse16, Filter};
 
-const MAGIC: &[u8; 8] = b"RAINIDS1";
+const MAGIC_1: &[u8; 8] = b"RAINIDS1";
+const MAGIC: &[u8; 8] = b"RAINIDS2";
 const HEADER_LEN: usize = 44;
+const CRC_AT: usize = HEADER_LEN - 4;
 const ID_LEN: usize = 16;
 /// Identities between two posts of the fence.
 const PAGE_IDS: usize = 256;
 
 pub struct Run {
-    path: PathBuf,
-    file: File,
-    filter: BinaryFuse16,
+    name: String,
+    file: Arc<dyn File>,
+    /// None where none could be built; each lookup then reads its page.
+    filter: Option<BinaryFuse16>,
     /// Every 256th identity.
     fence: Vec<Identity>,
     pub count: usize,
@@ -38,73 +44,145 @@ pub struct Run {
 }
 
 impl Run {
-    /// Writes the identities of the offsets `[from, to)` and opens the run. The file appears whole or not at all.
+    /// Writes the identities of the offsets `[from, to)` and opens the run. The file appears whole
+    /// or not at all.
     pub fn create(
-        folder: &Path,
+        folder: &dyn Folder,
         mut ids: Vec<Identity>,
-        from: Offset,
-        to: Offset,
+        (from, to): (Offset, Offset),
         newest_ms: i64,
-    ) -> Result<Self, Error> {
+    ) -> io::Result<Self> {
         ids.sort_unstable();
-        let mut body = Vec::with_capacity(ids.len() * ID_LEN);
-        ids.iter().for_each(|id| body.extend_from_slice(&id.to_le_bytes()));
-        let mut header = Vec::with_capacity(HEADER_LEN);
-        header.extend_from_slice(MAGIC);
-        header.extend_from_slice(&(ids.len() as u64).to_le_bytes());
-        header.extend_from_slice(&from.to_le_bytes());
-        header.extend_from_slice(&to.to_le_bytes());
-        header.extend_from_slice(&newest_ms.to_le_bytes());
-        header.extend_from_slice(&crc32c::crc32c(&body).to_le_bytes());
-        let path = folder.join(format!("ids-{from:020}.run"));
-        let unfinished = path.with_extension("unfinished");
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&header)?;
-        file.write_all(&body)?;
-        file.sync_all()?;
-        std::fs::rename(&unfinished, &path)?;
-        File::open(folder)?.sync_all()?;
-        Self::over(path, &ids, from, to, newest_ms)
+        let mut bytes = Vec::with_capacity(HEADER_LEN + ids.len() * ID_LEN);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&(ids.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&from.to_le_bytes());
+        bytes.extend_from_slice(&to.to_le_bytes());
+        bytes.extend_from_slice(&newest_ms.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        ids.iter().for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..CRC_AT]), &bytes[HEADER_LEN..]);
+        bytes[CRC_AT..HEADER_LEN].copy_from_slice(&crc.to_le_bytes());
+
+        let name = format!("ids-{from:020}.run");
+        let unfinished = format!("ids-{from:020}.unfinished");
+        let file = folder.create(&unfinished)?;
+        file.write_at(&bytes, 0)?;
+        file.sync()?;
+        folder.rename(&unfinished, &name)?;
+        folder.sync()?;
+        Ok(Self::over(name, file, &ids, (from, to), newest_ms))
     }
 
-    pub fn open(path: PathBuf) -> Result<Self, Error> {
-        let damaged =
-            || Error::Corrupt(format!("{} is not a sound run of identities: restore it from a backup", path.display()));
-        let bytes = std::fs::read(&path)?;
+    pub fn open(folder: &dyn Folder, name: String) -> Result<Self, Error> {
+        let damaged = || {
+            let path = folder.path().join(&name);
+            Error::Corrupt(format!("{} is not a sound run of identities", path.display()))
+        };
+        let file = folder.open(&name)?;
+        let bytes = read_all(&*file)?;
         let (header, body) = bytes.split_at_checked(HEADER_LEN).ok_or_else(damaged)?;
         let number = |at: usize| header[at..at + 8].try_into().map(u64::from_le_bytes).unwrap_or_default();
         let (count, from, to, newest_ms) = (number(8) as usize, number(16), number(24), number(32) as i64);
-        let sound =
-            header[..8] == *MAGIC && body.len() == count * ID_LEN && header[40..] == crc32c::crc32c(body).to_le_bytes();
-        if !sound {
+        let crc_from = if header[..8] == *MAGIC_1 { CRC_AT } else { 0 };
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&header[crc_from..CRC_AT]), body);
+        let is_sound = (header[..8] == *MAGIC_1 || header[..8] == *MAGIC)
+            && count.checked_mul(ID_LEN) == Some(body.len())
+            && header[CRC_AT..] == crc.to_le_bytes();
+        if !is_sound {
             return Err(damaged());
         }
         let ids: Vec<Identity> = body.as_chunks::<ID_LEN>().0.iter().map(|id| Identity::from_le_bytes(*id)).collect();
-        Self::over(path, &ids, from, to, newest_ms)
+        Ok(Self::over(name, file, &ids, (from, to), newest_ms))
     }
 
-    fn over(path: PathBuf, ids: &[Identity], from: Offset, to: Offset, newest_ms: i64) -> Result<Self, Error> {
+    fn over(name: String, file: Arc<dyn File>, ids: &[Identity], (from, to): (Offset, Offset), newest_ms: i64) -> Self {
         let hashes: Vec<u64> = ids.iter().map(|id| *id as u64).collect();
-        let filter = BinaryFuse16::try_from(hashes)
-            .map_err(|reason| Error::Corrupt(format!("no filter over {} identities: {reason}", ids.len())))?;
+        let filter = BinaryFuse16::try_from(hashes);
+        if let Err(reason) = &filter {
+            tracing::warn!(run = %name, reason, "no filter over identities could be built; lookups read the disk");
+        }
         let fence = ids.iter().step_by(PAGE_IDS).copied().collect();
-        let file = File::open(&path)?;
-        Ok(Self { path, file, filter, fence, count: ids.len(), from, to, newest_ms })
+        Self { name, file, filter: filter.ok(), fence, count: ids.len(), from, to, newest_ms }
     }
 
-    pub fn contains(&self, id: Identity) -> Result<bool, Error> {
-        if !self.filter.contains(&(id as u64)) {
+    /// Whether the run may hold an identity, by its filter; reads nothing.
+    fn may_contain(&self, id: Identity) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.contains(&(id as u64)))
+    }
+
+    pub fn contains(&self, id: Identity) -> io::Result<bool> {
+        if !self.may_contain(id) {
             return Ok(false);
         }
         let Some(page) = self.fence.partition_point(|post| *post <= id).checked_sub(1) else { return Ok(false) };
         let first = page * PAGE_IDS;
         let mut bytes = vec![0; PAGE_IDS.min(self.count - first) * ID_LEN];
-        self.file.read_exact_at(&mut bytes, (HEADER_LEN + first * ID_LEN) as u64)?;
+        self.file.read_at(&mut bytes, (HEADER_LEN + first * ID_LEN) as u64)?;
         Ok(bytes.as_chunks::<ID_LEN>().0.contains(&id.to_le_bytes()))
     }
 
-    /// Forgets the run, file and all.
-    pub fn remove(self) -> Result<(), Error> {
-        Ok(std::fs::remove_file(&self.path)?)
+    /// Removes the file of the run. One that is gone already is no error.
+    pub fn remove(&self, folder: &dyn Folder) -> io::Result<()> {
+        match folder.remove(&self.name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// The runs of a log, oldest first. They never change, so that many threads may ask them at once.
+#[derive(Default)]
+pub struct Runs(RwLock<Arc<Vec<Arc<Run>>>>);
+
+impl Runs {
+    pub fn new(runs: Vec<Run>) -> Self {
+        Self(RwLock::new(Arc::new(runs.into_iter().map(Arc::new).collect())))
+    }
+
+    pub fn now(&self) -> RunsNow {
+        RunsNow(Arc::clone(&self.0.read()))
+    }
+
+    pub fn push(&self, run: Run) {
+        Arc::make_mut(&mut *self.0.write()).push(Arc::new(run));
+    }
+
+    pub fn forget_oldest(&self) {
+        Arc::make_mut(&mut *self.0.write()).remove(0);
+    }
+}
+
+/// The runs at one moment.
+pub struct RunsNow(Arc<Vec<Arc<Run>>>);
+
+impl RunsNow {
+    pub fn oldest(&self) -> Option<&Run> {
+        self.0.first().map(|run| &**run)
+    }
+
+    /// The offset behind all of them.
+    pub fn to(&self) -> Offset {
+        self.0.last().map_or(0, |run| run.to)
+    }
+
+    /// Identities in all of them.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|run| run.count).sum()
+    }
+
+    /// Whether any of them may hold an identity, by their filters; reads nothing.
+    pub fn may_contain(&self, id: Identity) -> bool {
+        self.0.iter().any(|run| run.may_contain(id))
+    }
+
+    /// Whether one that begins at `from` or later holds an identity.
+    pub fn contains(&self, id: Identity, from: Offset) -> io::Result<bool> {
+        for run in self.0.iter().rev().take_while(|run| run.from >= from) {
+            if run.contains(id)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

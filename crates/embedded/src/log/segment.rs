@@ -1,39 +1,112 @@
-//! One segment file and its blocks, format version 1.
+//! One segment file and its blocks, format versions 1 and 2. New segments have version 2.
 //!
 //! ```text
-//! file    ┌────────────┬─────────┬────────┬────────┬───
-//!         │ "RAINLOG1" │ base u64│ block  │ block  │ …        numbers are little-endian
-//!         └────────────┴─────────┴────────┴────────┴───
+//! file 2  ┌────────────┬──────────┬───────────┬──────────┬───────────────┬─────────┬─────────┬───
+//!         │ "RAINLOG2" │ base u64 │ after u64 │ salt u64 │ crc32c u32 of │ block   │ block   │ …
+//!         │            │          │           │          │ these 32 bytes│         │         │
+//!         └────────────┴──────────┴───────────┴──────────┴───────────────┴─────────┴─────────┴───
+//! file 1  ┌────────────┬──────────┬─────────┬─────────┬───
+//!         │ "RAINLOG1" │ base u64 │ block   │ block   │ …             numbers are little-endian
+//!         └────────────┴──────────┴─────────┴─────────┴───
 //! block   ┌────────┬────────────────┬─────────┬───────────┬──────────┬─────────────────┬─────────┐
 //!         │ "RGB1" │ crc32c u32 of  │ len u32 │ count u32 │ base u64 │ appended_ms i64 │ entries │
 //!         │        │ what follows it│         │           │          │                 │ len     │
 //!         └────────┴────────────────┴─────────┴───────────┴──────────┴─────────────────┴─────────┘
 //! ```
 //!
-//! A block is written with one call and becomes durable as a whole; its entries are described in `raingauge_ports::record`.
+//! A block is written with one call and becomes durable as a whole; its entries are described in
+//! `raingauge_ports::record`. In version 2 the checksum of a block also covers the salt of its
+//! segment, which is random and stays on disk: bytes that somebody sends as part of an event cannot
+//! pass for a block.
 
+use crate::files::File;
 use raingauge_ports::log::{Block, Error, Offset};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
 
-pub const FILE_HEADER_LEN: u64 = 16;
 pub const BLOCK_HEADER_LEN: usize = 32;
-const FILE_MAGIC: &[u8; 8] = b"RAINLOG1";
+/// Longest payload of a block: a damaged length must not ask for all memory.
+pub const PAYLOAD_LEN_MAX: usize = 1 << 30;
+/// Length of the header of each version.
+const HEAD_LEN: [usize; 2] = [16, 36];
+const FILE_MAGIC: [&[u8; 8]; 2] = [b"RAINLOG1", b"RAINLOG2"];
 const BLOCK_MAGIC: &[u8; 4] = b"RGB1";
-/// Longest payload that a block may claim, so that a damaged length does not ask for all memory.
-const PAYLOAD_LEN_MAX: usize = 1 << 30;
+/// The shortest entry: its length and its kind.
+const ENTRY_LEN_MIN: u64 = 5;
 
-pub fn file_header(base: Offset) -> [u8; FILE_HEADER_LEN as usize] {
-    let mut header = [0; FILE_HEADER_LEN as usize];
-    header[..8].copy_from_slice(FILE_MAGIC);
-    header[8..].copy_from_slice(&base.to_le_bytes());
-    header
+/// The header of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// 0 for version 1, 1 for version 2.
+    version: usize,
+    /// Offset of the first entry.
+    pub base: Offset,
+    /// Where the log ended before. An earlier offset than `base` where a loss was accepted.
+    pub after: Offset,
+    salt: u64,
+    /// What the checksum of each block begins with.
+    seed: u32,
 }
 
-/// Whether a file begins as the segment with this base should.
-pub fn has_file_header(file: &File, base: Offset) -> bool {
-    let mut header = [0; FILE_HEADER_LEN as usize];
-    file.read_exact_at(&mut header, 0).is_ok() && header == file_header(base)
+impl Head {
+    /// The header of a new segment.
+    pub fn new(base: Offset, after: Offset) -> Self {
+        Self::salted(base, after, RandomState::new().hash_one(base))
+    }
+
+    fn salted(base: Offset, after: Offset, salt: u64) -> Self {
+        Self { version: 1, base, after, salt, seed: crc32c::crc32c(&salt.to_le_bytes()) }
+    }
+
+    /// Bytes of the header, and where the first block begins.
+    pub fn len(&self) -> u64 {
+        HEAD_LEN[self.version] as u64
+    }
+
+    /// Whether it has the version of new segments.
+    pub fn is_newest(&self) -> bool {
+        self.version == 1
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = FILE_MAGIC[self.version].to_vec();
+        bytes.extend_from_slice(&self.base.to_le_bytes());
+        if self.version == 1 {
+            bytes.extend_from_slice(&self.after.to_le_bytes());
+            bytes.extend_from_slice(&self.salt.to_le_bytes());
+            bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the header of the segment that begins with `base`; `None` where there is none.
+    pub fn read(file: &dyn File, base: Offset) -> io::Result<Option<Self>> {
+        let Some(bytes) = read_there(file, 0, HEAD_LEN[0])? else { return Ok(None) };
+        let first = Self { version: 0, base, after: base, salt: 0, seed: 0 };
+        if bytes == first.bytes() {
+            return Ok(Some(first));
+        }
+
+        let Some(bytes) = read_there(file, 0, HEAD_LEN[1])? else { return Ok(None) };
+        let number = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+        let head = Self::salted(base, number(16), number(24));
+        Ok((bytes == head.bytes() && head.after <= base).then_some(head))
+    }
+
+    /// Whether a file of this length can hold nothing but a header, whole or torn.
+    pub fn is_all_of(len: u64) -> bool {
+        len <= HEAD_LEN[1] as u64
+    }
+}
+
+/// The bytes at `at`; `None` where the file ends before them.
+fn read_there(file: &dyn File, at: u64, len: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; len];
+    match file.read_at(&mut bytes, at) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The header of a block.
@@ -48,7 +121,7 @@ pub struct BlockHeader {
 
 impl BlockHeader {
     pub fn end(&self) -> Offset {
-        self.base + Offset::from(self.count)
+        self.base.saturating_add(Offset::from(self.count))
     }
 
     /// Bytes that the whole block takes.
@@ -56,7 +129,7 @@ impl BlockHeader {
         (BLOCK_HEADER_LEN + self.payload_len) as u64
     }
 
-    fn parse(bytes: &[u8; BLOCK_HEADER_LEN]) -> Option<Self> {
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let header = Self {
@@ -70,41 +143,43 @@ impl BlockHeader {
     }
 
     /// Reads the header at `at`; `None` where there is none.
-    pub fn read(file: &File, at: u64) -> Option<Self> {
-        let mut bytes = [0; BLOCK_HEADER_LEN];
-        file.read_exact_at(&mut bytes, at).ok()?;
-        Self::parse(&bytes)
+    pub fn read(file: &dyn File, at: u64) -> io::Result<Option<Self>> {
+        Ok(read_there(file, at, BLOCK_HEADER_LEN)?.and_then(|bytes| Self::parse(&bytes)))
     }
 }
 
-/// A block ready to be written; the entries follow [`BLOCK_HEADER_LEN`] bytes that are kept free for the header.
-pub fn seal_block(block: &mut [u8], count: u32, base: Offset, appended_ms: i64) {
-    let payload_len = (block.len() - BLOCK_HEADER_LEN) as u32;
+/// Completes a block; the entries follow [`BLOCK_HEADER_LEN`] bytes that are kept free for the
+/// header.
+pub fn seal_block(head: &Head, block: &mut [u8], count: u32, base: Offset, appended_ms: i64) {
+    let payload_len = block.len() - BLOCK_HEADER_LEN;
+    assert!(payload_len <= PAYLOAD_LEN_MAX, "a group ends before its block is too long to be read");
     block[..4].copy_from_slice(BLOCK_MAGIC);
-    block[8..12].copy_from_slice(&payload_len.to_le_bytes());
+    block[8..12].copy_from_slice(&(payload_len as u32).to_le_bytes());
     block[12..16].copy_from_slice(&count.to_le_bytes());
     block[16..24].copy_from_slice(&base.to_le_bytes());
     block[24..32].copy_from_slice(&appended_ms.to_le_bytes());
-    let crc = crc32c::crc32c(&block[8..]);
+    let crc = crc32c::crc32c_append(head.seed, &block[8..]);
     block[4..8].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Reads and checks the block at `at`, which should begin with the entry `base`.
-pub fn read_block(file: &File, at: u64, base: Offset) -> Result<Block, Error> {
+pub fn read_block(file: &dyn File, head: &Head, at: u64, base: Offset) -> Result<Block, Error> {
     let damaged = |what: &str| Error::Corrupt(format!("the block of offset {base} at byte {at} {what}"));
-    let mut head = [0; BLOCK_HEADER_LEN];
-    file.read_exact_at(&mut head, at).map_err(|_| damaged("is cut short"))?;
-    let header = BlockHeader::parse(&head).ok_or_else(|| damaged("does not begin as a block"))?;
-    let mut bytes = vec![0; header.payload_len];
-    file.read_exact_at(&mut bytes, at + BLOCK_HEADER_LEN as u64).map_err(|_| damaged("is cut short"))?;
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&head[8..]), &bytes);
+    let bytes = read_there(file, at, BLOCK_HEADER_LEN)?.ok_or_else(|| damaged("is cut short"))?;
+    let header = BlockHeader::parse(&bytes).ok_or_else(|| damaged("does not begin as a block"))?;
+    if at + header.block_len() > file.size()? {
+        return Err(damaged("is cut short"));
+    }
+    let payload = read_there(file, at + BLOCK_HEADER_LEN as u64, header.payload_len)?;
+    let payload = payload.ok_or_else(|| damaged("is cut short"))?;
+    let crc = crc32c::crc32c_append(crc32c::crc32c_append(head.seed, &bytes[8..]), &payload);
     if crc != header.crc {
         return Err(damaged("does not match its checksum"));
     }
     if header.base != base {
         return Err(damaged(&format!("begins with offset {}", header.base)));
     }
-    Ok(Block { base, appended_ms: header.appended_ms, len: u64::from(header.count), bytes })
+    Ok(Block { base, appended_ms: header.appended_ms, len: u64::from(header.count), bytes: payload })
 }
 
 /// Where the sound part of a segment ends.
@@ -112,40 +187,56 @@ pub fn read_block(file: &File, at: u64, base: Offset) -> Result<Block, Error> {
 pub struct Tail {
     pub len: u64,
     pub end: Offset,
+    /// When the last block was appended; 0 where there is none.
     pub appended_ms: i64,
+    /// Where the last block begins.
+    pub last_at: Option<u64>,
 }
 
-/// Walks the blocks of a segment and finds where they end. What follows the last sound block is a tail that was being
-/// written; but if a sound block stands behind it, something in the middle is damaged, and that is an error.
-pub fn find_tail(file: &File, base: Offset) -> Result<Tail, Error> {
-    let file_len = file.metadata()?.len();
-    let mut tail = Tail { len: FILE_HEADER_LEN, end: base, appended_ms: 0 };
+/// Walks the blocks of a segment and finds where they end. What follows the last sound block is a
+/// tail that was being written; but if a sound block stands behind it, something in the middle is
+/// damaged, and that is an error.
+pub fn find_tail(file: &dyn File, head: &Head) -> Result<Tail, Error> {
+    let file_len = file.size()?;
+    let mut tail = Tail { len: head.len(), end: head.base, appended_ms: 0, last_at: None };
     while tail.len < file_len {
-        match read_block(file, tail.len, tail.end) {
+        match read_block(file, head, tail.len, tail.end) {
             Ok(block) => {
+                tail.last_at = Some(tail.len);
                 tail.len += (BLOCK_HEADER_LEN + block.bytes.len()) as u64;
                 tail.end = block.end();
                 tail.appended_ms = block.appended_ms;
             }
-            Err(error) if block_follows(file, tail, file_len)? => return Err(error),
-            Err(_) => break,
+            Err(error @ Error::Corrupt(_)) => match next_sound(file, head, tail)? {
+                Some(_) => return Err(error),
+                None => break,
+            },
+            Err(error) => return Err(error),
         }
     }
     Ok(tail)
 }
 
-/// Whether a sound block stands anywhere behind `tail`.
-fn block_follows(file: &File, tail: Tail, file_len: u64) -> Result<bool, Error> {
-    let mut rest = vec![0; (file_len - tail.len) as usize];
-    file.read_exact_at(&mut rest, tail.len)?;
+/// The byte and the header of the first sound block that stands behind `tail`, not at it.
+pub fn next_sound(file: &dyn File, head: &Head, tail: Tail) -> Result<Option<(u64, BlockHeader)>, Error> {
+    let mut rest = vec![0; (file.size()? - tail.len) as usize];
+    file.read_at(&mut rest, tail.len)?;
+    // Entries between here and there have a length, and times never go back.
+    let could_follow = |header: &BlockHeader| {
+        header.base >= tail.end
+            && header.base - tail.end <= rest.len() as u64 / ENTRY_LEN_MIN
+            && header.appended_ms >= tail.appended_ms
+    };
     let candidates = rest.windows(4).enumerate().skip(1).filter(|(_, bytes)| bytes == BLOCK_MAGIC);
     for (at, _) in candidates {
         let at = tail.len + at as u64;
-        let follows = BlockHeader::read(file, at)
-            .is_some_and(|header| header.base >= tail.end && read_block(file, at, header.base).is_ok());
-        if follows {
-            return Ok(true);
+        if let Some(header) = BlockHeader::read(file, at)?.filter(could_follow) {
+            match read_block(file, head, at, header.base) {
+                Ok(_) => return Ok(Some((at, header))),
+                Err(Error::Corrupt(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
-    Ok(false)
+    Ok(None)
 }

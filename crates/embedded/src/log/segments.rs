@@ -1,29 +1,31 @@
 //! The segments of a log, in order: writing at the end, reading anywhere, trimming at the start.
 
-use super::segment::{
-    BLOCK_HEADER_LEN, BlockHeader, FILE_HEADER_LEN, file_header, find_tail, has_file_header, read_block,
-};
+use super::inspect::{Mending, name_of};
+use super::segment::{BLOCK_HEADER_LEN, BlockHeader, Head, Tail, read_block, seal_block};
+use crate::files::{File, Folder};
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log::{Block, Error, Offset};
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Ends of recent reads that are remembered, so that whoever reads on finds the place at once.
+/// Ends of recent reads that are remembered, so that a reader that goes on finds its place at once.
 const PLACES_MAX: usize = 16;
 
 pub struct Segments {
-    folder: PathBuf,
+    folder: Arc<dyn Folder>,
     segment_bytes: u64,
     inner: Mutex<Inner>,
     grown: Condvar,
+    /// Whether a segment was removed and the folder not synced yet.
+    is_trimming: AtomicBool,
 }
 
 struct Inner {
-    /// Never empty; the last one is written to.
+    /// Empty only until a new log is mended; the last one is written to.
     segments: VecDeque<Segment>,
     end: Offset,
     /// When the last block was appended.
@@ -32,15 +34,21 @@ struct Inner {
     places: VecDeque<(Offset, Place)>,
 }
 
+impl Inner {
+    fn start(&self) -> Offset {
+        self.segments.front().map_or(self.end, |first| first.head.base)
+    }
+}
+
 #[derive(Clone)]
-struct Segment {
-    base: Offset,
-    path: PathBuf,
-    file: Arc<File>,
-    /// Bytes that are durable.
-    len: u64,
+pub struct Segment {
+    pub head: Head,
+    pub name: String,
+    pub file: Arc<dyn File>,
+    /// Bytes that belong to the log.
+    pub len: u64,
     /// When its first block was appended; 0 while it has none.
-    first_ms: i64,
+    pub first_ms: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,40 +57,52 @@ struct Place {
     at: u64,
 }
 
+/// What became of a block that could not be written.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nothing of it is in the log, which goes on.
+    NotTaken(io::Error),
+    /// What the disk holds is unknown until the log is opened again.
+    Broken(io::Error),
+}
+
 impl Segments {
-    pub fn open(folder: &Path, segment_bytes: u64) -> Result<Self, Error> {
-        let mut segments = find_segments(folder)?;
-        let mut end = 0;
-        let mut appended_ms = 0;
-        if let Some(last) = segments.back_mut() {
-            let tail = find_tail(&last.file, last.base)?;
-            (end, appended_ms) = (tail.end, tail.appended_ms);
-            if tail.len < last.file.metadata()?.len() {
-                tracing::warn!(path = %last.path.display(), len = tail.len, "cutting off a block that was never acknowledged");
-                last.file.set_len(tail.len)?;
-                last.file.sync_all()?;
-            }
-            last.len = tail.len;
-        } else {
-            segments.push_back(create(folder, 0)?);
-        }
+    /// Segments that an inspection found, the last one up to `tail`.
+    pub fn new(
+        folder: Arc<dyn Folder>,
+        segment_bytes: u64,
+        segments: VecDeque<Segment>,
+        (end, appended_ms): (Offset, i64),
+    ) -> Self {
         let inner = Inner { segments, end, appended_ms, places: VecDeque::new() };
-        Ok(Self { folder: folder.to_owned(), segment_bytes, inner: Mutex::new(inner), grown: Condvar::new() })
+        let (inner, grown, is_trimming) = (Mutex::new(inner), Condvar::new(), AtomicBool::new(false));
+        Self { folder, segment_bytes, inner, grown, is_trimming }
+    }
+
+    /// Makes durable what an inspection read, and removes what it left out: see [`Mending`].
+    pub fn mend(&self, mending: &Mending) -> Result<(), Error> {
+        mending.apply()?;
+        let mut inner = self.inner.lock();
+        if mending.begins_segment {
+            let segment = create(&*self.folder, inner.end, inner.end)?;
+            inner.segments.push_back(segment);
+        } else {
+            self.folder.sync()?;
+        }
+        Ok(())
     }
 
     pub fn start(&self) -> Offset {
-        self.inner.lock().segments[0].base
+        self.inner.lock().start()
     }
 
     pub fn start_ms(&self) -> i64 {
         let inner = self.inner.lock();
-        let first = &inner.segments[0];
-        if first.base == 0 {
-            0
-        } else if first.first_ms == 0 {
-            inner.appended_ms
-        } else {
-            first.first_ms
+        match inner.segments.front() {
+            None => 0,
+            Some(first) if first.head.base == 0 => 0,
+            Some(first) if first.first_ms == 0 => inner.appended_ms,
+            Some(first) => first.first_ms,
         }
     }
 
@@ -99,7 +119,13 @@ impl Segments {
     pub fn base_since(&self, time_ms: i64) -> Offset {
         let inner = self.inner.lock();
         let later = inner.segments.iter().skip(1).take_while(|next| next.first_ms != 0 && next.first_ms < time_ms);
-        later.last().unwrap_or(&inner.segments[0]).base
+        later.last().map_or(inner.start(), |segment| segment.head.base)
+    }
+
+    /// The base of the segment behind the one that holds `offset`; `None` behind the last one.
+    pub fn base_behind(&self, offset: Offset) -> Option<Offset> {
+        let inner = self.inner.lock();
+        inner.segments.iter().map(|segment| segment.head.base).find(|base| *base > offset)
     }
 
     /// Bytes of all segments.
@@ -107,14 +133,15 @@ impl Segments {
         self.inner.lock().segments.iter().map(|segment| segment.len).sum()
     }
 
-    /// Writes a sealed block of `count` entries behind the last one and waits until it is durable.
-    /// One thread writes at a time.
-    pub fn write(&self, block: &[u8], count: u64, appended_ms: i64) -> Result<Offset, Error> {
-        let (file, at) = self.place_for_block()?;
-        file.write_all_at(block, at)?;
-        file.sync_data()?;
+    /// Completes a block of `count` entries, writes it behind the last one and waits until it is
+    /// durable. One thread writes at a time.
+    pub fn write(&self, block: &mut [u8], count: u32, appended_ms: i64) -> Result<Offset, Failure> {
+        let (file, head, at, base) = self.place_for_block().map_err(Failure::NotTaken)?;
+        seal_block(&head, block, count, base, appended_ms);
+        write_durably(&*file, block, at)?;
+
         let mut inner = self.inner.lock();
-        inner.end += count;
+        inner.end += Offset::from(count);
         inner.appended_ms = appended_ms;
         let end = inner.end;
         if let Some(last) = inner.segments.back_mut() {
@@ -124,20 +151,28 @@ impl Segments {
             }
         }
         drop(inner);
+
         self.grown.notify_all();
         Ok(end)
     }
 
     /// The file and the byte where the next block goes; a full segment is followed by a new one.
-    fn place_for_block(&self) -> Result<(Arc<File>, u64), Error> {
-        let mut inner = self.inner.lock();
-        let end = inner.end;
-        let full_len = self.segment_bytes.max(FILE_HEADER_LEN + 1);
-        if inner.segments.back().is_some_and(|last| last.len >= full_len) {
-            inner.segments.push_back(create(&self.folder, end)?);
+    fn place_for_block(&self) -> io::Result<(Arc<dyn File>, Head, u64, Offset)> {
+        let (end, is_full) = {
+            let inner = self.inner.lock();
+            // Blocks of an old version lack a salt: they are read, and no more of them are written.
+            let is_full =
+                |last: &Segment| !last.head.is_newest() || last.len >= self.segment_bytes.max(last.head.len() + 1);
+            (inner.end, inner.segments.back().is_none_or(is_full))
+        };
+        if is_full {
+            // Not under the lock: readers need not wait for the disk.
+            let created = create(&*self.folder, end, end)?;
+            self.inner.lock().segments.push_back(created);
         }
+        let inner = self.inner.lock();
         let last = &inner.segments[inner.segments.len() - 1];
-        Ok((Arc::clone(&last.file), last.len))
+        Ok((Arc::clone(&last.file), last.head, last.len, end))
     }
 
     pub fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
@@ -148,11 +183,11 @@ impl Segments {
             if at >= segment.len {
                 let ended = next;
                 segments.pop_front();
-                at = FILE_HEADER_LEN;
-                if let (Some(ended), Some(segment)) = (ended, segments.front())
-                    && ended != segment.base
-                {
-                    return Err(Error::Corrupt(format!("offsets {ended} to {} are missing", segment.base)));
+                let Some(segment) = segments.front() else { break };
+                at = segment.head.len();
+                if let Some(ended) = ended {
+                    check_follows(ended, &segment.head)?;
+                    next = Some(segment.head.base);
                 }
                 continue;
             }
@@ -163,14 +198,14 @@ impl Segments {
                 Some(next) => next,
                 None => self.base_at(segment, at, from)?,
             };
-            let block = read_block(&segment.file, at, base)?;
+            let block = read_block(&*segment.file, &segment.head, at, base)?;
             at += (BLOCK_HEADER_LEN + block.bytes.len()) as u64;
             bytes += block.bytes.len();
             next = Some(block.end());
             blocks.push(block);
         }
         if let (Some(end), Some(segment)) = (next, segments.front()) {
-            self.remember(end, Place { segment_base: segment.base, at });
+            self.remember(end, Place { segment_base: segment.head.base, at });
         }
         Ok(blocks)
     }
@@ -178,7 +213,7 @@ impl Segments {
     /// The segments from the one that holds `from` on, and the byte where its block begins.
     fn find(&self, from: Offset) -> Result<Option<(VecDeque<Segment>, u64)>, Error> {
         let inner = self.inner.lock();
-        let start = inner.segments[0].base;
+        let start = inner.start();
         if from < start {
             return Err(Error::Trimmed { asked: from, start });
         }
@@ -187,7 +222,10 @@ impl Segments {
         }
         let place = inner.places.iter().find(|(offset, _)| *offset == from).map(|(_, place)| *place);
         let base = place.map_or(from, |place| place.segment_base);
-        let index = inner.segments.partition_point(|segment| segment.base <= base) - 1;
+        // An offset whose loss was accepted lies in the segment behind it.
+        let behind = inner.segments.partition_point(|segment| segment.head.base <= base);
+        let is_lost = place.is_none() && inner.segments.get(behind).is_some_and(|next| next.head.after <= from);
+        let index = if is_lost { behind } else { behind - 1 };
         let segments: VecDeque<Segment> = inner.segments.iter().skip(index).cloned().collect();
         drop(inner);
         let at = match place {
@@ -197,11 +235,15 @@ impl Segments {
         Ok(Some((segments, at)))
     }
 
-    /// The offset of the first entry of the block at `at`, which holds `from`.
+    /// The offset of the first entry of the block at `at`, which holds `from` or is the first one
+    /// behind it.
     fn base_at(&self, segment: &Segment, at: u64, from: Offset) -> Result<Offset, Error> {
-        let header = BlockHeader::read(&segment.file, at);
-        let holds = |header: &BlockHeader| (header.base..header.end()).contains(&from);
-        header.filter(holds).map(|header| header.base).ok_or_else(|| damaged(segment, at, from))
+        let header = BlockHeader::read(&*segment.file, at)?;
+        let holds = |header: &BlockHeader| {
+            let is_first = at == segment.head.len() && header.base == segment.head.base;
+            header.end() > from && (header.base <= from || is_first)
+        };
+        header.filter(holds).map(|header| header.base).ok_or_else(|| self.damaged(segment, at, from))
     }
 
     fn remember(&self, offset: Offset, place: Place) {
@@ -218,84 +260,130 @@ impl Segments {
         inner.end
     }
 
-    /// Removes segments that end at or before `keep_from` and are too old, or too many. The last one always stays.
+    /// Removes segments that end at or before `keep_from` and are too old, or too many. The last
+    /// one always stays.
     pub fn trim(&self, keep_from: Offset, oldest_ms: i64, bytes_max: u64) -> Result<(), Error> {
-        loop {
+        self.sync_trimmed()?;
+        while let Some(first) = self.to_trim(keep_from, oldest_ms, bytes_max) {
+            match self.folder.remove(&first.name) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                removed => removed.unwrap_or_else(|_| {
+                    tracing::warn!(path = %self.path_of(&first), "a segment of the event log was gone before it was trimmed");
+                }),
+            }
             let mut inner = self.inner.lock();
-            let bytes: u64 = inner.segments.iter().map(|segment| segment.len).sum();
-            let Some(next) = inner.segments.get(1) else { return Ok(()) };
-            // What came before the next segment's first block is older than it.
-            let is_old = next.first_ms != 0 && next.first_ms < oldest_ms;
-            if next.base > keep_from || !(is_old || bytes > bytes_max) {
-                return Ok(());
-            }
-            let Some(first) = inner.segments.pop_front() else { return Ok(()) };
-            inner.places.retain(|(_, place)| place.segment_base != first.base);
+            inner.segments.pop_front();
+            inner.places.retain(|(_, place)| place.segment_base != first.head.base);
             drop(inner);
-            tracing::info!(path = %first.path.display(), bytes = first.len, "trimmed a segment of the event log");
-            std::fs::remove_file(&first.path)?;
+            tracing::info!(path = %self.path_of(&first), bytes = first.len, "trimmed a segment of the event log");
+            self.is_trimming.store(true, Ordering::Relaxed);
+            self.sync_trimmed()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the removal of a segment durable before the next one is removed: a power cut could
+    /// leave a gap between segments that come back.
+    fn sync_trimmed(&self) -> io::Result<()> {
+        if self.is_trimming.load(Ordering::Relaxed) {
+            self.folder.sync()?;
+            self.is_trimming.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn to_trim(&self, keep_from: Offset, oldest_ms: i64, bytes_max: u64) -> Option<Segment> {
+        let inner = self.inner.lock();
+        let bytes: u64 = inner.segments.iter().map(|segment| segment.len).sum();
+        let next = inner.segments.get(1)?;
+        // What came before the next segment's first block is older than it.
+        let is_old = next.first_ms != 0 && next.first_ms < oldest_ms;
+        let goes = next.head.base <= keep_from && (is_old || bytes > bytes_max);
+        goes.then(|| inner.segments[0].clone())
+    }
+
+    fn path_of(&self, segment: &Segment) -> String {
+        self.path(&segment.name).display().to_string()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn damaged(&self, segment: &Segment, at: u64, offset: Offset) -> Error {
+        damaged(&self.path_of(segment), at, offset)
+    }
+}
+
+/// Whether a segment goes on where the one before ended, or says that it does not.
+pub fn check_follows(ended: Offset, next: &Head) -> Result<(), Error> {
+    if ended == next.after || ended == next.base {
+        return Ok(());
+    }
+    Err(Error::Corrupt(format!("offsets {ended} to {} are missing", next.base)))
+}
+
+/// Writes a block and waits until it is durable. Where it cannot be, the file ends again where it
+/// ended before.
+fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> {
+    let written = file.write_at(block, at);
+    let is_synced = written.is_ok();
+    let failed = match written.and_then(|()| file.sync()) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    // A failed sync may have dropped what it could not write. Only of a full disk is it known what
+    // that was.
+    if is_synced && !matches!(failed.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        return Err(Failure::Broken(failed));
+    }
+    match file.truncate(at).and_then(|()| file.sync()) {
+        Ok(()) => Err(Failure::NotTaken(failed)),
+        Err(error) => Err(Failure::Broken(error)),
+    }
+}
+
+/// Creates the segment that begins with `base`. Where that fails, no segment is left behind.
+pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Segment> {
+    let (name, head) = (name_of(base), Head::new(base, after));
+    let fill = || {
+        let file = folder.create(&name)?;
+        file.write_at(&head.bytes(), 0)?;
+        file.sync()?;
+        folder.sync()?;
+        Ok(file)
+    };
+    match fill() {
+        Ok(file) => Ok(Segment { head, name: name.clone(), file, len: head.len(), first_ms: 0 }),
+        Err(error) => {
+            // It holds nothing; a start passes over it if it cannot be removed either.
+            let _ = folder.remove(&name);
+            Err(error)
         }
     }
 }
 
-/// Segment files of a folder in order, each ending where the next begins.
-fn find_segments(folder: &Path) -> Result<VecDeque<Segment>, Error> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let base = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".log"));
-        if let Some(base) = base.and_then(|base| base.parse::<Offset>().ok()) {
-            found.push((base, path));
-        }
-    }
-    found.sort_unstable();
-    let last = found.len().saturating_sub(1);
-    let mut segments = VecDeque::new();
-    for (index, (base, path)) in found.into_iter().enumerate() {
-        let file = OpenOptions::new().read(true).write(true).open(&path)?;
-        if !has_file_header(&file, base) {
-            // A crash between creating a segment and writing its header leaves an empty last file.
-            if index == last && file.metadata()?.len() <= FILE_HEADER_LEN {
-                segments.push_back(create(folder, base)?);
-                continue;
-            }
-            return Err(Error::Corrupt(format!(
-                "{} does not begin as a segment of version 1: restore it from a backup",
-                path.display()
-            )));
-        }
-        let len = file.metadata()?.len();
-        let first_ms = BlockHeader::read(&file, FILE_HEADER_LEN).map_or(0, |header| header.appended_ms);
-        segments.push_back(Segment { base, path, file: Arc::new(file), len, first_ms });
-    }
-    Ok(segments)
-}
-
-fn create(folder: &Path, base: Offset) -> Result<Segment, Error> {
-    let path = folder.join(format!("{base:020}.log"));
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-    file.write_all_at(&file_header(base), 0)?;
-    file.sync_all()?;
-    File::open(folder)?.sync_all()?;
-    Ok(Segment { base, path, file: Arc::new(file), len: FILE_HEADER_LEN, first_ms: 0 })
-}
-
-/// The byte of the block that holds `offset`, from header to header.
+/// The byte of the block that holds `offset`, from header to header; of the first block where all
+/// lie behind it.
 fn walk_to(segment: &Segment, offset: Offset) -> Result<u64, Error> {
-    let mut at = FILE_HEADER_LEN;
+    let mut at = segment.head.len();
     while at < segment.len {
-        let header = BlockHeader::read(&segment.file, at).ok_or_else(|| damaged(segment, at, offset))?;
+        let header = BlockHeader::read(&*segment.file, at)?.ok_or_else(|| damaged(&segment.name, at, offset))?;
         if header.end() > offset {
             return Ok(at);
         }
         at += header.block_len();
     }
-    Err(damaged(segment, at, offset))
+    Err(damaged(&segment.name, at, offset))
 }
 
-fn damaged(segment: &Segment, at: u64, offset: Offset) -> Error {
-    let path = segment.path.display();
-    Error::Corrupt(format!(
-        "{path} has no block at byte {at}, where offset {offset} was sought: restore it from a backup"
-    ))
+fn damaged(path: &str, at: u64, offset: Offset) -> Error {
+    Error::Corrupt(format!("{path} has no block at byte {at}, where offset {offset} was sought"))
+}
+
+/// What a segment holds, as the walk over it found.
+impl Segment {
+    pub fn tail(&self) -> Result<Tail, Error> {
+        super::segment::find_tail(&*self.file, &self.head)
+    }
 }

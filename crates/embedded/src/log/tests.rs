@@ -1,3 +1,6 @@
+mod failures;
+mod simulator;
+
 use super::*;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::contract::log::{self as contract, batch, texts};
@@ -70,7 +73,8 @@ async fn a_tail_that_was_never_acknowledged_is_cut_off() {
     }
 }
 
-/// Whatever byte of the log is changed, or wherever it is cut: it is refused, never read as something else.
+/// Whatever byte of the log is changed, or wherever it is cut: it is refused, never read as
+/// something else.
 #[tokio::test]
 async fn damage_to_what_was_acknowledged_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -171,7 +175,8 @@ async fn old_segments_are_trimmed_but_never_what_is_still_needed() {
     assert!(log.start() > 3 && log.end() == 12, "the size bounds it too");
 }
 
-/// A log of few events never fills a run of identities; what is older than their window is trimmed all the same.
+/// A log of few events never fills a run of identities; what is older than their window is trimmed
+/// all the same.
 #[tokio::test]
 async fn a_small_log_is_trimmed_too() {
     let folder = tempfile::tempdir().unwrap();

@@ -115,6 +115,12 @@ impl From<log::Error> for Problem {
                 let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "disk_full", error.to_string());
                 problem.retry_after(DISK_FULL_RETRY_AFTER)
             }
+            log::Error::ClockUnsound(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "clock_unsound", error.to_string())
+            }
+            log::Error::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", error.to_string())
+            }
             error => Self::unavailable(error.to_string()),
         }
     }

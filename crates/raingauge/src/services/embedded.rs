@@ -2,11 +2,14 @@
 
 use super::{Engines, Services, caching, files};
 use crate::settings::{self, Settings};
-use raingauge_embedded::{LogOptions, SegmentLog, StoreCompactor, TileOptions, TileStore};
+use raingauge_embedded::{
+    LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions, TileStore,
+};
 use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::Catalog;
-use raingauge_ports::log::{EventLog, EventSink};
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::{self, EventLog, EventSink, Offset};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::MemoryInstances;
 use raingauge_ports::published::Published;
@@ -15,7 +18,7 @@ use raingauge_sql::SqliteCatalog;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States};
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Counters, Ingest, Writer, belongs, worker};
+use raingauge_writer::{Counters, Ingest, Writer, belongs, counters, worker};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,16 +26,23 @@ use std::time::Duration;
 pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let folder = &settings.storage.data_dir;
     files::make_folder(folder)?;
-    let clock = settings::clock::clock(settings.clock);
-    // The store first: it is what tells that another program has the folder.
+    let machine_clock = settings::clock::clock(settings.clock);
+    let ahead_ms_max = settings.clock_ahead_days_max as i64 * 86_400_000;
+    let log_clock = Arc::new(LogClock::new(Arc::clone(&machine_clock), ahead_ms_max));
+    let clock = Arc::clone(&log_clock) as Arc<dyn Clock>;
+    // What the log holds is read first, and changed last: a start that is refused leaves it as it is.
+    let log = SegmentLog::inspect(&folder.join("log"), log_options(settings))?;
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
     let database = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
     let (people, drafts) = (Arc::new(database.people()), Arc::new(database.drafts()));
     let (checks, rollouts) = (Arc::new(database.checks()), Arc::new(database.rollouts()));
     let catalog: Arc<dyn Catalog> = Arc::new(database);
-    let log = Arc::new(SegmentLog::open(&folder.join("log"), log_options(settings), Arc::clone(&clock))?);
-    let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) = (Arc::clone(&log) as _, vec![log]);
     let published = Arc::new(Published::default());
+    let applied_to = worker::applied_to(&*store, &published)?;
+    check_catalog(settings, &*catalog, &published).await?;
+    // Whatever refuses the start has to be looked at before this.
+    let log = Arc::new(log.open(applied_to, log_clock)?);
+    let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) = (Arc::clone(&log) as _, vec![log]);
     let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
     let options = worker::Options {
         future_allowance_s,
@@ -51,13 +61,12 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let buckets = store as Arc<dyn BucketReader>;
     let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
         .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>);
-    match belongs::check(counters.catalog(), &published).await {
-        Err(error @ belongs::Error::Behind(_)) if settings.storage.accepts_older_catalog => {
-            tracing::warn!(%error, "the catalog is taken all the same");
-        }
-        checked => checked?,
+    check_catalog(settings, counters.catalog(), &published).await?;
+    match counters.follow().await {
+        // Counters are announced as soon as the clock is right; what is known already is counted and answered.
+        Err(counters::Error::Log(log::Error::ClockUnsound(reason))) => tracing::error!(%reason, "nothing is appended"),
+        followed => followed?,
     }
-    counters.follow().await?;
     let watchdog = Watchdog { sink: Arc::clone(&sink), writer: Arc::clone(&writer), published: Arc::clone(&published) };
     let ingest = Ingest::new(
         sink,
@@ -88,7 +97,8 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         scans: Scans::default(),
         logs,
         published,
-        clock,
+        // People and their sessions go by the clock on the wall, whatever the log thinks of it.
+        clock: machine_clock,
         maintenance: Some(Arc::new(maintenance)),
         drafts,
         // The data folder has one process, which need not tell itself over a disk that it is there.
@@ -102,6 +112,42 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         people,
         engines: Engines::Embedded(watchdog),
     })
+}
+
+/// Refuses a catalog that is older than what is counted, unless the operator takes it.
+async fn check_catalog(settings: &Settings, catalog: &dyn Catalog, published: &Published) -> anyhow::Result<()> {
+    match belongs::check(catalog, published).await {
+        Err(error @ belongs::Error::Behind(_)) if settings.storage.accepts_older_catalog => {
+            tracing::warn!(%error, "the catalog is taken all the same");
+            Ok(())
+        }
+        checked => Ok(checked?),
+    }
+}
+
+/// What a repair found in a data folder.
+pub struct RepairReport {
+    /// The store includes the log up to here.
+    pub applied_to: Offset,
+    pub faults: Vec<String>,
+    /// Whether anything was found and not mended.
+    pub is_left: bool,
+}
+
+/// Examines the event log of the data folder, and mends what may be mended.
+pub fn repair(settings: &Settings, accepts_loss: bool, restamps: bool) -> anyhow::Result<RepairReport> {
+    let folder = &settings.storage.data_dir;
+    let tiles = folder.join("tiles");
+    anyhow::ensure!(folder.join("log").is_dir(), "{} holds no event log", folder.display());
+    let applied_to = match tiles.is_dir() {
+        true => TileStore::open(&tiles, &tile_options(settings))?.checkpoint()?.position,
+        false => 0,
+    };
+    let now_ms = settings::clock::clock(settings.clock).now_ms();
+    let repair = LogRepair::examine(&folder.join("log"), applied_to, now_ms)?;
+    let faults = repair.faults().iter().map(ToString::to_string).collect();
+    let is_left = repair.apply(RepairAllowed { loss: accepts_loss, restamp: restamps })?;
+    Ok(RepairReport { applied_to, faults, is_left })
 }
 
 fn tile_options(settings: &Settings) -> TileOptions {
@@ -121,5 +167,6 @@ fn log_options(settings: &Settings) -> LogOptions {
         dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
         dedupe_ids_max: settings.dedupe.ids_max as usize,
         reserve_bytes: settings.storage.reserve_bytes,
+        ..LogOptions::default()
     }
 }

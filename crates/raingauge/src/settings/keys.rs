@@ -250,6 +250,14 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Text { default: "", is_secret: false },
         doc: "Makes time run faster in an experiment: START at MACHINE_TIME times FACTOR, the same in every process; empty for the machine's clock.",
     },
+    whole(
+        "clock",
+        "ahead_days_max",
+        30,
+        (1, 36_600),
+        "days",
+        "How far this machine's clock may be ahead of the event log at the start, after raingauge was off; beyond that, no events are taken.",
+    ),
     Key {
         section: "maintenance",
         name: "schedule",

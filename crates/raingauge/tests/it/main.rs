@@ -11,6 +11,7 @@ mod command_line;
 mod connections;
 mod contract;
 mod crash;
+mod event_log;
 mod fixture;
 mod grpc;
 mod maintenance;

@@ -84,6 +84,9 @@ impl Worker {
     /// What has expired is told by the time of the log: a counter may be kept longer by a change that was appended
     /// before now, and is not applied yet.
     pub(super) fn sweep_expired(&mut self) {
+        if !self.clock.is_sound() {
+            return;
+        }
         let now_s = self.clock.now_s();
         let now_s = if self.position < self.log.end() { self.applied_s } else { now_s };
         let Upkeep { sweeps, swept, .. } = &mut self.upkeep;

@@ -1,0 +1,137 @@
+//! What a folder holds, before anything in it is changed.
+//!
+//! Opening a log has two halves. The inspection reads, and refuses what it must; nothing on disk
+//! changes. Only then does the mending change anything: it cuts off a torn tail, and makes durable
+//! whatever was read. A block that a process wrote and could not sync is read back from the page
+//! cache after a crash, and would be gone after a power cut: it must not be applied, or
+//! acknowledged as a duplicate, before it was written again and synced. A sync alone is not enough,
+//! since one that failed before may have marked the pages clean without writing them.
+
+use super::segment::{BlockHeader, Head, Tail};
+use super::segments::{Segment, Segments, check_follows};
+use crate::files::{File, Folder, read_all};
+use raingauge_ports::log::{Error, Offset};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+/// What has to be done before the log that was read can be relied on.
+#[derive(Default)]
+pub struct Mending {
+    /// A file that is to end earlier.
+    cut: Option<(Arc<dyn File>, u64)>,
+    /// Bytes that were read and are to be written again, with their place.
+    again: Vec<(Arc<dyn File>, u64, Vec<u8>)>,
+    /// Files to be synced.
+    sync: Vec<Arc<dyn File>>,
+    /// Whether the log has no sound last segment.
+    pub begins_segment: bool,
+}
+
+impl Mending {
+    pub fn apply(&self) -> io::Result<()> {
+        if let Some((file, len)) = &self.cut {
+            file.truncate(*len)?;
+        }
+        for (file, at, bytes) in &self.again {
+            file.write_at(bytes, *at)?;
+        }
+        self.sync.iter().try_for_each(|file| file.sync())
+    }
+
+    /// Writes the header and the last block of a segment again, and syncs it.
+    fn write_again(&mut self, segment: &Segment, tail: &Tail) -> io::Result<()> {
+        self.again.push((Arc::clone(&segment.file), 0, segment.head.bytes()));
+        if let Some(at) = tail.last_at {
+            let mut block = vec![0; (tail.len - at) as usize];
+            segment.file.read_at(&mut block, at)?;
+            self.again.push((Arc::clone(&segment.file), at, block));
+        }
+        self.sync.push(Arc::clone(&segment.file));
+        Ok(())
+    }
+}
+
+/// Reads the segments of a folder, each ending where the next begins, and changes nothing.
+pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments, Mending), Error> {
+    let Found { mut segments, torn, unknown } = find_segments(&*folder)?;
+    if let Some(name) = unknown.first() {
+        let path = folder.path().join(name);
+        return Err(Error::Corrupt(format!("{} does not begin as a segment that this program knows", path.display())));
+    }
+    let mut mending = Mending { begins_segment: torn.is_some() || segments.is_empty(), ..Mending::default() };
+    let (mut end, mut appended_ms) = (torn.unwrap_or(0), 0);
+
+    if let Some(last) = segments.back_mut() {
+        let tail = last.tail()?;
+        if let Some(base) = torn.filter(|base| *base != tail.end) {
+            return Err(Error::Corrupt(format!("offsets {} to {base} are missing", tail.end)));
+        }
+        if tail.len < last.file.size()? {
+            tracing::warn!(segment = %last.name, len = tail.len, "cutting off a block that was never acknowledged");
+            mending.cut = Some((Arc::clone(&last.file), tail.len));
+        }
+        mending.write_again(last, &tail)?;
+        last.len = tail.len;
+        (end, appended_ms) = (tail.end, tail.appended_ms);
+    }
+
+    // A last segment without a block leaves it to the one before to tell the time.
+    if appended_ms == 0 && segments.len() > 1 {
+        let before = &segments[segments.len() - 2];
+        let tail = before.tail()?;
+        check_follows(tail.end, &segments[segments.len() - 1].head)?;
+        mending.write_again(before, &tail)?;
+        appended_ms = tail.appended_ms;
+    }
+    Ok((Segments::new(folder, segment_bytes, segments, (end, appended_ms)), mending))
+}
+
+pub struct Found {
+    pub segments: VecDeque<Segment>,
+    /// The base of a last segment that a crash left without a whole header.
+    pub torn: Option<Offset>,
+    /// Files that do not begin as segments.
+    pub unknown: Vec<String>,
+}
+
+/// Segment files of a folder in order.
+pub fn find_segments(folder: &dyn Folder) -> Result<Found, Error> {
+    let bases = folder.list()?.into_iter().filter_map(|name| base_of(&name));
+    let mut bases: Vec<Offset> = bases.collect();
+    bases.sort_unstable();
+    let mut found = Found { segments: VecDeque::new(), torn: None, unknown: Vec::new() };
+    for base in &bases {
+        let name = name_of(*base);
+        let file = folder.open(&name)?;
+        let len = file.size()?;
+        let Some(head) = Head::read(&*file, *base)? else {
+            match Some(base) == bases.last() && Head::is_all_of(len) {
+                true => found.torn = Some(*base),
+                false => found.unknown.push(name),
+            }
+            continue;
+        };
+        let first_ms = BlockHeader::read(&*file, head.len())?.map_or(0, |header| header.appended_ms);
+        found.segments.push_back(Segment { head, name, file, len, first_ms });
+    }
+    Ok(found)
+}
+
+pub fn name_of(base: Offset) -> String {
+    format!("{base:020}.log")
+}
+
+fn base_of(name: &str) -> Option<Offset> {
+    let base: Offset = name.strip_suffix(".log")?.parse().ok()?;
+    (name_of(base) == name).then_some(base)
+}
+
+/// The file of this name; `None` where there is none.
+pub fn read_if_there(folder: &dyn Folder, name: &str) -> io::Result<Option<Vec<u8>>> {
+    match folder.open(name) {
+        Ok(file) => Ok(Some(read_all(&*file)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
