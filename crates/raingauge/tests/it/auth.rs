@@ -1,6 +1,6 @@
 //! Tokens: what each scope opens, who is told to be whom, where a server may listen without any.
 
-use crate::client::{Client, at, drop_event, drops_counter};
+use crate::client::{Client, at, drop_event, drops_counter, event, now_s};
 use crate::server::Home;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -106,11 +106,11 @@ fn a_version_names_the_holder_of_the_token() {
 fn a_preview_lists_keys_to_readers_of_counts_alone() {
     let home = home_with_tokens();
     let server = home.start();
-    let event = json!({ "specversion": "1.0", "id": "1", "source": "/t", "type": "signup",
-        "data": { "email": "zoe@rain.example" } });
-    let events = event.to_string();
+    let signup = event("signup", "1", now_s() - 60, json!({ "email": "zoe@rain.example" })).to_string();
     let writer = server.with_token(&token("events:write"));
-    writer.send("POST", "/v1/events?wait=applied", &[("content-type", "application/json")], events.as_bytes());
+    let headers = [("content-type", "application/x-ndjson")];
+    let receipt = writer.send("POST", "/v1/events?wait=applied", &headers, signup.as_bytes()).expect(200);
+    assert_eq!(receipt["accepted"], 1, "{receipt}");
 
     let draft = json!({ "name": "mails", "template": "mail:{email}", "eventType": "signup" }).to_string();
     let preview = |client: &Client| client.send("POST", "/v1/counters/preview", &[], draft.as_bytes()).expect(200);
