@@ -1,4 +1,4 @@
-use crate::support::{One, SOON, flush, foreign, made, options, produce, shown};
+use crate::support::{One, SOON, flush, foreign, made, options, produce, shown, until};
 use raingauge_kafka::{ControlFault, ControlRules, Options};
 use raingauge_ports::contract::log::{batch, texts};
 use raingauge_ports::log::{EventLog, EventSink};
@@ -26,6 +26,12 @@ fn dead_letters(options: &Options) -> Vec<OwnedMessage> {
         }
     }
     letters
+}
+
+/// Appends, and waits without reading: who waits at an end counts from there, and puts nothing aside that stands before it.
+async fn behind(one: &One, ids: &[&str]) {
+    let end = one.sink.append(batch(ids)).await.unwrap().ends[0].1;
+    until("it shows", || one.log.end() >= end);
 }
 
 fn codes(letters: &[OwnedMessage]) -> Vec<&str> {
@@ -132,7 +138,7 @@ async fn a_flood_of_garbage_does_not_hold_up_what_stands_behind_it() {
     let producer = foreign(&options, &[("queue.buffering.max.messages", "1000000")]);
     (0..30_000).for_each(|_| produce(&producer, &options.topic, &[], b"noise"));
     flush(&producer);
-    one.append(batch(&["a"])).await;
+    behind(&one, &["a"]).await;
     assert_eq!(texts(&one.log, 0), ["a"]);
     assert_eq!(dead_letters(&options).len(), 30_000);
 }
@@ -182,14 +188,14 @@ async fn control_entries_of_others_are_put_aside() {
         produce(&producer, &options.topic, &[("raingauge-control", b"1")], payload);
     }
     flush(&producer);
-    one.append(batch(&["a"])).await;
+    behind(&one, &["a"]).await;
     assert_eq!(texts(&one.log, 0), ["[note]", "a"], "without a key what is well formed is obeyed");
     assert_eq!(codes(&dead_letters(&options)), ["control_malformed", "control_kind_unknown"]);
 
     let keyed = ControlRules { keys: vec![b"secret of the cluster".to_vec()], ..open };
     let keyed = One::open(&Options { controls: keyed, ..options.clone() }).await;
     let signed = keyed.sink.append_control(0, b"signed".to_vec()).await.unwrap();
-    shown(&keyed.log, signed);
+    until("it shows", || keyed.log.end() >= signed);
     assert_eq!(texts(&keyed.log, 0), ["a", "[signed]"], "with a key only what is signed is obeyed");
     assert_eq!(codes(&dead_letters(&options))[2..], ["control_unsigned"; 3]);
     let newer = keyed.sink.append_control(0, b"newer".to_vec()).await.unwrap();
