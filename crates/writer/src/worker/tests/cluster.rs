@@ -1,7 +1,8 @@
 //! A cluster in one thread: partitions, workers that crash in the middle of a commit, zombies, readers, conductors that
 //! act on old news, backfills, edits, changes of the retention and a log that is trimmed. All of it follows from a seed.
 //!
-//! `RAINGAUGE_SEED=N` replays one seed; `RAINGAUGE_SEEDS=N` plays so many instead of those that fit in a test.
+//! `RAINGAUGE_SEED=N` replays one seed. `RAINGAUGE_SEEDS=N` plays N seeds from a random one on, instead of the first ones,
+//! as many as fit in a test.
 
 mod engines;
 mod naive;
@@ -56,7 +57,7 @@ fn a_cluster_counts_what_a_naive_walk_counts_whatever_breaks() {
         return play(seed);
     }
     let (wanted, began) = (number("RAINGAUGE_SEEDS"), Instant::now());
-    let first = rand_seed();
+    let first = wanted.map_or(0, |_| random_seed());
     let threads = std::thread::available_parallelism().map_or(2, |threads| threads.get().min(4)) as u64;
     let played = std::thread::scope(|scope| {
         let share = |thread: u64| {
@@ -75,8 +76,8 @@ fn a_cluster_counts_what_a_naive_walk_counts_whatever_breaks() {
     assert!(played > 0);
 }
 
-/// The first seed of a run: another one each time.
-fn rand_seed() -> u64 {
+/// Another one each time.
+fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
 }
