@@ -75,6 +75,7 @@ proptest! {
         len_s in 0..6 * DAY_S,
         events in prop::collection::vec((0..6 * DAY_S, -5..50_i64), 0..40),
         part_day in 0..6_i64,
+        has_parts in any::<bool>(),
     ) {
         let time_zone = TimeZone::get(zone).unwrap();
         let after = time_zone.following(Timestamp::from_second(begin_s).unwrap()).next();
@@ -83,7 +84,9 @@ proptest! {
             None => begin_s,
         };
         let part_s = Granularity::Day.floor(from_s) + part_day * DAY_S;
-        let service = Service::forever(vec![(0, 1), (part_s, 2)]);
+        // One part is summed in memory, two are read cell by cell.
+        let parts = if has_parts { vec![(0, 1), (part_s, 2)] } else { vec![(0, 1)] };
+        let service = Service::forever(parts);
         let events: Vec<(i64, i64)> = events.iter().map(|(time_s, value)| (from_s + time_s, *value)).collect();
         events.iter().for_each(|(time_s, value)| service.add("c:x", *time_s, *value));
         let points = series(&service, from_s, from_s + len_s, granularity, zone).unwrap().points;
