@@ -1,9 +1,10 @@
 .PHONY: demo
 
-# Builds raingauge and counts real public events; the page is at http://127.0.0.1:8080 until it is interrupted.
+# Builds raingauge without the engines of a cluster, which the demo does not need, and counts real public events; the page
+# is at http://127.0.0.1:8080 until it is interrupted.
 demo:
-	cargo build --release --locked
-	target/release/raingauge demo
+	cargo build --profile demo --locked --no-default-features
+	"$${CARGO_TARGET_DIR:-target}/demo/raingauge" demo
 
 .PHONY: cluster cluster-down
 
@@ -39,6 +40,7 @@ lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	scripts/check-structure
+	scripts/check-dependencies
 
 # Range counts inside the process, then raingauge beside eight other systems (docs/benchmarks.md; scripts/peers installs them).
 # Installs those servers where they are missing, and wants two cores for itself for about ten minutes.

@@ -127,11 +127,7 @@ fn tls_config(tls: &Tls) -> Result<Arc<rustls::ClientConfig>, Error> {
     for certificate in certificates(&tls.ca)? {
         roots.add(certificate).map_err(|error| unusable(&tls.ca, error.to_string()))?;
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::Tls(error.to_string()))?
-        .with_root_certificates(roots);
+    let builder = rustls::ClientConfig::builder().with_root_certificates(roots);
     let config = match &tls.certificate {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {

@@ -1,26 +1,31 @@
 //! `raingauge lab`: what it takes, and what it prints.
 
-use crate::capacity::{self, Model};
+#[cfg(feature = "experiments")]
+mod experiments;
+
 use crate::events::Drops;
-use crate::experiment::prices::Prices;
-use crate::experiment::record::Record;
-use crate::experiment::scenario::Scenario;
-use crate::experiment::{cases, report};
 use crate::http::Target;
 use crate::measure::{Measured, Pace};
-use crate::peers::{self, report::Report};
 use crate::report::{grouped, milliseconds};
-use crate::server::Lab;
+use crate::server;
 use crate::traffic::recording;
 use crate::workload::{Settings, Workload};
-use crate::{cores, counts, experiment, faults, ingest, now_s, pages, replay, rollout, strategies};
+use crate::{cores, counts, faults, ingest, now_s, pages, replay, rollout, strategies};
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
-use serde_json::json;
 use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub struct Lab {
+    /// Checks the arguments and ends: for scripts, which do so before they start any server
+    #[arg(long, global = true, overrides_with = "check_arguments")]
+    check_arguments: bool,
+    #[command(subcommand)]
+    command: Command,
+}
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -55,23 +60,6 @@ pub enum Command {
         #[arg(long)]
         applied: bool,
     },
-    /// raingauge beside the systems that one might count with instead: the same events and questions in one run
-    #[command(
-        after_help = "Example: scripts/peers install && raingauge lab peers --json peers.json --pictures pictures"
-    )]
-    Peers {
-        #[command(flatten)]
-        options: peers::run::Options,
-        /// File for all results as JSON
-        #[arg(long)]
-        json: Option<PathBuf>,
-        /// Folder for pictures, as SVG and PNG
-        #[arg(long)]
-        pictures: Option<PathBuf>,
-        /// Measures nothing: tables and pictures of results that --json wrote before
-        #[arg(long)]
-        from: Option<PathBuf>,
-    },
     /// Pages of the portal with 1,000 counters and a year of data: how long the server takes for each
     #[command(after_help = "Example: raingauge lab pages --server 127.0.0.1:8080 --core 1")]
     Pages {
@@ -96,53 +84,6 @@ pub enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
-    /// The published experiment: a result cache is taken away configuration by configuration; figures and a report
-    #[command(
-        after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
-                      raingauge lab cache-removal --services servers --out report"
-    )]
-    CacheRemoval {
-        #[command(flatten)]
-        options: experiment::Arguments,
-    },
-    /// Every cache strategy and plan at the turn of quarter hours, on a cluster and embedded: load, latency, cost
-    #[command(
-        after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
-                      raingauge lab turns --services servers --out turns"
-    )]
-    Turns {
-        #[command(flatten)]
-        options: experiment::Arguments,
-        /// Prices of cores and memory; default: usual ones
-        #[arg(long)]
-        prices: Option<PathBuf>,
-    },
-    /// Draws the figures of an experiment again, and writes its report
-    #[command(after_help = "Example: raingauge lab report report")]
-    Report {
-        /// The folder with its record.json
-        folder: PathBuf,
-    },
-    /// How many machines a load needs, by a model that is fitted to the run of an experiment
-    #[command(
-        after_help = "Example: raingauge lab capacity --record report --check report-2 --events 20000 --counts 50000 --keys 5000000"
-    )]
-    Capacity {
-        /// The folder of a run, with its record.json
-        #[arg(long)]
-        record: PathBuf,
-        /// The folder of another run, with which the model is compared
-        #[arg(long)]
-        check: Option<PathBuf>,
-        #[command(flatten)]
-        wanted: Box<capacity::Wanted>,
-        /// Prices of cores and memory; default: usual ones
-        #[arg(long)]
-        prices: Option<PathBuf>,
-        /// File for the model, its error and its answer as JSON
-        #[arg(long)]
-        json: Option<PathBuf>,
-    },
     /// Rolls a cache strategy out on a live service, step by step, and back by itself when limits are broken
     #[command(
         after_help = "Example: raingauge lab rollout --server 127.0.0.1:8080 --to live --shares 5,25,100 --hold-s 600"
@@ -162,16 +103,6 @@ pub enum Command {
         #[arg(long, default_value_t = 1.0)]
         speed: f64,
     },
-    /// Writes what a traffic model asks, as a recording
-    #[command(after_help = "Example: raingauge lab traffic --seconds 60 > requests.ndjson")]
-    Traffic {
-        /// A scenario, of which the traffic is taken; default: the published one
-        #[arg(long)]
-        scenario: Option<PathBuf>,
-        /// From the beginning of the scenario on
-        #[arg(long, default_value_t = 60)]
-        seconds: i64,
-    },
     /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
     #[command(after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
                       raingauge lab faults --services servers --faults 100")]
@@ -179,6 +110,9 @@ pub enum Command {
         #[command(flatten)]
         options: Box<faults::Options>,
     },
+    #[cfg(feature = "experiments")]
+    #[command(flatten)]
+    Experiments(experiments::Command),
 }
 
 #[derive(Debug, clap::Args)]
@@ -218,14 +152,15 @@ pub fn this_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "raingauge".into())
 }
 
-pub fn run(command: Command) -> Result<()> {
-    match command {
+pub fn run(lab: Lab) -> Result<()> {
+    if lab.check_arguments {
+        return Ok(());
+    }
+
+    match lab.command {
         Command::Counts { server, settings, rate, skip_load } => run_counts(&server, settings, rate, skip_load),
         Command::Ingest { server, settings, body_events, rate, applied } => {
             run_ingest(&server, settings, body_events, rate, applied)
-        }
-        Command::Peers { options, json, pictures, from } => {
-            run_peers(options, json, pictures.as_deref(), from.as_deref())
         }
         Command::Pages { server, counters, requests } => run_pages(&server, counters, requests),
         Command::Strategies { options, json } => {
@@ -234,26 +169,11 @@ pub fn run(command: Command) -> Result<()> {
             print!("{}", report.markdown());
             Ok(())
         }
-        Command::CacheRemoval { options } => run_cache_removal(&options),
-        Command::Turns { options, prices } => run_turns(&options, prices.as_deref()),
-        Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
-        Command::Capacity { record, check, wanted, prices, json } => {
-            let model = Model::fitted(&report::read(&record)?)?;
-            let errors =
-                check.map(|folder| Ok::<_, anyhow::Error>(model.check(&report::read(&folder)?))).transpose()?;
-            let answer = model.answer(&wanted, &prices.as_deref().map_or_else(Prices::usual, Prices::read)?);
-            print!("{}", capacity::markdown(&model, errors.as_ref(), &answer));
-            write_json(&json!({ "model": model, "errors": errors, "wanted": wanted, "answer": answer }), json)
-        }
         Command::Rollout { options } => run_rollout(&options),
         Command::Replay { file, server, speed } => run_replay(&file, &server, speed),
-        Command::Traffic { scenario, seconds } => {
-            let scenario = scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
-            let from_s = scenario.from_ms()?.div_euclid(1_000);
-            let mut out = std::io::stdout().lock();
-            replay::write(&scenario.traffic, from_s, seconds, &mut out).map(drop)
-        }
         Command::Faults { options } => run_faults(&options),
+        #[cfg(feature = "experiments")]
+        Command::Experiments(command) => experiments::run(command),
     }
 }
 
@@ -261,7 +181,7 @@ fn run_counts(server: &ServerArguments, settings: Settings, rate: Option<f64>, s
     let target = server.target()?;
     let workload = Workload::new(settings, now_s());
     if !skip_load {
-        let loaded = Lab::prepare(&target, &workload)?.load_history(&workload)?;
+        let loaded = server::Lab::prepare(&target, &workload)?.load_history(&workload)?;
         eprintln!("lab: {loaded} buckets loaded");
     }
     let measure = |pace| counts::measure(&workload, &target, server.connections, pace, server.duration(), !skip_load);
@@ -289,7 +209,7 @@ fn run_ingest(
     let target = server.target()?;
     let now_s = now_s();
     let workload = Workload::new(Settings { history: 0, ..settings }, now_s);
-    let mut lab = Lab::prepare(&target, &workload)?;
+    let mut lab = server::Lab::prepare(&target, &workload)?;
     let drops = Drops::new(settings.keys, body_events, settings.seed, now_s);
     let pace = rate.map_or(Pace::Closed, |rate| Pace::Open(rate / body_events as f64));
     let ingested = ingest::measure(&mut lab, &drops, server.connections, pace, server.duration(), applied)?;
@@ -317,34 +237,6 @@ fn run_pages(server: &ServerArguments, counters: usize, requests: u32) -> Result
         let bytes = grouped(page.bytes as f64);
         println!("| {} | {bytes} | {:.2} | {:.2} | {:.2} |", page.what, page.p50_ms, page.p95_ms, page.max_ms);
     }
-    Ok(())
-}
-
-fn run_cache_removal(arguments: &experiment::Arguments) -> Result<()> {
-    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
-    let mut record = experiment::run(&scenario, &arguments.options())?;
-    let file = arguments.scenario.as_ref().map(|path| format!(" --scenario {}", path.display())).unwrap_or_default();
-    record.traffic.insert("command".to_owned(), format!("scripts/lab cache-removal{file}"));
-    write_report(&record, &arguments.out)
-}
-
-fn write_report(record: &Record, out: &Path) -> Result<()> {
-    let summary = report::write(record, out)?;
-    for finding in &summary.findings {
-        println!("{:<14} {}", finding.verdict.words(), finding.claim);
-    }
-    println!("{}", out.join("index.html").display());
-    Ok(())
-}
-
-fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result<()> {
-    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
-    let prices = prices.map_or_else(Prices::usual, Prices::read)?;
-    let options = arguments.options();
-    let mut rows = cases::on_cluster(&scenario, &options, &cases::ON_CLUSTER, &prices)?;
-    rows.extend(cases::embedded(&scenario, &options, &cases::EMBEDDED, &prices)?);
-    write_json(&rows, Some(arguments.out.join("turns.json")))?;
-    print!("{}", cases::markdown(&rows));
     Ok(())
 }
 
@@ -389,21 +281,6 @@ fn print(what: &str, measured: &Measured, pushed_back: u64) {
         milliseconds(latency.max_us),
         measured.unanswered,
     );
-}
-
-fn run_peers(
-    options: peers::run::Options,
-    json: Option<PathBuf>,
-    pictures: Option<&Path>,
-    from: Option<&Path>,
-) -> Result<()> {
-    let report: Report = match from {
-        Some(path) => serde_json::from_slice(&std::fs::read(path)?).with_context(|| path.display().to_string())?,
-        None => peers::run::run(options)?,
-    };
-    write_json(&report, json)?;
-    print!("{}", report.markdown());
-    pictures.map_or(Ok(()), |folder| peers::figure::write(&report, folder))
 }
 
 fn write_json(report: &impl serde::Serialize, path: Option<PathBuf>) -> Result<()> {

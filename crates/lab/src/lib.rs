@@ -1,5 +1,5 @@
 //! The instrument that measures a running raingauge over its public contract and, in the same run, the systems that one
-//! might count with instead ([`peers`]).
+//! might count with instead (`peers`).
 //!
 //! ```text
 //!   core 0: the system measured            core 1: this program
@@ -12,13 +12,18 @@
 //!
 //! Other instruments work on a cluster: [`faults`] breaks it under load, again and again, and compares every count;
 //! [`strategies`] measures a reader under each cache strategy.
+//!
+//! The feature `experiments` brings the instruments that run other systems or draw figures, and
+//! with them their clients, a rasterizer and a font.
 
+#[cfg(feature = "experiments")]
 pub mod capacity;
 pub mod cli;
 pub mod cluster;
 pub mod cores;
 pub mod counts;
 pub mod events;
+#[cfg(feature = "experiments")]
 pub mod experiment;
 pub mod fast;
 pub mod faults;
@@ -27,6 +32,7 @@ pub mod ingest;
 pub mod measure;
 pub mod metrics;
 pub mod pages;
+#[cfg(feature = "experiments")]
 pub mod peers;
 pub mod plan;
 pub mod policy;

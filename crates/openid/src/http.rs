@@ -9,7 +9,6 @@ use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
-use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use std::future::Future;
@@ -57,11 +56,7 @@ impl Http {
             tracing::warn!(%error, "a certificate authority of this machine cannot be read");
         }
         roots.add_parsable_certificates(found.certs);
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("ring has the versions of TLS that rustls asks for")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         Self { tls: Arc::new(config).into() }
     }
 

@@ -34,8 +34,7 @@ pub enum Command {
     Token(token::Token),
     Demo(demo::Demo),
     /// Measures raingauge, and what would happen if the cache, the plan or the compaction were another
-    #[command(subcommand)]
-    Lab(Box<raingauge_lab::cli::Command>),
+    Lab(Box<raingauge_lab::cli::Lab>),
 }
 
 /// Which raingauge a command works with.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ impl Trust {
             _ => None,
         };
         let config = TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).client_cert(own);
-        Ok(config.unversioned_rustls_crypto_provider(Arc::new(ring::default_provider())).build())
+        Ok(config.unversioned_rustls_crypto_provider(Arc::new(aws_lc_rs::default_provider())).build())
     }
 }
 

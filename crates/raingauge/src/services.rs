@@ -1,13 +1,19 @@
 //! The services of a process. Which engines they work on is decided here, and nowhere else are adapters named.
 
 mod caching;
+#[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "services/no_cluster.rs"]
+mod cluster;
+mod database;
 mod embedded;
 mod files;
 mod openid;
 mod waiting;
 
-pub use cluster::{migrate, open_people, skip_lost};
+pub use cluster::{migrate, skip_lost};
+pub use database::open_people;
 pub use embedded::repair;
 pub use openid::openid;
 pub use waiting::Startup;
@@ -75,6 +81,7 @@ pub struct Services {
 enum Engines {
     /// The writer of the data folder, and what watches it.
     Embedded(Watchdog),
+    #[cfg(feature = "cluster")]
     Cluster(cluster::Running),
 }
 
@@ -108,6 +115,7 @@ impl Services {
     pub fn troubles(&self) -> Vec<String> {
         match &self.engines {
             Engines::Embedded(_) => Vec::new(),
+            #[cfg(feature = "cluster")]
             Engines::Cluster(running) => running.troubles(),
         }
     }
@@ -130,6 +138,7 @@ impl Services {
     }
 
     async fn follow_counters(&self) {
+        #[cfg(feature = "cluster")]
         if let Engines::Cluster(running) = &self.engines {
             return running.follow().await;
         }
@@ -148,6 +157,7 @@ impl Services {
     pub fn close(&self) {
         match &self.engines {
             Engines::Embedded(watchdog) => watchdog.writer.stop(),
+            #[cfg(feature = "cluster")]
             Engines::Cluster(running) => running.stop(),
         }
     }

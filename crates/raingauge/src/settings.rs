@@ -268,6 +268,17 @@ impl Settings {
     }
 }
 
+/// Said by a build without the feature `cluster` when an engine of a cluster is asked for.
+pub const NO_CLUSTER: &str = "this program was built without the engines of a cluster";
+
+/// Refuses a value that needs an engine which this build does not have.
+fn needs_cluster(checker: &mut Checker, key: &'static str, is_needed: bool) {
+    if is_needed && !cfg!(feature = "cluster") {
+        let advice = "Build it with `cargo build --release`, which has them";
+        checker.problem(key, checker.origin(key), NO_CLUSTER.to_owned(), advice);
+    }
+}
+
 impl Settings {
     /// What the operator should know of this configuration, one sentence each.
     pub fn warnings(&self) -> Vec<String> {

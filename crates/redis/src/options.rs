@@ -77,10 +77,6 @@ impl Options {
             return Err(Error::NoUrl);
         }
         let with_tls = self.urls.iter().filter(|url| url.starts_with("rediss://")).count();
-        if with_tls > 0 {
-            // Of the ways to do the arithmetic, the one that every part of the program uses. Fails when that is set already.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
         let Some(Tls { authority, identity }) = self.tls.clone() else { return Ok(None) };
         if with_tls < self.urls.len() {
             return Err(Error::TlsWithoutTls);

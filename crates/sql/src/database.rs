@@ -10,6 +10,7 @@
 
 use raingauge_ports::catalog;
 use sqlx::FromRow;
+#[cfg(feature = "mysql")]
 use sqlx::mysql::MySqlRow;
 use sqlx::sqlite::SqliteRow;
 use std::future::Future;
@@ -89,9 +90,18 @@ macro_rules! bound {
 pub(crate) use bound;
 
 /// A row that both databases can answer: a tuple of `i64`, `Option<i64>` and `String`.
+#[cfg(feature = "mysql")]
 pub trait Row: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin {}
 
+#[cfg(feature = "mysql")]
 impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin {}
+
+/// A row that SQLite can answer: a tuple of `i64`, `Option<i64>` and `String`.
+#[cfg(not(feature = "mysql"))]
+pub trait Row: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
+
+#[cfg(not(feature = "mysql"))]
+impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
 
 /// A database as a whole.
 pub trait Database: Clone + Send + Sync + 'static {

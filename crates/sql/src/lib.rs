@@ -14,6 +14,7 @@
 mod database;
 mod decide;
 mod drafts;
+#[cfg(feature = "mysql")]
 mod mysql;
 mod people;
 mod rollouts;
@@ -22,6 +23,7 @@ mod sqlite;
 mod watch;
 
 pub use drafts::SqlDrafts;
+#[cfg(feature = "mysql")]
 pub use mysql::{Migrated, MySqlCatalog, MySqlOptions, MySqlTls};
 pub use people::SqlPeople;
 pub use rollouts::SqlRollouts;

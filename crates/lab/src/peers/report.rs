@@ -25,6 +25,9 @@ pub struct Report {
 pub struct LeftOut {
     pub system: String,
     pub why: String,
+    /// It is installed, and did not start, failed, or answered wrongly.
+    #[serde(default)]
+    pub has_failed: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -119,10 +122,17 @@ impl Report {
         self.markdown_questions(&mut text);
         self.markdown_latencies(&mut text);
         self.markdown_events(&mut text);
-        for LeftOut { system, why } in &self.left_out {
+        for LeftOut { system, why, .. } in &self.left_out {
             let _ = writeln!(text, "{system} was left out: {why}.");
         }
         text
+    }
+
+    /// Why the comparison is not whole: a system that is installed could not be measured.
+    pub fn fault(&self) -> Option<String> {
+        let failed = self.left_out.iter().filter(|left| left.has_failed);
+        let faults: Vec<_> = failed.map(|left| format!("{}: {}", left.system, left.why)).collect();
+        (!faults.is_empty()).then(|| faults.join("; "))
     }
 
     fn markdown_questions(&self, text: &mut String) {
@@ -271,7 +281,11 @@ pub mod tests {
             history_events: 1_000,
             connections: 32,
             systems: vec![system("raingauge", 1_000.0, true), system("duckdb", 100.0, false)],
-            left_out: vec![LeftOut { system: "questdb".to_owned(), why: "it is not installed".to_owned() }],
+            left_out: vec![LeftOut {
+                system: "questdb".to_owned(),
+                why: "it is not installed".to_owned(),
+                has_failed: false,
+            }],
         }
     }
 
@@ -286,6 +300,18 @@ pub mod tests {
         );
         assert!(text.contains("questdb was left out: it is not installed."), "{text}");
         assert!(text.lines().filter(|line| line.starts_with('|')).all(|line| line.ends_with('|')));
+    }
+
+    #[test]
+    fn only_a_system_that_is_installed_can_fail_the_comparison() {
+        let mut report = sample();
+        assert_eq!(report.fault(), None);
+        report.left_out.push(LeftOut {
+            system: "redis".to_owned(),
+            why: "it did not answer".to_owned(),
+            has_failed: true,
+        });
+        assert_eq!(report.fault().as_deref(), Some("redis: it did not answer"));
     }
 
     #[test]

@@ -109,18 +109,18 @@ pub fn run(options: Options) -> Result<Report> {
         }
         match bench.system(name) {
             Ok(Ok(system)) => report.systems.push(system),
-            Ok(Err(why)) => leave_out(&mut report, name, why),
+            Ok(Err(why)) => leave_out(&mut report, name, why, false),
             Err(error) if name == RAINGAUGE => return Err(error),
             // One that fails, or answers wrongly, is no reason to know nothing of the others.
-            Err(error) => leave_out(&mut report, name, format!("{error:#}")),
+            Err(error) => leave_out(&mut report, name, format!("{error:#}"), true),
         }
     }
     Ok(report)
 }
 
-fn leave_out(report: &mut Report, system: &str, why: String) {
+fn leave_out(report: &mut Report, system: &str, why: String, has_failed: bool) {
     say(&format!("{system} is left out: {why}"));
-    report.left_out.push(LeftOut { system: system.to_owned(), why });
+    report.left_out.push(LeftOut { system: system.to_owned(), why, has_failed });
 }
 
 fn say(text: &str) {

@@ -5,7 +5,6 @@ use crate::settings::Tls;
 use arc_swap::ArcSwap;
 use rustls::RootCertStore;
 use rustls::ServerConfig;
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
@@ -118,20 +117,16 @@ impl Loaded {
 
 /// Reads the files and checks that they belong together.
 pub fn load(files: &Tls) -> Result<Loaded, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .expect("ring has the versions of TLS that rustls asks for");
     let builder = match &files.client_ca {
-        None => builder.with_no_client_auth(),
+        None => ServerConfig::builder().with_no_client_auth(),
         Some(path) => {
             let refused = |reason: String| Error::ClientCa { path: path.clone(), reason };
             let mut roots = RootCertStore::empty();
             for certificate in certificates(path)? {
                 roots.add(certificate).map_err(|error| refused(error.to_string()))?;
             }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            builder
+            let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
+            ServerConfig::builder()
                 .with_client_cert_verifier(verifier.build().map_err(|e: VerifierBuilderError| refused(e.to_string()))?)
         }
     };

@@ -2,7 +2,6 @@
 
 use super::FOLLOW_INTERVAL;
 use crate::settings::{ResultCache, Settings};
-use anyhow::Context;
 use raingauge_ports::buckets::BucketReader;
 use raingauge_ports::cache;
 use raingauge_ports::catalog::Catalog;
@@ -10,8 +9,6 @@ use raingauge_ports::clock::Clock;
 use raingauge_ports::memory::MemoryCache;
 use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Options, Reader};
-use raingauge_redis::{Identity, RedisCache, Tls};
-use std::path::Path;
 use std::sync::Arc;
 
 /// The reader as the settings want it, under the policy that the catalog has, or the default one while that is away.
@@ -37,7 +34,7 @@ pub async fn reader(
     let cache: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
         ResultCache::Memory => Some(Arc::new(MemoryCache::new(Arc::clone(clock), settings.caching.memory_entries_max))),
-        ResultCache::Redis => Some(Arc::new(RedisCache::open(&redis_options(settings)?)?)),
+        ResultCache::Redis => Some(super::cluster::redis_cache(settings)?),
     };
     let reader = match cache {
         Some(cache) => reader.with_cache(cache),
@@ -66,22 +63,4 @@ async fn follow_once(catalog: &dyn Catalog, policies: &CachePolicies) {
         // Whoever follows the counters says aloud that the catalog is away.
         Err(error) => tracing::debug!(%error, "the cache policy could not be read and stays as it is"),
     }
-}
-
-fn redis_options(settings: &Settings) -> anyhow::Result<raingauge_redis::Options> {
-    let redis = &settings.caching.redis;
-    let read = |path: &Path| std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
-    let authority = redis.ca_file.as_deref().map(read).transpose()?;
-    let identity = match (&redis.certificate_file, &redis.key_file) {
-        (Some(certificate), Some(key)) => Some(Identity { certificate: read(certificate)?, key: read(key)? }),
-        _ => None,
-    };
-    let has_tls = authority.is_some() || identity.is_some();
-    Ok(raingauge_redis::Options {
-        urls: redis.urls.clone(),
-        cluster: redis.is_cluster,
-        tls: has_tls.then_some(Tls { authority, identity }),
-        timeout: redis.timeout,
-        clock_factor: settings.clock.map_or(1, |clock| clock.factor),
-    })
 }

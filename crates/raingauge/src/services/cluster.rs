@@ -6,12 +6,16 @@
 //! ```
 
 mod options;
+mod redis;
 mod stream;
 
+pub use redis::redis_cache;
+
+use super::database::{self, Database};
 use super::waiting::{Startup, until_there};
-use super::{Engines, Services, caching, files};
+use super::{Engines, Services, caching};
 use crate::settings::{self, Role, Settings};
-use options::{cql_options, fingerprint, kafka_options, mysql_options};
+use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
@@ -22,19 +26,14 @@ use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
 use raingauge_maintenance::Maintenance;
 use raingauge_portal::rollouts::STILL_MAX;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
-use raingauge_ports::catalog::{self, Catalog};
-use raingauge_ports::checks::Checks;
+use raingauge_ports::catalog;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
-use raingauge_ports::drafts::Drafts;
-use raingauge_ports::instances::Instances;
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
-use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
-use raingauge_ports::rollouts::Rollouts;
 use raingauge_ports::scans::Scans;
 use raingauge_ports::tiles::{Hearing, TileFeed};
-use raingauge_sql::{MySqlCatalog, SqliteCatalog};
+use raingauge_sql::MySqlCatalog;
 use raingauge_writer::counters::{Covered, TakesEffect};
 use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
@@ -107,7 +106,7 @@ impl Running {
 /// Waits for the engines and starts what the roles of this process need.
 pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Services> {
     let clock = settings::clock::clock(settings.clock);
-    let Database { catalog, people, drafts, instances, checks, rollouts } = open_database(settings).await?;
+    let Database { catalog, people, drafts, instances, checks, rollouts } = database::open(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
     let published = Arc::new(Published::default());
@@ -201,38 +200,6 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
             runtime: Handle::current(),
         }),
     })
-}
-
-/// The people alone, for a command beside a running server.
-pub async fn open_people(settings: &Settings) -> anyhow::Result<Arc<dyn People>> {
-    Ok(open_database(settings).await?.people)
-}
-
-/// The catalog, and what lies beside it.
-struct Database {
-    catalog: Arc<dyn Catalog>,
-    people: Arc<dyn People>,
-    drafts: Arc<dyn Drafts>,
-    instances: Arc<dyn Instances>,
-    checks: Arc<dyn Checks>,
-    rollouts: Arc<dyn Rollouts>,
-}
-
-async fn open_database(settings: &Settings) -> anyhow::Result<Database> {
-    if settings.cluster.catalog_is_mysql {
-        let catalog = MySqlCatalog::lazy(&mysql_options(settings))?;
-        let (people, drafts) = (Arc::new(catalog.people()), Arc::new(catalog.drafts()));
-        let (instances, checks) = (Arc::new(catalog.instances()), Arc::new(catalog.checks()));
-        let rollouts = Arc::new(catalog.rollouts());
-        return Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks, rollouts });
-    }
-    let folder = &settings.storage.data_dir;
-    files::make_folder(folder)?;
-    let catalog = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
-    let (people, drafts) = (Arc::new(catalog.people()), Arc::new(catalog.drafts()));
-    let (instances, checks) = (Arc::new(catalog.instances()), Arc::new(catalog.checks()));
-    let rollouts = Arc::new(catalog.rollouts());
-    Ok(Database { catalog: Arc::new(catalog), people, drafts, instances, checks, rollouts })
 }
 
 async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql> {
@@ -451,7 +418,7 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
         }
     }
     if settings.cluster.catalog_is_mysql {
-        let migrated = MySqlCatalog::migrate(&mysql_options(settings)).await?;
+        let migrated = MySqlCatalog::migrate(&database::mysql_options(settings)).await?;
         done.push(format!("the catalog in MySQL: schema version {} is now {}", migrated.from, migrated.to));
     }
     Ok(done)

@@ -1,5 +1,6 @@
 //! The services over the embedded engines, in one data folder.
 
+use super::database::{self, Database};
 use super::{Engines, Services, caching, files};
 use crate::settings::{self, Settings};
 use raingauge_embedded::{
@@ -11,10 +12,8 @@ use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, EventLog, EventSink, Offset};
 use raingauge_ports::maintenance::Alone;
-use raingauge_ports::memory::MemoryInstances;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
-use raingauge_sql::SqliteCatalog;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States};
 use raingauge_writer::watchdog::Watchdog;
@@ -33,10 +32,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     // What the log holds is read first, and changed last: a start that is refused leaves it as it is.
     let log = SegmentLog::inspect(&folder.join("log"), log_options(settings))?;
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
-    let database = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
-    let (people, drafts) = (Arc::new(database.people()), Arc::new(database.drafts()));
-    let (checks, rollouts) = (Arc::new(database.checks()), Arc::new(database.rollouts()));
-    let catalog: Arc<dyn Catalog> = Arc::new(database);
+    let Database { catalog, people, drafts, instances, checks, rollouts } = database::in_data_folder(settings).await?;
     let published = Arc::new(Published::default());
     let applied_to = worker::applied_to(&*store, &published)?;
     check_catalog(settings, &*catalog, &published).await?;
@@ -101,8 +97,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         clock: machine_clock,
         maintenance: Some(Arc::new(maintenance)),
         drafts,
-        // The data folder has one process, which need not tell itself over a disk that it is there.
-        instances: Arc::<MemoryInstances>::default(),
+        instances,
         checks,
         check_lease: Arc::new(Alone),
         rollouts,

@@ -1,12 +1,16 @@
 //! Waiting for engines that are not there yet, and saying for what.
 
 use parking_lot::Mutex;
+#[cfg(feature = "cluster")]
 use std::fmt::Display;
 use std::sync::Arc;
+#[cfg(feature = "cluster")]
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "cluster")]
 const PAUSE: Duration = Duration::from_millis(250);
-/// How often somebody who waits says so.
+/// How often a wait is reported.
+#[cfg(feature = "cluster")]
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How far a process has come that is starting, for who asks it.
@@ -26,6 +30,7 @@ impl Startup {
 }
 
 /// Tries until it succeeds, or fails in a way that time does not heal.
+#[cfg(feature = "cluster")]
 pub async fn until_there<T, E: Display>(
     startup: &Startup,
     what: &str,

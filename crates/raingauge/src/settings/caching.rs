@@ -64,6 +64,8 @@ impl Caching {
         if self.result != ResultCache::Redis {
             return;
         }
+        super::needs_cluster(checker, "cache.result", true);
+
         let redis = &self.redis;
         if redis.urls.is_empty() {
             let message = "results are kept in Redis, and nothing says where that is".to_owned();

@@ -130,6 +130,9 @@ impl Cluster {
     }
 
     fn contradictions(&self, checker: &mut Checker) {
+        super::needs_cluster(checker, "cluster.engines", self.is_cluster);
+        super::needs_cluster(checker, "cluster.catalog", self.catalog_is_mysql);
+
         let counts_into_tables = self.cql.writes_tables || !self.is_cluster || !self.has(Role::Writer);
         if self.cql.reads_tables && !counts_into_tables {
             let message = "counts are read from the count tables, and writers do not write them".to_owned();

@@ -38,7 +38,7 @@ impl Client {
         let authority = Certificate::from_pem(authority).expect("PEM");
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::new_with_certs(&[authority]))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
         Self::with(address, "https", tls.build())
     }
 

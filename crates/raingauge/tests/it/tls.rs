@@ -5,7 +5,6 @@ use crate::connections::read_to_end;
 use crate::grpc::address_of;
 use crate::server::{Home, Server, until};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -73,9 +72,7 @@ fn renew(home: &Home, authority: &Authority, name: &str) {
 fn shake(address: &str, authority: &Authority, protocols: &[&[u8]]) -> (Vec<u8>, Option<Vec<u8>>) {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("PEM")).expect("an authority");
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().expect("versions");
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from("127.0.0.1").expect("a name");
     let mut connection = ClientConnection::new(Arc::new(config), name).expect("a connection");

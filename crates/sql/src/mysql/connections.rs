@@ -44,9 +44,6 @@ pub struct Lease<'a> {
 
 impl Connections {
     pub fn new(options: &MySqlOptions) -> Result<Self, Error> {
-        // Other crates of the program bring a second implementation of TLS's ciphers, and rustls wants to be told which one
-        // to use. Whoever was first has chosen.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let (connect, faults) = options.prepare()?;
         let MySqlOptions { connect_timeout, call_timeout, .. } = *options;
         let permits = Semaphore::new(options.connections_max.max(1) as usize);

@@ -3,7 +3,6 @@
 use crate::settings::Settings;
 use raingauge_cql::ReadPlan;
 use raingauge_kafka::{ControlFault, ControlRules};
-use raingauge_sql::MySqlOptions;
 use raingauge_writer::ControlError;
 
 pub fn cql_options(settings: &Settings) -> raingauge_cql::Options {
@@ -83,8 +82,4 @@ fn check_control(payload: &[u8]) -> Result<(), ControlFault> {
         ControlError::Malformed(_) => ControlFault::Malformed(error.to_string()),
         ControlError::UnknownKind(kind) => ControlFault::UnknownKind(kind),
     })
-}
-
-pub fn mysql_options(settings: &Settings) -> MySqlOptions {
-    MySqlOptions::new(settings.cluster.mysql.url.clone())
 }

@@ -1,28 +1,37 @@
 //! How wide a text is, and the outlines of its letters. The font comes with the program.
 
 use super::canvas::Point;
+use skrifa::instance::{LocationRef, Size};
+use skrifa::outline::{DrawSettings, OutlinePen};
+use skrifa::{FontRef, GlyphId, MetadataProvider};
 use std::sync::LazyLock;
-use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-static REGULAR: LazyLock<Face<'static>> = LazyLock::new(|| parsed(notosans::REGULAR_TTF));
-static BOLD: LazyLock<Face<'static>> = LazyLock::new(|| parsed(notosans::BOLD_TTF));
-/// What stands where the font has no letter.
+static REGULAR: LazyLock<FontRef<'static>> = LazyLock::new(|| parsed(notosans::REGULAR_TTF));
+static BOLD: LazyLock<FontRef<'static>> = LazyLock::new(|| parsed(notosans::BOLD_TTF));
+/// Drawn for a character that the font has no glyph for.
 const UNKNOWN: char = '?';
 
-fn parsed(bytes: &'static [u8]) -> Face<'static> {
-    Face::parse(bytes, 0).expect("the font that comes with the program can be read")
+fn parsed(bytes: &'static [u8]) -> FontRef<'static> {
+    FontRef::new(bytes).expect("the font that comes with the program can be read")
 }
 
-fn face(is_bold: bool) -> &'static Face<'static> {
+fn font(is_bold: bool) -> &'static FontRef<'static> {
     if is_bold { &BOLD } else { &REGULAR }
 }
 
-/// Letters of a text with the places at which they begin, in units of the font.
-fn glyphs<'a>(face: &'a Face<'static>, text: &'a str) -> impl Iterator<Item = (f64, f64, GlyphId)> + 'a {
+fn units_per_em(font: &FontRef<'static>) -> f64 {
+    f64::from(font.metrics(Size::unscaled(), LocationRef::default()).units_per_em)
+}
+
+/// The glyphs of a text, each with its start and its advance, in units of the font.
+fn glyphs<'a>(font: &'a FontRef<'static>, text: &'a str) -> impl Iterator<Item = (f64, f64, GlyphId)> + 'a {
+    let letters = font.charmap();
+    let metrics = font.glyph_metrics(Size::unscaled(), LocationRef::default());
     let mut x = 0.0;
+
     text.chars().map(move |letter| {
-        let glyph = face.glyph_index(letter).or_else(|| face.glyph_index(UNKNOWN)).unwrap_or_default();
-        let advance = f64::from(face.glyph_hor_advance(glyph).unwrap_or_default());
+        let glyph = letters.map(letter).or_else(|| letters.map(UNKNOWN)).unwrap_or_default();
+        let advance = f64::from(metrics.advance_width(glyph).unwrap_or_default());
         let start = x;
         x += advance;
         (start, advance, glyph)
@@ -30,18 +39,23 @@ fn glyphs<'a>(face: &'a Face<'static>, text: &'a str) -> impl Iterator<Item = (f
 }
 
 pub fn width(text: &str, size: f64, is_bold: bool) -> f64 {
-    let face = face(is_bold);
-    let units = glyphs(face, text).last().map_or(0.0, |(start, advance, _)| start + advance);
-    units * size / f64::from(face.units_per_em())
+    let font = font(is_bold);
+    let units = glyphs(font, text).last().map_or(0.0, |(start, advance, _)| start + advance);
+    units * size / units_per_em(font)
 }
 
 /// Draws the outlines of a text that begins at this point of its base line.
 pub fn outline(text: &str, size: f64, is_bold: bool, start: Point, path: &mut tiny_skia::PathBuilder) {
-    let face = face(is_bold);
-    let scale = size / f64::from(face.units_per_em());
-    for (x, _, glyph) in glyphs(face, text) {
+    let font = font(is_bold);
+    let scale = size / units_per_em(font);
+    let outlines = font.outline_glyphs();
+
+    for (x, _, glyph) in glyphs(font, text) {
         let mut pen = Pen { path, scale: scale as f32, x: (start.0 + x * scale) as f32, y: start.1 as f32 };
-        face.outline_glyph(glyph, &mut pen);
+        if let Some(outline) = outlines.get(glyph) {
+            let settings = DrawSettings::unhinted(Size::unscaled(), LocationRef::default());
+            outline.draw(settings, &mut pen).expect("the glyphs of our font can be drawn");
+        }
     }
 }
 
@@ -59,7 +73,7 @@ impl Pen<'_> {
     }
 }
 
-impl OutlineBuilder for Pen<'_> {
+impl OutlinePen for Pen<'_> {
     fn move_to(&mut self, x: f32, y: f32) {
         let (x, y) = self.at(x, y);
         self.path.move_to(x, y);
@@ -101,7 +115,7 @@ mod tests {
     #[test]
     fn the_font_has_every_letter_that_figures_use() {
         for letter in "0123456789–—·×%,.\u{2009}≥≤".chars() {
-            assert!(face(false).glyph_index(letter).is_some(), "{letter:?}");
+            assert!(font(false).charmap().map(letter).is_some(), "{letter:?}");
         }
     }
 }

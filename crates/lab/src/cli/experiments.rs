@@ -1,0 +1,167 @@
+//! The commands of `raingauge lab` that need other systems or draw figures: the feature `experiments`.
+
+use super::write_json;
+use crate::capacity::{self, Model};
+use crate::experiment::prices::Prices;
+use crate::experiment::record::Record;
+use crate::experiment::scenario::Scenario;
+use crate::experiment::{self, cases, report};
+use crate::peers::{self, report::Report};
+use crate::replay;
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// raingauge beside the systems that one might count with instead: the same events and questions in one run
+    #[command(
+        after_help = "Example: scripts/peers install && raingauge lab peers --json peers.json --pictures pictures"
+    )]
+    Peers {
+        #[command(flatten)]
+        options: peers::run::Options,
+        /// File for all results as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+        /// Folder for pictures, as SVG and PNG
+        #[arg(long)]
+        pictures: Option<PathBuf>,
+        /// Measures nothing: tables and pictures of results that --json wrote before
+        #[arg(long)]
+        from: Option<PathBuf>,
+    },
+    /// The published experiment: a result cache is taken away configuration by configuration; figures and a report
+    #[command(
+        after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
+                      raingauge lab cache-removal --services servers --out report"
+    )]
+    CacheRemoval {
+        #[command(flatten)]
+        options: experiment::Arguments,
+    },
+    /// Every cache strategy and plan at the turn of quarter hours, on a cluster and embedded: load, latency, cost
+    #[command(
+        after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
+                      raingauge lab turns --services servers --out turns"
+    )]
+    Turns {
+        #[command(flatten)]
+        options: experiment::Arguments,
+        /// Prices of cores and memory; default: usual ones
+        #[arg(long)]
+        prices: Option<PathBuf>,
+    },
+    /// Draws the figures of an experiment again, and writes its report
+    #[command(after_help = "Example: raingauge lab report report")]
+    Report {
+        /// The folder with its record.json
+        folder: PathBuf,
+    },
+    /// How many machines a load needs, by a model that is fitted to the run of an experiment
+    #[command(
+        after_help = "Example: raingauge lab capacity --record report --check report-2 --events 20000 --counts 50000 --keys 5000000"
+    )]
+    Capacity {
+        /// The folder of a run, with its record.json
+        #[arg(long)]
+        record: PathBuf,
+        /// The folder of another run, with which the model is compared
+        #[arg(long)]
+        check: Option<PathBuf>,
+        #[command(flatten)]
+        wanted: Box<capacity::Wanted>,
+        /// Prices of cores and memory; default: usual ones
+        #[arg(long)]
+        prices: Option<PathBuf>,
+        /// File for the model, its error and its answer as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Writes what a traffic model asks, as a recording
+    #[command(after_help = "Example: raingauge lab traffic --seconds 60 > requests.ndjson")]
+    Traffic {
+        /// A scenario, of which the traffic is taken; default: the published one
+        #[arg(long)]
+        scenario: Option<PathBuf>,
+        /// From the beginning of the scenario on
+        #[arg(long, default_value_t = 60)]
+        seconds: i64,
+    },
+}
+
+pub fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Peers { options, json, pictures, from } => {
+            run_peers(options, json, pictures.as_deref(), from.as_deref())
+        }
+        Command::CacheRemoval { options } => run_cache_removal(&options),
+        Command::Turns { options, prices } => run_turns(&options, prices.as_deref()),
+        Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
+        Command::Capacity { record, check, wanted, prices, json } => {
+            let model = Model::fitted(&report::read(&record)?)?;
+            let errors =
+                check.map(|folder| Ok::<_, anyhow::Error>(model.check(&report::read(&folder)?))).transpose()?;
+            let answer = model.answer(&wanted, &prices.as_deref().map_or_else(Prices::usual, Prices::read)?);
+            print!("{}", capacity::markdown(&model, errors.as_ref(), &answer));
+            write_json(&json!({ "model": model, "errors": errors, "wanted": wanted, "answer": answer }), json)
+        }
+        Command::Traffic { scenario, seconds } => {
+            let scenario = scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
+            let from_s = scenario.from_ms()?.div_euclid(1_000);
+            let mut out = std::io::stdout().lock();
+            replay::write(&scenario.traffic, from_s, seconds, &mut out).map(drop)
+        }
+    }
+}
+
+fn run_cache_removal(arguments: &experiment::Arguments) -> Result<()> {
+    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
+    let mut record = experiment::run(&scenario, &arguments.options())?;
+    let file = arguments.scenario.as_ref().map(|path| format!(" --scenario {}", path.display())).unwrap_or_default();
+    record.traffic.insert("command".to_owned(), format!("scripts/lab cache-removal{file}"));
+    write_report(&record, &arguments.out)
+}
+
+fn write_report(record: &Record, out: &Path) -> Result<()> {
+    let summary = report::write(record, out)?;
+    for finding in &summary.findings {
+        println!("{:<14} {}", finding.verdict.words(), finding.claim);
+    }
+    println!("{}", out.join("index.html").display());
+    Ok(())
+}
+
+fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result<()> {
+    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
+    let prices = prices.map_or_else(Prices::usual, Prices::read)?;
+    let options = arguments.options();
+    let mut rows = cases::on_cluster(&scenario, &options, &cases::ON_CLUSTER, &prices)?;
+    rows.extend(cases::embedded(&scenario, &options, &cases::EMBEDDED, &prices)?);
+    write_json(&rows, Some(arguments.out.join("turns.json")))?;
+    print!("{}", cases::markdown(&rows));
+    Ok(())
+}
+
+fn run_peers(
+    options: peers::run::Options,
+    json: Option<PathBuf>,
+    pictures: Option<&Path>,
+    from: Option<&Path>,
+) -> Result<()> {
+    let report: Report = match from {
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?).with_context(|| path.display().to_string())?,
+        None => peers::run::run(options)?,
+    };
+    write_json(&report, json)?;
+    print!("{}", report.markdown());
+    if let Some(folder) = pictures {
+        peers::figure::write(&report, folder)?;
+    }
+
+    match report.fault() {
+        Some(fault) => anyhow::bail!("the comparison is not whole: {fault}"),
+        None => Ok(()),
+    }
+}

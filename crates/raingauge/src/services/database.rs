@@ -1,0 +1,74 @@
+//! The catalog and what is kept beside it: in MySQL, or in a file of SQLite.
+
+use super::files;
+use crate::settings::Settings;
+use raingauge_ports::catalog::Catalog;
+use raingauge_ports::checks::Checks;
+use raingauge_ports::drafts::Drafts;
+use raingauge_ports::instances::Instances;
+use raingauge_ports::memory::MemoryInstances;
+use raingauge_ports::people::People;
+use raingauge_ports::rollouts::Rollouts;
+use raingauge_sql::SqliteCatalog;
+use std::sync::Arc;
+
+pub struct Database {
+    pub catalog: Arc<dyn Catalog>,
+    pub people: Arc<dyn People>,
+    pub drafts: Arc<dyn Drafts>,
+    pub instances: Arc<dyn Instances>,
+    pub checks: Arc<dyn Checks>,
+    pub rollouts: Arc<dyn Rollouts>,
+}
+
+/// Every port that an open catalog, of whichever database, has an adapter for.
+macro_rules! database_of {
+    ($catalog:expr, $instances:expr) => {{
+        let (catalog, instances) = ($catalog, $instances);
+        Database {
+            people: Arc::new(catalog.people()),
+            drafts: Arc::new(catalog.drafts()),
+            checks: Arc::new(catalog.checks()),
+            rollouts: Arc::new(catalog.rollouts()),
+            catalog: Arc::new(catalog),
+            instances,
+        }
+    }};
+}
+
+/// The database that the settings name.
+pub async fn open(settings: &Settings) -> anyhow::Result<Database> {
+    #[cfg(feature = "cluster")]
+    if settings.cluster.catalog_is_mysql {
+        let catalog = raingauge_sql::MySqlCatalog::lazy(&mysql_options(settings))?;
+        let instances = Arc::new(catalog.instances());
+        return Ok(database_of!(catalog, instances));
+    }
+
+    in_data_folder(settings).await
+}
+
+/// The file of SQLite in the data folder.
+pub async fn in_data_folder(settings: &Settings) -> anyhow::Result<Database> {
+    let folder = &settings.storage.data_dir;
+    std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+
+    let catalog = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
+    let instances: Arc<dyn Instances> = if settings.cluster.is_cluster {
+        Arc::new(catalog.instances())
+    } else {
+        // The only process of a data folder need not announce itself over a disk.
+        Arc::<MemoryInstances>::default()
+    };
+    Ok(database_of!(catalog, instances))
+}
+
+/// The people alone, for a command beside a running server.
+pub async fn open_people(settings: &Settings) -> anyhow::Result<Arc<dyn People>> {
+    Ok(open(settings).await?.people)
+}
+
+#[cfg(feature = "cluster")]
+pub fn mysql_options(settings: &Settings) -> raingauge_sql::MySqlOptions {
+    raingauge_sql::MySqlOptions::new(settings.cluster.mysql.url.clone())
+}

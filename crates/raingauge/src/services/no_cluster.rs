@@ -1,0 +1,26 @@
+//! Stands in for the engines of a cluster in a build without them. Settings that ask for them are
+//! refused before anything here is called.
+
+use super::{Services, Startup};
+use crate::settings::Settings;
+use raingauge_ports::cache::ResultCache;
+use raingauge_ports::log::Partition;
+use raingauge_writer::lost::Lost;
+use std::sync::Arc;
+
+pub async fn open(_: &Settings, _: &Startup) -> anyhow::Result<Services> {
+    anyhow::bail!(crate::settings::NO_CLUSTER)
+}
+
+pub fn redis_cache(_: &Settings) -> anyhow::Result<Arc<dyn ResultCache>> {
+    anyhow::bail!(crate::settings::NO_CLUSTER)
+}
+
+pub async fn skip_lost(_: &Settings, _: Partition, _: bool) -> anyhow::Result<Option<Lost>> {
+    anyhow::bail!(crate::settings::NO_CLUSTER)
+}
+
+/// The embedded engines need no migration.
+pub async fn migrate(_: &Settings) -> anyhow::Result<Vec<String>> {
+    Ok(Vec::new())
+}
