@@ -55,6 +55,15 @@ def said(server, version, disk, **more):
     return {"version": version, "port": next(iter(server.ports.values())), "pids": [server.pid], "disk": str(disk), **more}
 
 
+def enterable(folder, entry):
+    """Fails when an account cannot reach a folder: its server would only say that permission is denied."""
+    for part in folder.parents:
+        stat = part.stat()
+        shift = 6 if stat.st_uid == entry.pw_uid else 3 if stat.st_gid == entry.pw_gid else 0
+        if not stat.st_mode >> shift & 1:
+            raise Failure(f"the account {entry.pw_name} cannot enter {part}: chmod o+x {part}, or use another folder")
+
+
 def redis(folder):
     port = free_port()
     data = Path(folder) / "data/redis"
@@ -81,6 +90,7 @@ def postgresql(folder):
             os.chown(part, entry.pw_uid, entry.pw_gid)
         for part in (Path(folder), Path(folder) / "data"):
             part.chmod(0o711)
+        enterable(home, entry)
     cluster = home / "cluster"
     words = [programs / "initdb", "-D", cluster, "-U", user, "-A", "trust", "--locale=C", "-E", "UTF8"]
     getting.run([*as_user, *map(str, words)], cwd=home)

@@ -20,6 +20,7 @@ mod operations;
 mod portal;
 mod replay;
 mod rollout;
+mod scripts;
 mod server;
 mod tls;
 mod truth;
