@@ -11,6 +11,7 @@ use raingauge_ports::catalog::Versioned;
 use raingauge_ports::log::{self, EventLog, Offset, Partition};
 use raingauge_ports::published::Published;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -274,11 +275,10 @@ impl Place {
     async fn tell_removed(&self, worker: &Writer, told: &mut HashMap<Generation, Instant>) -> Result<(), log::Error> {
         told.retain(|_, at| at.elapsed() < ANNOUNCE_AGAIN);
         for generation in worker.removed() {
-            if !told.contains_key(&generation) {
-                let control = Control::Removed { generation }.to_json();
-                self.means.sink.append_control(self.partition, control).await?;
-                told.insert(generation, Instant::now());
-            }
+            let Entry::Vacant(untold) = told.entry(generation) else { continue };
+            let control = Control::Removed { generation }.to_json();
+            self.means.sink.append_control(self.partition, control).await?;
+            untold.insert(Instant::now());
         }
         Ok(())
     }
