@@ -57,6 +57,7 @@ pub(crate) struct Statements {
     pub put_progress: PreparedStatement,
     pub keys: PreparedStatement,
     pub put_key: PreparedStatement,
+    pub delete_key: PreparedStatement,
 }
 
 /// The table of a granularity, and its column of times.
@@ -274,6 +275,11 @@ impl Statements {
             .await?,
             keys: prepare(text("SELECT key FROM key_table WHERE counter = ? AND shard = ?"), true).await?,
             put_key: prepare(text("INSERT INTO key_table (counter, shard, key) VALUES (?, ?, ?)"), false).await?,
+            delete_key: prepare(
+                text("DELETE FROM key_table USING TIMESTAMP ? WHERE counter = ? AND shard = ? AND key = ?"),
+                false,
+            )
+            .await?,
         })
     }
 }

@@ -13,7 +13,7 @@ mod tiles;
 mod ttl;
 
 use crate::states::{self, Chunks};
-use crate::{Cql, error};
+use crate::{Cql, cell, error};
 use housekeeping::{Context, Housekeeping, Progress, Work};
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
@@ -204,6 +204,24 @@ impl BucketWriter for CqlWriter {
         let change = Change::Set { cell: id::cell_of(cell.granularity, cell.time_s), count: cell.count };
         let id = id::of_bucket(cell.granularity, cell.time_s);
         inner.tiles.change(place, id, Op { offset, stamp_us, change }, None);
+        Ok(())
+    }
+
+    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), Error> {
+        let stamp_us = {
+            let mut inner = self.inner.lock();
+            inner.tiles.drop_key(generation, key);
+            inner.stamp_base_us + offset as i64
+        };
+        let (flush, writer) = (self.flush(), cell::writer_of(generation, self.partition));
+        self.runtime.block_on(async {
+            housekeeping::remove_key(&flush, writer, key, stamp_us).await?;
+            flush.forget_key(generation, key, stamp_us).await
+        })?;
+        // Readers hold tiles of the key that nothing will replace.
+        if let Some(Feed { feed, .. }) = &self.feed {
+            feed.publish(self.partition, TileChanges::Gap);
+        }
         Ok(())
     }
 

@@ -193,6 +193,13 @@ impl Inner {
         Ok(sum?)
     }
 
+    /// The tiles of a key that are known in memory, some of which may not be on disk yet.
+    fn changed_tiles(&self, generation: Generation, key: &str) -> Vec<TileId> {
+        let hash = cache::hash(generation, key);
+        let mut shard = self.shard(hash).lock();
+        shard.find(hash, generation, key).map(|record| shard.tiles_of(record)).unwrap_or_default()
+    }
+
     /// Changes one tile in memory.
     fn change(
         &self,
@@ -336,6 +343,17 @@ impl BucketWriter for TileStore {
     fn set(&self, generation: Generation, key: &str, _offset: Offset, cell: Cell) -> Result<(), Error> {
         let id = id::of_bucket(cell.granularity, cell.time_s);
         self.inner.change(generation, key, id, |tile| tile.set(id::cell_of(cell.granularity, cell.time_s), cell.count))
+    }
+
+    fn erase(&self, generation: Generation, key: &str, _offset: Offset) -> Result<(), Error> {
+        let mut ids = self.inner.disk.tiles_of(generation, key)?;
+        ids.extend(self.inner.changed_tiles(generation, key));
+        ids.sort_unstable();
+        ids.dedup();
+        for id in ids {
+            self.inner.change(generation, key, id, |tile| *tile = Tile::default())?;
+        }
+        Ok(())
     }
 
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {

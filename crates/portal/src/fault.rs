@@ -97,7 +97,8 @@ impl From<counters::Error> for Fault {
     fn from(error: counters::Error) -> Self {
         match error {
             counters::Error::Catalog(error) => error.into(),
-            counters::Error::ReasonTooLong
+            counters::Error::KeyOfAnother { .. }
+            | counters::Error::ReasonTooLong
             | counters::Error::ChangedTooOften(_)
             | counters::Error::TooManyVersions(_) => {
                 Self::new(StatusCode::CONFLICT, "The change was not made", error.to_string())

@@ -134,6 +134,10 @@ pub trait BucketWriter: Send + Sync {
     /// Sets one bucket, as the entry at `offset` says.
     fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error>;
 
+    /// Removes every bucket of a key, as the entry at `offset` says: what was added before is gone, and what follows is
+    /// counted from nothing.
+    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), Error>;
+
     /// Makes all changes since the last checkpoint durable, together with the position, the state and the progress of
     /// a backfill. The state is a function of the log up to the position: a store whose writes are ordered by
     /// timestamps writes both under the stamp, so that an older one never replaces a newer one.

@@ -39,6 +39,8 @@ pub struct Door {
     /// The pages; none in a process without their role.
     pub portal: Option<Portal>,
     pub people_options: Options,
+    /// How long the log keeps events at most; none where that is said elsewhere.
+    pub log_kept: Option<Duration>,
     /// What previews may show of events.
     pub samples: raingauge_portal::Samples,
     pub audit: Audit,
@@ -69,6 +71,7 @@ pub fn router(door: Arc<Door>) -> Router {
         .add("/v1/counters/{id}", Some(Scope::CountersWrite), delete, counters::archive)
         .add("/v1/counters/{id}/versions", Some(Scope::CountsRead), get, counters::versions)
         .add("/v1/counters/{id}/keys", Some(Scope::CountsRead), get, counts::keys)
+        .add("/v1/counters/{id}/keys/{key}", Some(Scope::Admin), delete, counters::erase_key)
         .add("/v1/counters/{id}/preview", Some(Scope::CountersWrite), post, counters::preview_of)
         .add("/v1/counters/preview", Some(Scope::CountersWrite), post, counters::preview)
         .add("/v1/counters/{id}/backfill", Some(Scope::CountersWrite), post, counters::start_backfill)

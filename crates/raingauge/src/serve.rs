@@ -83,6 +83,7 @@ impl Server {
             tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
             portal: portal.clone(),
             people_options: portal::options(settings),
+            log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
             samples: settings.portal.samples.clone(),
             audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
             largest: http::largest::Memory::default(),

@@ -22,6 +22,8 @@ pub enum Control {
     },
     /// These buckets are set to these counts.
     Buckets { buckets: Vec<Bucket> },
+    /// What was counted of a key before this entry is gone.
+    Erase { counter: u32, key: String },
     /// The counts of a counter are to be made again from the log, from this second on, the start of a UTC day; without
     /// one, as far back as the partition of the log holds every event.
     Backfill {

@@ -10,6 +10,7 @@ use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{
     BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX, REASON_LEN_MAX, VERSIONS_MAX, VERSIONS_PER_HOUR_MAX,
 };
+use raingauge_core::template::Template;
 use raingauge_core::tile::OVERFLOWED;
 use raingauge_core::time::is_countable_s;
 use raingauge_ports::BoxFuture;
@@ -36,6 +37,8 @@ pub enum Error {
     Stopped(Arc<str>),
     #[error("a request takes at most {BUCKETS_PER_REQUEST_MAX} buckets: send them in parts")]
     TooMany,
+    #[error("no key of counter {counter} is `{key}`: its template renders others")]
+    KeyOfAnother { counter: u32, key: String },
     #[error("a reason has at most {REASON_LEN_MAX} bytes: shorten it")]
     ReasonTooLong,
     #[error("counter {0} was changed {VERSIONS_PER_HOUR_MAX} times in an hour: change it less often")]
@@ -176,6 +179,19 @@ impl Counters {
         }
         // The other partitions are told at once.
         Ok(conductor.conduct().await?)
+    }
+
+    /// Erases what was counted of a key; answers when it is gone from every partition. Events that arrive later count
+    /// again. The log keeps the events themselves for as long as it keeps any, and no backfill or recount counts them.
+    pub async fn erase(&self, id: u32, key: &str) -> Result<(), Error> {
+        self.sink.check()?;
+        let found = self.catalog.get(id).await?;
+        if !Template::parse(&found.counter.template).is_ok_and(|template| template.matches(key)) {
+            return Err(Error::KeyOfAnother { counter: id, key: key.to_owned() });
+        }
+        self.follow().await?;
+        self.introduce(standing_of(&found), &found.counter).await?;
+        self.send(|_| Control::Erase { counter: id, key: key.to_owned() }).await
     }
 
     /// From when on every partition holds every event, for a backfill that begins alike in all. Where the only writer is in

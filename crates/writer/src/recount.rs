@@ -1,6 +1,6 @@
 //! Recount: the count of a key made again from the log, beside the stored one.
 
-use crate::control::Control;
+use crate::control::{Bucket, Control};
 use crate::history::{Step, covered_from_s, walk};
 use crate::state::{Part, timeline_of};
 use crate::states::States;
@@ -392,21 +392,31 @@ impl Model {
                 rule.ruleset.apply(event, scratch, count, |_, _| {});
                 touched
             }
-            Entry::Control(payload) => {
-                let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) else { return false };
-                let mut touched = false;
-                for bucket in buckets.iter().filter(|bucket| bucket.key == self.key) {
-                    let rule = self.rule_for(partition, step.offset, bucket.time).filter(|rule| rule.owns(&self.key));
-                    if rule.is_some() {
-                        touched = true;
-                        self.set.lock().insert((bucket.granularity, bucket.time));
-                        let _ = self.buckets.set(u32::from(partition), &self.key, step.offset, bucket.cell());
-                    }
+            Entry::Control(payload) => match serde_json::from_slice(payload) {
+                Ok(Control::Buckets { buckets }) => self.set_buckets(partition, step.offset, &buckets),
+                Ok(Control::Erase { counter, key }) if counter == self.counter && key == self.key => {
+                    self.set.lock().clear();
+                    let _ = self.buckets.erase(u32::from(partition), &self.key, step.offset);
+                    true
                 }
-                touched
-            }
+                _ => false,
+            },
             Entry::Void => false,
         }
+    }
+
+    /// Sets those of some buckets that are of the key. Answers whether there were any.
+    fn set_buckets(&self, partition: Partition, offset: Offset, buckets: &[Bucket]) -> bool {
+        let mut touched = false;
+        for bucket in buckets.iter().filter(|bucket| bucket.key == self.key) {
+            let rule = self.rule_for(partition, offset, bucket.time).filter(|rule| rule.owns(&self.key));
+            if rule.is_some() {
+                touched = true;
+                self.set.lock().insert((bucket.granularity, bucket.time));
+                let _ = self.buckets.set(u32::from(partition), &self.key, offset, bucket.cell());
+            }
+        }
+        touched
     }
 
     /// The rule that was in force at an offset for this time; `None` outside the range.

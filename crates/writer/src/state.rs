@@ -153,6 +153,19 @@ impl State {
         }
     }
 
+    /// The generations of a counter that are counted: those that answer, those that they replaced, and the one of a
+    /// backfill that has caught up.
+    pub fn counted(&self, counter: u32, is_filled: bool) -> Vec<Generation> {
+        let Some(state) = self.counters.get(&counter) else { return Vec::new() };
+        let outgoing = state.outgoing.iter().flat_map(|outgoing| &outgoing.parts);
+        let incoming = state.backfill.iter().filter(|backfill| is_filled && backfill.is_running());
+        let counted = state.parts.iter().chain(outgoing).map(|part| part.generation);
+        let mut generations: Vec<Generation> = counted.chain(incoming.map(|backfill| backfill.generation)).collect();
+        generations.sort_unstable();
+        generations.dedup();
+        generations
+    }
+
     /// Forgets rules that counted only what the log no longer holds.
     pub fn forget_rules_before(&mut self, start: Offset) {
         for state in self.counters.values_mut() {

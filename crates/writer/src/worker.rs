@@ -389,6 +389,13 @@ impl Worker {
                 self.publish();
                 return self.applier.set_buckets(&*self.store, &self.published, offset, &buckets);
             }
+            Control::Erase { counter, key } => {
+                let is_filled = |fill: &Progress| fill.phase == Phase::Filled && fill.counter == counter;
+                for generation in self.state.counted(counter, self.fill.as_ref().is_some_and(is_filled)) {
+                    self.store.erase(generation, &key, offset)?;
+                }
+                return Ok(());
+            }
             Control::Backfill { counter, after_s, number, configuration } => {
                 let covered = || crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
                 let (after_s, configuration) = (after_s.unwrap_or_else(covered), configuration.map(|counter| *counter));

@@ -201,6 +201,16 @@ impl Flush<'_> {
         .await
     }
 
+    /// Takes a key out of the list of its counter's keys. A partition that counts it again lists it again.
+    pub async fn forget_key(&self, generation: Generation, key: &str, stamp_us: i64) -> Result<(), Error> {
+        let values = (stamp_us, keys::counter_of(generation), keys::shard_of(key), key);
+        self.until_done("a key is forgotten", async || {
+            let done = self.cql.session.execute_unpaged(&self.cql.statements.delete_key, values).await;
+            done.map(drop).map_err(error::request)
+        })
+        .await
+    }
+
     /// The right to make a request that reads or writes this much.
     pub async fn permits(&self, statements: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
         let permits = batch::permits_of(statements, self.cql.options.in_flight_max);

@@ -136,6 +136,12 @@ async fn run(
     Ok(())
 }
 
+/// Removes all that a writer has stored of one key.
+pub async fn remove_key(flush: &Flush<'_>, writer: i64, key: &str, stamp_us: i64) -> Result<(), Error> {
+    let walk = Walk { flush, writer, stamp_us, work: Work::Remove };
+    walk.key(key, &AtomicU64::default()).await
+}
+
 /// A walk through the tiles of one writer.
 struct Walk<'a> {
     flush: &'a Flush<'a>,

@@ -279,6 +279,11 @@ impl Tiles {
         }
     }
 
+    /// Drops what is known of a key, and what waits to be written of it.
+    pub fn drop_key(&mut self, generation: Generation, key: &str) {
+        self.retain(|record| record.generation != generation || *record.key != *key);
+    }
+
     /// The buckets of a generation are kept for longer from now on.
     pub fn keep_longer(&mut self, generation: Generation, horizons: &Horizons) {
         for place in self.index.iter() {

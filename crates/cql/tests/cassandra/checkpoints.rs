@@ -9,7 +9,8 @@ use raingauge_ports::cluster::Checkpoints;
 #[test]
 fn a_state_is_never_written_under_an_older_timestamp() {
     let Some(place) = Place::new() else { return };
-    let checkpoint = |state: &str| Checkpoint { position: 7, state: state.into(), stamp_us: 1_700_000_000_000_000 };
+    let checkpoint =
+        |state: &str| Checkpoint { position: 7, state: state.into(), stamp_us: 1_700_000_000_000_000, progress: None };
     let before = place.store(0);
     for progress in 0..9 {
         before.commit(&checkpoint(&format!("backfilled to {progress}"))).expect("committed");
@@ -44,7 +45,7 @@ fn a_state_may_be_larger_than_a_mutation() {
     let mut stamp_us = 1_700_000_000_000_000;
     let mut commit = |store: &crate::support::Store, state: Vec<u8>| {
         stamp_us += 1_000;
-        let checkpoint = Checkpoint { position: 7, state, stamp_us };
+        let checkpoint = Checkpoint { position: 7, state, stamp_us, progress: None };
         store.commit(&checkpoint).expect("committed");
         assert_eq!(place.store(0).checkpoint().expect("a checkpoint"), checkpoint);
         let state = place.block_on(checkpoints.state(0)).expect("a state");

@@ -115,6 +115,10 @@ impl BucketWriter for Store {
         self.writer.set(generation, key, offset, cell)
     }
 
+    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), Error> {
+        apart(|| self.writer.erase(generation, key, offset))
+    }
+
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         apart(|| self.writer.commit(checkpoint))
     }

@@ -192,6 +192,11 @@ impl Shard {
         }
     }
 
+    /// The tiles of a record of which something is known.
+    pub fn tiles_of(&self, record: usize) -> Vec<TileId> {
+        self.records[record].ids.clone()
+    }
+
     /// A tile that has been loaded.
     pub fn tile(&self, record: usize, id: TileId) -> Option<&Tile> {
         self.records[record].slot(id)?.tile.as_ref()

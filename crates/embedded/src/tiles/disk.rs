@@ -114,6 +114,25 @@ impl Disk {
         found.map(|bytes| tile_of(key, &bytes)).transpose()
     }
 
+    /// The tiles of a key.
+    pub fn tiles_of(&self, generation: Generation, key: &str) -> Result<Vec<TileId>, Error> {
+        let mut ids = Vec::new();
+        for is_span in [true, false] {
+            let mut prefix = head(generation, is_span).to_vec();
+            prefix.extend_from_slice(key.as_bytes());
+            prefix.push(0);
+            for guard in self.keyspace.prefix(&prefix) {
+                let (stored, value) = guard.into_inner().map_err(failed)?;
+                let (text, id, _) = found(&stored, &value)?;
+                // A key may hold a zero itself, and begin like another one.
+                if text == key {
+                    ids.push(id);
+                }
+            }
+        }
+        Ok(ids)
+    }
+
     /// All spans of a generation.
     pub fn spans(&self, generation: Generation) -> impl Iterator<Item = Result<Found, Error>> {
         let prefix = head(generation, true);

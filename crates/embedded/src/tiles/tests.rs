@@ -23,6 +23,7 @@ async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter)) {
     contract::keeps_what_is_to_be_kept(store).await;
     contract::forgets_what_has_expired(store).await;
     contract::removes_a_retired_generation(store).await;
+    contract::erases_a_key(store).await;
     contract::remembers_its_checkpoint(store);
 }
 

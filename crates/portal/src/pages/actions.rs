@@ -71,8 +71,8 @@ impl Action {
                 "It counts again, from the next event on. A backfill counts what it missed, as far as the log reaches back."
             }
             Self::Archive => {
-                "It neither counts nor answers any more, and other counters may use its template. Its versions stay; it \
-                 can be brought back by rolling back to one of them."
+                "It neither counts nor answers any more, and other counters may use its template. Its versions and its counts \
+                 stay, so that it can be brought back by rolling back to one of them."
             }
             Self::RollBack => {
                 "The configuration of an older version becomes the newest one. What was counted meanwhile stays as it is; a backfill counts it again."

@@ -61,6 +61,11 @@ impl<'a, S: BucketReader + BucketWriter> Ledger<'a, S> {
         self.store.set(generation, key, offset, cell).expect("set");
     }
 
+    pub fn erase(&mut self, generation: Generation, key: &str) {
+        let offset = self.offset();
+        self.store.erase(generation, key, offset).expect("erased");
+    }
+
     pub fn commit(&mut self) {
         self.store.commit(&self.checkpoint).expect("committed");
     }
@@ -204,6 +209,30 @@ fn removed(store: &impl BucketWriter, generation: Generation, horizons: &Horizon
             return removed;
         }
     }
+}
+
+/// What was added to a key before is gone, committed or not, and what follows counts from nothing.
+pub async fn erases_a_key(store: &(impl BucketReader + BucketWriter)) {
+    let (generation, day) = (generation_of(7, 0), 20_000 * DAY_S);
+    let all = async |key: &str| sum(store, generation, key, day - 400 * DAY_S, day + DAY_S).await;
+    let mut ledger = Ledger::new(store);
+    for key in ["rain", "rain:1", "rai"] {
+        ledger.add(generation, key, day - 300 * DAY_S, 3, &FOREVER);
+        ledger.add(generation, key, day, 2, &FOREVER);
+    }
+    ledger.commit();
+    ledger.add(generation, "rain", day + HOUR_S, 5, &FOREVER);
+    ledger.add(generation, "rain", day - 10 * DAY_S, 7, &FOREVER);
+
+    ledger.erase(generation, "rain");
+    assert_eq!((all("rain").await, all("rain:1").await, all("rai").await), (0, 5, 5));
+    ledger.add(generation, "rain", day, 1, &FOREVER);
+    ledger.commit();
+    assert_eq!((all("rain").await, all("rain:1").await), (1, 5));
+    ledger.erase(generation, "nobody's");
+    ledger.erase(generation, "rain");
+    ledger.commit();
+    assert_eq!((all("rain").await, all("rai").await), (0, 5));
 }
 
 /// A checkpoint is what was last committed.

@@ -122,6 +122,11 @@ impl BucketWriter for MemoryBuckets {
         Ok(())
     }
 
+    fn erase(&self, generation: Generation, key: &str, _offset: Offset) -> Result<(), Error> {
+        self.inner.lock().cells.retain(|(of, text, ..), _| *of != generation || text != key);
+        Ok(())
+    }
+
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let mut inner = self.inner.lock();
         let progress = checkpoint.progress.clone().or_else(|| inner.checkpoint.progress.take());

@@ -87,6 +87,19 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Erase the counts of a key
+    ///
+    /// They are gone for good, from memory and disk, and no backfill brings them back. The event log keeps the events
+    /// themselves until its retention ends; the answer says when.
+    #[command(after_help = "Example: raingauge counters erase-key 34 rain_drops:city:111222")]
+    EraseKey {
+        /// Id of the counter
+        id: u32,
+        /// The key
+        key: String,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Show what the counters of a file would have counted of the newest events, and change nothing
     #[command(after_help = "Example: raingauge counters preview -f draft.yaml")]
     Preview {
@@ -122,6 +135,7 @@ impl Counters {
                 report(&outcomes, dry_run, json)
             }
             Command::Delete { id, reason, place } => place.with(|session| delete(session, id, &reason, json)),
+            Command::EraseKey { id, key, place } => place.with(|session| erase_key(session, id, &key, json)),
             Command::Preview { file, place } => {
                 let drafts = Drafts::load(&file)?;
                 place.with(|session| preview(session, drafts, json))
@@ -195,6 +209,27 @@ fn report(outcomes: &[Outcome], dry_run: bool, json: bool) -> anyhow::Result<()>
         bail!("{failed} of {} counters could not be applied", outcomes.len());
     }
     Ok(())
+}
+
+fn erase_key(session: &Session, id: u32, key: &str, json: bool) -> anyhow::Result<()> {
+    let path = format!("/v1/counters/{id}/keys/{}", segment(key));
+    let answer = session.client.send(Method::DELETE, &path, &[], b"")?;
+    if json {
+        return Ok(print_json(&answer)?);
+    }
+    print(&format!("{key} of counter {id}: erased"))?;
+    match answer["logForgetsAt"].as_i64() {
+        Some(at_s) => note(&format!("the log forgets the events by {}", raingauge_core::time::format_rfc3339(at_s))),
+        None => note("the log forgets the events when the retention of its topic ends"),
+    }
+    Ok(())
+}
+
+/// A text as one segment of a path.
+fn segment(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let encoded = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(encoded).collect()
 }
 
 fn delete(session: &Session, id: u32, reason: &str, json: bool) -> anyhow::Result<()> {

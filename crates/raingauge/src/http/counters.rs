@@ -90,6 +90,19 @@ pub async fn archive(
     Ok(with_etag(door.services.counters.archive(id, expected, &who.principal(), reason).await?))
 }
 
+/// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and says by when the log has forgotten the events too.
+pub async fn erase_key(
+    State(door): State<Arc<Door>>,
+    Path((id, key)): Path<(u32, String)>,
+) -> Result<Response, Problem> {
+    door.services.counters.erase(id, &key).await?;
+    let now_s = door.services.clock.now_s();
+    let forgets_at = door.log_kept.map(|kept| now_s + kept.as_secs() as i64);
+    let said = Said(json!({ "key": key, "logForgetsAt": forgets_at }));
+    let answer = json!({ "counter": id, "key": key, "erasedAt": now_s, "logForgetsAt": forgets_at });
+    Ok((Extension(said), Json(answer)).into_response())
+}
+
 /// `GET /v1/counters/{id}/versions`
 pub async fn versions(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
     Ok(Json(json!({ "versions": door.services.counters.catalog().versions(id).await? })))

@@ -51,7 +51,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Database> {
 /// The file of SQLite in the data folder.
 pub async fn in_data_folder(settings: &Settings) -> anyhow::Result<Database> {
     let folder = &settings.storage.data_dir;
-    std::fs::create_dir_all(folder).with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    files::make_folder(folder)?;
 
     let catalog = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
     let instances: Arc<dyn Instances> = if settings.cluster.is_cluster {

@@ -9,7 +9,7 @@ pub const SCOPES: [&str; 6] =
     ["events:write", "counts:read", "counters:write", "buckets:write", "metrics:read", "admin"];
 
 /// Every route, and the scope that it asks for; no scope is open to all.
-const ROUTES: [(&str, &str, Option<&str>); 31] = [
+const ROUTES: [(&str, &str, Option<&str>); 32] = [
     ("POST", "/v1/events", Some("events:write")),
     ("POST", "/v1/buckets", Some("buckets:write")),
     ("POST", "/v1/counts", Some("counts:read")),
@@ -23,6 +23,7 @@ const ROUTES: [(&str, &str, Option<&str>); 31] = [
     ("DELETE", "/v1/counters/35", Some("counters:write")),
     ("GET", "/v1/counters/34/versions", Some("counts:read")),
     ("GET", "/v1/counters/34/keys", Some("counts:read")),
+    ("DELETE", "/v1/counters/35/keys/other", Some("admin")),
     ("POST", "/v1/counters/34/preview", Some("counters:write")),
     ("POST", "/v1/counters/preview", Some("counters:write")),
     ("POST", "/v1/counters/35/backfill", Some("counters:write")),

@@ -90,6 +90,10 @@ impl BucketWriter for HangingStore {
         self.inner.set(generation, key, offset, cell)
     }
 
+    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), buckets::Error> {
+        self.inner.erase(generation, key, offset)
+    }
+
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), buckets::Error> {
         self.wait(Hangs::WhenCommitted)?;
         self.inner.commit(checkpoint)

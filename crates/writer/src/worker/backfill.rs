@@ -9,7 +9,7 @@ use super::{Error, Worker, first_stamp};
 use crate::control::Control;
 use crate::state::{Backfill, Phase, Progress, RuleSince};
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::{self, Added, Generation};
+use raingauge_ports::buckets::{self, Added, GENERATIONS_PER_COUNTER, Generation};
 use raingauge_ports::log::{self, Block, Offset};
 use raingauge_ports::record::Entry;
 
@@ -223,6 +223,15 @@ impl Worker {
             let (offset, entry) = entry?;
             if offset >= end {
                 break;
+            }
+            // A key is erased whatever counts at the moment.
+            if let Entry::Control(payload) = &entry
+                && let Ok(Control::Erase { counter, key }) = serde_json::from_slice(payload)
+            {
+                if counter == rules.generation / GENERATIONS_PER_COUNTER {
+                    self.store.erase(rules.generation, &key, offset)?;
+                }
+                continue;
             }
             let Some(ruleset) = rules.at(offset) else { continue };
             let Some(rule) = ruleset.rules().first() else { continue };

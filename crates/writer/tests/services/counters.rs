@@ -1,9 +1,11 @@
-use crate::support::{NOON_S, Services, TODAY_S, counter, event_x};
+use crate::support::{NOON_S, Services, TODAY_S, counter, event, event_x};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, REASON_LEN_MAX, VERSIONS_PER_HOUR_MAX};
+use raingauge_core::plan::Plan;
 use raingauge_ports::catalog::{Catalog, Change};
 use raingauge_ports::memory::MemoryCatalog;
+use raingauge_ports::scans::Stop;
 use raingauge_writer::belongs;
 use raingauge_writer::counters::{Bucket, Error};
 use raingauge_writer::states::progress;
@@ -166,4 +168,25 @@ async fn versions_of_a_counter_are_made_so_often_and_no_more() {
     assert!(matches!(services.counters.archive(2, None, "me", &long).await, Err(Error::ReasonTooLong)));
     services.clock.set_s(NOON_S + 3_600);
     assert!(change(1, 0).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_erased_key_stays_erased() {
+    let services = Services::start();
+    services.create(counter(1, json!({}))).await;
+    let all = async |key: &str| services.count(key, TODAY_S, NOON_S + DAY_S).await;
+    services.send(&[event_x("a", NOON_S), event_x("b", NOON_S), event("c", NOON_S, json!({"k": "y"}))]).await;
+    services.counters.erase(1, "c1:x").await.unwrap();
+    assert_eq!((all("c1:x").await, all("c1:y").await), (0, 1));
+
+    // What follows counts from nothing, and neither a backfill nor a recount brings back what was.
+    services.send(&[event_x("d", NOON_S)]).await;
+    services.backfill(1).await;
+    assert_eq!((all("c1:x").await, all("c1:y").await), (1, 1));
+    let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
+    let recount = services.recounter.recount("c1:x", range, &Stop::default()).await.unwrap().expect("a counter has it");
+    assert!(recount.equal && recount.recounted == 1, "{recount:?}");
+
+    assert!(matches!(services.counters.erase(1, "c2:x").await, Err(Error::KeyOfAnother { counter: 1, .. })));
+    assert!(services.counters.erase(9, "c9:x").await.is_err());
 }

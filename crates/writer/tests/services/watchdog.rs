@@ -87,6 +87,10 @@ impl BucketWriter for Hanging {
         self.store.set(generation, key, offset, cell)
     }
 
+    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), buckets::Error> {
+        self.store.erase(generation, key, offset)
+    }
+
     fn commit(&self, _: &Checkpoint) -> Result<(), buckets::Error> {
         let _ = self.released.lock().recv();
         Ok(())

@@ -1,7 +1,7 @@
 //! Keys: what fields become in them, that no value forges another key, that templates do not meet.
 
-use crate::client::{at, drops_counter, event, forever};
-use crate::server::Home;
+use crate::client::{at, drop_event, drops_counter, event, forever, now_s};
+use crate::server::{Home, Server};
 use serde_json::{Value, json};
 
 const NOON: &str = "2024-09-24T12:00:00Z";
@@ -134,4 +134,38 @@ fn keys_that_are_too_long_are_refused() {
         assert_eq!(set["rejected"][0]["code"], "key_too_long", "{len} bytes");
     }
     assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn the_counts_of_a_key_are_erased_for_good() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let (city, other, now) = ("drops:1", "drops:2", now_s() - 60);
+    let drops = [drop_event("a", now, "1"), drop_event("b", now, "1"), drop_event("c", now, "2")];
+    let body = drops.map(|drop| drop.to_string()).join("\n");
+    let headers = [("content-type", "application/x-ndjson")];
+    server.send("POST", "/v1/events?wait=applied", &headers, body.as_bytes()).expect(200);
+    let count = |server: &Server, key: &str| {
+        let range = format!("/v1/counts?key={key}&fromTime=0&toTime={}", now + 86_400);
+        server.get(&range).expect(200)["count"].as_i64()
+    };
+    assert_eq!((count(&server, city), count(&server, other)), (Some(2), Some(1)));
+
+    let erased = server.send("DELETE", "/v1/counters/34/keys/drops%3A1", &[], b"").expect(200);
+    assert_eq!((&erased["counter"], &erased["key"]), (&json!(34), &json!(city)));
+    assert!(erased["logForgetsAt"].as_i64() > erased["erasedAt"].as_i64(), "{erased}");
+    assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(1)));
+    server.send("DELETE", "/v1/counters/34/keys/snow%3A1", &[], b"").expect_problem(404, "key_unknown");
+    server.send("DELETE", "/v1/counters/35/keys/a", &[], b"").expect_problem(404, "counter_unknown");
+
+    server.kill();
+    let server = home.start();
+    assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(1)));
+    server.terminate();
+    let data = home.data().display().to_string();
+    let ran = home.run(&["counters", "erase-key", "34", other, "--data-dir", &data, "--json"]).json();
+    assert_eq!((&ran["counter"], &ran["key"]), (&json!(34), &json!(other)));
+    let server = home.start();
+    assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(0)));
 }

@@ -231,6 +231,14 @@ impl BucketWriter for SimStore {
         Ok(())
     }
 
+    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), Error> {
+        let is_own = |at: &&At| at.0 == generation && at.1 == self.partition && at.2 == key;
+        let mut cells: Vec<At> = self.inner.lock().cells.keys().filter(is_own).cloned().collect();
+        cells.extend(self.servers.lock().cells.keys().filter(is_own).cloned());
+        cells.into_iter().for_each(|at| self.change(at, offset, |_| 0));
+        Ok(())
+    }
+
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let mut inner = self.inner.lock();
         let changed: Vec<(At, Stored)> = inner
