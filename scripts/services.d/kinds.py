@@ -241,20 +241,27 @@ def redis(folder, name="redis", cluster=False):
 
 def join_redis_cluster(nodes):
     """Deals the 16,384 slots out to the masters, introduces them, and waits until each knows the whole."""
-    first = nodes[0]
     for number, node in enumerate(nodes):
         slots = [16_384 * edge // len(nodes) for edge in (number, number + 1)]
         probes.redis(node.ports["redis"], "CLUSTER", "ADDSLOTSRANGE", slots[0], slots[1] - 1)
         # Nodes that think themselves at the same time of the cluster would argue about it first.
         probes.redis(node.ports["redis"], "CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-    for node in nodes[1:]:
-        probes.redis(node.ports["redis"], "CLUSTER", "MEET", "127.0.0.1", first.ports["redis"], first.ports["bus"])
     wait_for_redis_cluster(nodes)
 
 
 def wait_for_redis_cluster(nodes):
+    """Introduces nodes to the first one until each knows all: an introduction that meets another one may be lost."""
+    first = nodes[0].ports
+
+    def joined(node):
+        if knows_cluster(node, len(nodes)):
+            return True
+        for other in nodes[1:]:
+            probes.redis(other.ports["redis"], "CLUSTER", "MEET", "127.0.0.1", first["redis"], first["bus"])
+        return False
+
     for node in nodes:
-        node.wait_for(lambda: knows_cluster(node, len(nodes)), START_DEADLINE_S, "did not join")
+        node.wait_for(lambda: joined(node), START_DEADLINE_S, "did not join")
 
 
 def knows_cluster(node, count):
