@@ -87,7 +87,7 @@ impl Control {
         serde_json::from_slice(payload).map_err(malformed)
     }
 
-    const KINDS: [&str; 7] = ["counter", "buckets", "backfill", "switch", "cancel", "retire", "removed"];
+    const KINDS: [&str; 8] = ["counter", "buckets", "backfill", "switch", "cancel", "retire", "removed", "erase"];
 }
 
 /// Why a payload is not a control entry that this program obeys.
@@ -130,6 +130,7 @@ mod tests {
             Control::Cancel { counter: 1, number: 2, reason: String::new() },
             Control::Retire { counter: 1, number: 2 },
             Control::Removed { generation: 4_096 },
+            Control::Erase { counter: 1, key: "k:1".to_owned() },
         ];
         for control in &written {
             assert_eq!(Control::parse(&control.to_json()).as_ref(), Ok(control));

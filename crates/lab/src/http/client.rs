@@ -4,7 +4,7 @@ use super::response::{self, Head};
 use super::{JSON, Target};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Client {
     target: Target,
+    timeout: Duration,
     stream: TcpStream,
     buffer: Vec<u8>,
 }
@@ -34,12 +35,8 @@ impl Client {
 
     /// A client that waits no longer than so long for each step: the connection, a write, a part of the answer.
     pub fn connect_within(target: &Target, timeout: Duration) -> Result<Self> {
-        let stream = TcpStream::connect_timeout(&target.address, timeout)
-            .with_context(|| format!("cannot connect to {}", target.address))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(timeout))?;
-        stream.set_write_timeout(Some(timeout))?;
-        Ok(Self { target: target.clone(), stream, buffer: Vec::new() })
+        let stream = open(target, timeout)?;
+        Ok(Self { target: target.clone(), timeout, stream, buffer: Vec::new() })
     }
 
     pub fn call(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Answer> {
@@ -61,11 +58,26 @@ impl Client {
     fn send(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
         let mut request = self.target.head_with(method, path, fields, body.len());
         request.extend_from_slice(body);
+
+        if self.is_closed()? {
+            self.stream = open(&self.target, self.timeout)?;
+        }
         self.stream.write_all(&request).with_context(|| format!("cannot send {method} {path}"))?;
         let head = self.read().with_context(|| format!("no answer to {method} {path}"))?;
         let body = self.buffer[head.body_start..head.end()].to_vec();
         self.buffer.clear();
         Ok(Answer { status: head.status, body })
+    }
+
+    /// Whether the server has closed the connection, as it does with one that it did not hear of for some time.
+    fn is_closed(&self) -> Result<bool> {
+        self.stream.set_nonblocking(true)?;
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        Ok(match peeked {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        })
     }
 
     /// Calls, expects success, and reads the JSON in the answer.
@@ -89,9 +101,49 @@ impl Client {
     }
 }
 
+fn open(target: &Target, timeout: Duration) -> Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&target.address, timeout)
+        .with_context(|| format!("cannot connect to {}", target.address))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
+    Ok(stream)
+}
+
 fn json_of(method: &str, path: &str, answer: &Answer) -> Result<Value> {
     if !matches!(answer.status, 200..=202) {
         bail!("{method} {path} answered {}: {}", answer.status, answer.text());
     }
     serde_json::from_slice(&answer.body).with_context(|| format!("{method} {path} answered no JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_connection_that_the_server_closed_is_made_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target { address: listener.local_addr().unwrap(), token: None };
+        let (closed, is_closed) = mpsc::channel();
+        let server = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 1_024];
+                assert!(stream.read(&mut request).unwrap() > 0);
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+                drop(stream);
+                closed.send(()).unwrap();
+            }
+        });
+
+        let mut client = Client::connect(&target).unwrap();
+        for _ in 0..2 {
+            assert_eq!(client.call("GET", "/", b"").unwrap().status, 200);
+            is_closed.recv().unwrap();
+        }
+        server.join().unwrap();
+    }
 }

@@ -61,6 +61,8 @@ struct Connection {
     filled: usize,
     head: Option<Head>,
     intended: Instant,
+    /// Whether a request is under way, or waits to be repeated.
+    is_asked: bool,
 }
 
 struct Generator<'a, S> {
@@ -173,6 +175,7 @@ fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connect
         filled: 0,
         head: None,
         intended: Instant::now(),
+        is_asked: false,
     })
 }
 
@@ -224,6 +227,7 @@ impl<S: Source> Generator<'_, S> {
         let connection = &mut self.connections[slot];
         connection.written = 0;
         connection.sending = true;
+        connection.is_asked = true;
         connection.write(self.source.bytes(slot))
     }
 
@@ -233,6 +237,14 @@ impl<S: Source> Generator<'_, S> {
             return Ok(());
         }
         let connection = &mut self.connections[slot];
+        if !connection.is_asked {
+            // A server closes a connection that it does not hear of for some time; the next request has a new one.
+            if connection.stream.peek(&mut [0]).is_ok_and(|count| count == 0) {
+                self.connections[slot] = open(self.address, slot, &self.registry)?;
+            }
+            return Ok(());
+        }
+
         if connection.sending {
             connection.write(self.source.bytes(slot))?;
         }
@@ -242,6 +254,7 @@ impl<S: Source> Generator<'_, S> {
         let outcome = self.source.judge(slot, &Reply { status: head.status, head: before, body, at: now })?;
         connection.head = None;
         connection.filled = 0;
+        connection.is_asked = matches!(outcome, Outcome::PushedBack);
         match outcome {
             Outcome::Done(_) if connection.sending => bail!("the server answered before it had the whole request"),
             Outcome::Done(units) => {
