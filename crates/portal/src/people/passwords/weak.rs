@@ -63,8 +63,8 @@ fn is_row(text: &str) -> bool {
     let core = text.trim_matches(|char: char| !char.is_ascii_alphanumeric());
     let backwards: String = core.chars().rev().collect();
     let letters = core.trim_matches(|char: char| !char.is_ascii_alphabetic());
-    let is_piece = |piece: &str| ROWS.iter().any(|row| row.contains(piece));
-    is_piece(core) || is_piece(&backwards) || letters.len() >= DIFFERENT_MIN && is_piece(letters)
+    let is_piece = |piece: &str| piece.len() >= DIFFERENT_MIN && ROWS.iter().any(|row| row.contains(piece));
+    is_piece(core) || is_piece(&backwards) || is_piece(letters)
 }
 
 /// Whether hardly a letter is left without common words, however they are written.
