@@ -8,7 +8,8 @@ use raingauge_ports::memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::published::Published;
 use raingauge_writer::ingest::Receipt;
 use raingauge_writer::recount::Recounter;
-use raingauge_writer::states::{Shows, States};
+use raingauge_writer::states::{Shows, States, progress};
+use raingauge_writer::worker::BackfillStatus;
 use raingauge_writer::{Counters, Ingest, Options, Writer};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -99,7 +100,11 @@ impl Services {
         let before = self.generation(id);
         self.counters.backfill(id).await.expect("begun");
         let conductor = self.counters.conductor().expect("a conductor");
-        while self.generation(id) == before {
+        let is_finished = || {
+            let progress = progress(&*self.writer, &self.published, id);
+            progress.is_some_and(|progress| progress.backfill.status == BackfillStatus::Finished)
+        };
+        while self.generation(id) == before || !is_finished() {
             conductor.conduct().await.expect("conducted");
             tokio::task::yield_now().await;
         }
