@@ -107,6 +107,7 @@ impl Services {
     pub async fn watch(&self) {
         match &self.engines {
             Engines::Embedded(watchdog) => watchdog.run().await,
+            #[cfg(feature = "cluster")]
             Engines::Cluster(running) => running.watch(&self.published).await,
         }
     }
