@@ -10,12 +10,14 @@ from string import Template
 
 import install
 import probes
-from process import Failure, Server, free_port
+from process import Failure, Server, free_port, servers
 
 HERE = Path(__file__).resolve().parent
 START_DEADLINE_S = 180
 RACKS = 3
 NODES_MAX = 9
+# Copies that Kafka keeps of its own topics.
+COPIES_MAX = 3
 # Only loopback is listened on; the password is there so that logging in with one is tested.
 CASSANDRA_USER = CASSANDRA_PASSWORD = "cassandra"
 KAFKA_USER = KAFKA_PASSWORD = "raingauge"
@@ -182,30 +184,52 @@ def kafka_logins(folder, data, ports):
     return {"doors": doors, "protocols": ",SASL:SASL_PLAINTEXT,SASLTLS:SASL_SSL", "logins": "\n".join(lines)}
 
 
-def kafka(folder, warm=False, archive=None, sasl=False):
-    ports = {"kafka": free_port(), "controller": free_port()}
-    data = Path(folder) / "data/kafka"
-    properties = data / "server.properties"
-    data.mkdir(parents=True)
-    more = kafka_logins(folder, data, ports) if sasl else {"doors": "", "protocols": "", "logins": ""}
-    fill(
-        "kafka-server.properties", properties,
-        kafka_port=ports["kafka"], controller_port=ports["controller"], folder=data, **more,
-    )
-    (data / "tmp").mkdir()
+def kafka_brokers(folder, count, warm=False, archive=None, sasl=False):
+    """Brokers of one cluster, each also one of its controllers: `kafka` alone, or `kafka-1`, `kafka-2` and so on."""
     # An id of a cluster is 16 bytes in base64; one that begins with a dash would be read as an option.
-    identity = "r" + secrets.token_urlsafe(16)[1:]
-    # The archive is made by the broker, not by this.
-    words = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
+    cluster = "r" + secrets.token_urlsafe(16)[1:]
+    controllers = [free_port() for _ in range(count)]
+    voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(controllers, 1))
+    copies = min(count, COPIES_MAX)
+    brokers = []
+    for number, controller in enumerate(controllers, 1):
+        name = "kafka" if count == 1 else f"kafka-{number}"
+        data = Path(folder) / "data" / name
+        data.mkdir(parents=True)
+        ports = {"kafka": free_port(), "controller": controller}
+        more = kafka_logins(folder, data, ports) if sasl else {"doors": "", "protocols": "", "logins": ""}
+        properties = data / "server.properties"
+        fill(
+            "kafka-server.properties", properties, node=number, voters=voters, copies=copies,
+            in_sync=max(1, copies - 1), kafka_port=ports["kafka"], controller_port=controller, folder=data, **more,
+        )
+        (data / "tmp").mkdir()
+        format_kafka(data, properties, cluster, sasl, archive)
+        command = [*kafka_java(data, 1024 if warm else 256, warm, archive), "kafka.Kafka", str(properties)]
+        options = {"brokers": count, "sasl": sasl}
+        brokers.append(Server(folder, name, "kafka", command, ports, options=options))
+    return brokers
+
+
+def format_kafka(data, properties, cluster, sasl, archive):
+    words = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
     login = f"[name={KAFKA_USER},password={KAFKA_PASSWORD}]"
     words += [word for bits in (256, 512) if sasl for word in ("--add-scram", f"SCRAM-SHA-{bits}={login}")]
+    # The archive is made by the broker, not by this.
     java = kafka_java(data, 256, False, data / "tmp/unused.jsa" if archive else None)
     java = [word for word in java if not word.startswith("-XX:ArchiveClassesAtExit")]
     run = subprocess.run([*java, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if run.returncode != 0:
         raise Failure(f"Kafka's folder could not be formatted:\n{run.stdout[-2000:]}")
-    command = [*kafka_java(data, 1024 if warm else 256, warm, archive), "kafka.Kafka", str(properties)]
-    return Server(folder, "kafka", "kafka", command, ports, options={"sasl": sasl})
+
+
+def kafka_answers(broker):
+    """Whether a broker knows every broker that runs. While most are away there is no controller to tell it; whoever
+    comes back last is waited for."""
+    running = [one for one in servers(broker.folder) if one.kind == "kafka" and one.state() == "running"]
+    if 2 * len(running) <= broker.options["brokers"]:
+        return True
+    return probes.kafka_brokers(broker.ports["kafka"]) >= len(running)
 
 
 def mariadb(folder):
@@ -274,7 +298,7 @@ def answers(server):
     if server.kind == "cassandra":
         return cassandra_answers(server)
     if server.kind == "kafka":
-        return probes.kafka_brokers(server.ports["kafka"]) == 1
+        return kafka_answers(server)
     if server.kind == "mariadb":
         probes.mysql_login(server.ports["mysql"], MARIADB_USER, server.options["password"], MARIADB_DATABASE)
         return True
@@ -283,4 +307,8 @@ def answers(server):
 
 def start(server):
     server.spawn()
+    wait_until_it_answers(server)
+
+
+def wait_until_it_answers(server):
     server.wait_for(lambda: answers(server), START_DEADLINE_S, "did not answer")

@@ -44,7 +44,7 @@ impl Setup {
             ("KAFKA__DEAD_LETTER_TOPIC", format!("{run}-dead-letters")),
             ("KAFKA__GROUP", run.to_owned()),
             ("KAFKA__PARTITIONS", partitions.to_string()),
-            ("KAFKA__REPLICATION", "1".to_owned()),
+            ("KAFKA__REPLICATION", servers.broker_copies().to_string()),
             ("KAFKA__SESSION_TIMEOUT_MS", "6000".to_owned()),
             ("KAFKA__DELIVERY_TIMEOUT_MS", "5000".to_owned()),
             ("MYSQL__URL", servers.needed("MYSQL")?.to_owned()),

@@ -71,6 +71,23 @@ impl Servers {
         format!("cassandra-{}", number + 1)
     }
 
+    fn brokers(&self) -> usize {
+        self.address("KAFKA").map_or(0, |addresses| addresses.split(',').count())
+    }
+
+    /// One of the brokers, to be taken modulo their number.
+    pub fn broker(&self, which: usize) -> String {
+        match self.brokers() {
+            0 | 1 => "kafka".to_owned(),
+            several => format!("kafka-{}", which % several + 1),
+        }
+    }
+
+    /// How many copies of a topic the brokers can hold, three at most.
+    pub fn broker_copies(&self) -> usize {
+        self.brokers().clamp(1, 3)
+    }
+
     /// Ends a server at once. The only Cassandra node is ended in order: it acknowledges writes up to 0.1 s before a restart
     /// would find them in its commit log, and has no other node to get them from.
     pub fn kill(&self, name: &str) -> Result<()> {

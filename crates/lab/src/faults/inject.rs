@@ -9,7 +9,6 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use std::time::Duration;
 
-const BROKER: &str = "kafka";
 const REDIS: &str = "redis";
 const CATALOG: &str = "mariadb";
 
@@ -70,7 +69,7 @@ impl Cluster {
             Kind::ReaderKilled | Kind::ReaderPaused => self.roles[reader(fault)].name.clone(),
             Kind::PortalKilled => self.roles[PORTAL].name.clone(),
             Kind::NodeKilled | Kind::NodePaused => self.node(fault),
-            Kind::BrokerKilled | Kind::BrokerPaused => BROKER.to_owned(),
+            Kind::BrokerKilled | Kind::BrokerPaused => self.servers.broker(fault.which),
             Kind::RedisKilled | Kind::RedisPaused => REDIS.to_owned(),
             Kind::CatalogStopped | Kind::CatalogKilled | Kind::CatalogPaused => CATALOG.to_owned(),
             Kind::Rebalance => self.extra.name.clone(),
@@ -101,8 +100,8 @@ impl Cluster {
             Kind::PortalKilled => self.roles[PORTAL].kill(),
             Kind::NodeKilled => self.servers.kill(&self.node(fault)),
             Kind::NodePaused => self.servers.pause(&self.node(fault)),
-            Kind::BrokerKilled => self.servers.kill(BROKER),
-            Kind::BrokerPaused => self.servers.pause(BROKER),
+            Kind::BrokerKilled => self.servers.kill(&self.servers.broker(fault.which)),
+            Kind::BrokerPaused => self.servers.pause(&self.servers.broker(fault.which)),
             Kind::RedisKilled => self.servers.kill(REDIS),
             Kind::RedisPaused => self.servers.pause(REDIS),
             Kind::CatalogStopped => self.servers.stop(CATALOG),
@@ -131,8 +130,8 @@ impl Cluster {
             Kind::PortalKilled => self.roles[PORTAL].start(&self.setup),
             Kind::NodeKilled => self.servers.restart(&self.node(fault)),
             Kind::NodePaused => self.servers.resume(&self.node(fault)),
-            Kind::BrokerKilled => self.servers.restart(BROKER),
-            Kind::BrokerPaused => self.servers.resume(BROKER),
+            Kind::BrokerKilled => self.servers.restart(&self.servers.broker(fault.which)),
+            Kind::BrokerPaused => self.servers.resume(&self.servers.broker(fault.which)),
             Kind::RedisKilled => self.servers.restart(REDIS),
             Kind::RedisPaused => self.servers.resume(REDIS),
             Kind::CatalogStopped | Kind::CatalogKilled => self.servers.restart(CATALOG),
