@@ -151,12 +151,27 @@ impl Servers {
 pub struct SimStore {
     partition: Partition,
     servers: Arc<Mutex<Servers>>,
+    /// Changed cells after which it wants a commit.
+    commits_after: usize,
     inner: Mutex<Writing>,
+}
+
+/// Cells that are removed in one go.
+const REMOVED_TOGETHER: usize = 8;
+
+/// A cell in memory.
+struct Held {
+    cell: Stored,
+    /// Entries before this were in the cell as it was read back.
+    read: Offset,
+    is_changed: bool,
 }
 
 #[derive(Default)]
 struct Writing {
-    cells: BTreeMap<At, (Stored, bool)>,
+    cells: BTreeMap<At, Held>,
+    /// Those that are not written yet, each once.
+    changed: Vec<At>,
     stamp_base_us: i64,
     stamp_us: i64,
     state: Option<Vec<u8>>,
@@ -165,8 +180,8 @@ struct Writing {
 }
 
 impl SimStore {
-    pub fn new(partition: Partition, servers: Arc<Mutex<Servers>>) -> Self {
-        Self { partition, servers, inner: Mutex::default() }
+    pub fn new(partition: Partition, servers: Arc<Mutex<Servers>>, commits_after: usize) -> Self {
+        Self { partition, servers, commits_after, inner: Mutex::default() }
     }
 
     /// Lets the process die after so many writes.
@@ -181,12 +196,16 @@ impl SimStore {
         let read_back = || {
             let stored = self.servers.lock().cells.get(&at).copied();
             let empty = Stored { stamp_us: i64::MIN, included: 0, count: Some(0) };
-            (stored.filter(|cell| cell.count.is_some()).unwrap_or(empty), false)
+            let cell = stored.filter(|cell| cell.count.is_some()).unwrap_or(empty);
+            Held { cell, read: cell.included, is_changed: false }
         };
-        let (cell, is_changed) = inner.cells.entry(at.clone()).or_insert_with(read_back);
-        if offset >= cell.included {
+        let Held { cell, read, is_changed } = inner.cells.entry(at.clone()).or_insert_with(read_back);
+        // An entry may change a cell more than once.
+        if offset >= *read {
             *cell = Stored { stamp_us, included: offset + 1, count: cell.count.map(change) };
-            *is_changed = true;
+            if !std::mem::replace(is_changed, true) {
+                inner.changed.push(at);
+            }
         }
     }
 }
@@ -241,16 +260,13 @@ impl BucketWriter for SimStore {
 
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let mut inner = self.inner.lock();
-        let changed: Vec<(At, Stored)> = inner
-            .cells
-            .iter()
-            .filter(|(_, (_, changed))| *changed)
-            .map(|(at, (cell, _))| (at.clone(), *cell))
-            .collect();
-        for (at, cell) in changed {
+        for at in std::mem::take(&mut inner.changed) {
             inner.write()?;
-            self.servers.lock().put(at.clone(), cell);
-            inner.cells.insert(at, (cell, false));
+            // Of a generation that is removed meanwhile nothing is left to write.
+            if let Some(Held { cell, is_changed, .. }) = inner.cells.get_mut(&at) {
+                *is_changed = false;
+                self.servers.lock().put(at, *cell);
+            }
         }
         inner.write()?;
         inner.stamp_us = checkpoint.stamp_us;
@@ -273,7 +289,7 @@ impl BucketWriter for SimStore {
     }
 
     fn wants_commit(&self) -> bool {
-        false
+        self.inner.lock().changed.len() >= self.commits_after
     }
 
     fn expire(
@@ -288,15 +304,19 @@ impl BucketWriter for SimStore {
     }
 
     fn remove(&self, generation: Generation, cursor: &mut Option<Vec<u8>>, _scan_max: usize) -> Result<u64, Error> {
-        *cursor = None;
         let mut inner = self.inner.lock();
         inner.cells.retain(|(of, ..), _| *of != generation);
         let (stamp_us, partition) = (inner.stamp_us, self.partition);
         let mut servers = self.servers.lock();
-        let own = servers.cells.iter_mut().filter(|((of, by, ..), _)| (*of, *by) == (generation, partition));
-        for (_, cell) in own.filter(|(_, cell)| cell.stamp_us <= stamp_us) {
+        let is_left = |(of, by, ..): &At, cell: &Stored| {
+            (*of, *by) == (generation, partition) && cell.stamp_us <= stamp_us && cell.count.is_some()
+        };
+        let mut own = servers.cells.iter_mut().filter(|(at, cell)| is_left(at, cell));
+        for (_, cell) in own.by_ref().take(REMOVED_TOGETHER) {
+            inner.write()?;
             *cell = Stored { stamp_us, included: 0, count: None };
         }
+        *cursor = own.next().map(|_| Vec::new());
         Ok(0)
     }
 }

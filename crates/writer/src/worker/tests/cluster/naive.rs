@@ -1,13 +1,14 @@
 //! What a cluster should have counted, by walking through the whole log of each partition.
 
 use super::play::COUNTERS;
-use crate::control::Control;
+use crate::control::{Bucket, Control};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::event::Event;
 use raingauge_core::ruleset::{Ruleset, Scratch};
 use raingauge_ports::log::{Offset, Partition};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An event as the model keeps it.
 #[derive(Clone, Debug)]
@@ -16,18 +17,64 @@ pub struct Happened {
     pub data: String,
 }
 
-#[derive(Clone, Debug)]
+/// What the model keeps of an entry of the log.
 pub enum Entry {
     Event(Happened),
-    Control(Box<Control>),
+    /// A version of a counter.
+    Rule(u32, Arc<Rule>),
+    Erase(u32, String),
+    Buckets(Vec<Bucket>),
+    /// It counts nothing.
+    Other,
+}
+
+impl Entry {
+    pub fn of(control: &Control) -> Self {
+        match control {
+            Control::Counter { version, counter, .. } => Self::Rule(*version, Arc::new(Rule::new(counter))),
+            Control::Erase { counter, key } => Self::Erase(*counter, key.clone()),
+            Control::Buckets { buckets } => Self::Buckets(buckets.clone()),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A configuration, compiled once.
+pub struct Rule {
+    counter: Counter,
+    ruleset: Ruleset,
+}
+
+impl Rule {
+    pub fn new(counter: &Counter) -> Self {
+        Self { counter: counter.clone(), ruleset: Ruleset::new([counter.clone()]) }
+    }
+
+    fn count(&self, event: &Happened, cells: &mut Cells) {
+        if self.counter.state != Life::Active {
+            return;
+        }
+        let event = Event::of_data("t", event.time_s * 1_000, &event.data);
+        let add = |_, key: &str, value: i64| {
+            for granularity in Granularity::ALL {
+                *cells.entry((key.to_owned(), granularity, granularity.floor(event.time_s()))).or_default() += value;
+            }
+        };
+        self.ruleset.apply(&event, &mut Scratch::default(), add, |_, _| {});
+    }
+
+    fn set(&self, bucket: &Bucket, cells: &mut Cells) {
+        if self.counter.state.answers() && self.ruleset.index_of_key(&bucket.key).is_some() {
+            cells.insert((bucket.key.clone(), bucket.granularity, bucket.time), bucket.count);
+        }
+    }
 }
 
 /// A backfill that answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switched {
     pub number: u32,
     pub after_s: i64,
-    pub counts_before: Counter,
+    pub counts_before: Rule,
     /// The offset in each partition from which on the configurations in force counted.
     pub begun: BTreeMap<Partition, Offset>,
 }
@@ -38,32 +85,86 @@ pub type Cells = BTreeMap<(String, Granularity, i64), i64>;
 #[derive(Default)]
 pub struct Naive {
     /// What was appended to each partition, at its offset.
-    pub logs: Vec<Vec<Entry>>,
+    logs: Vec<Vec<Entry>>,
+    /// For each partition and offset, the events before it, and those that the first counter counts.
+    events: Vec<Vec<(i64, i64)>>,
     pub switched: BTreeMap<u32, Vec<Switched>>,
 }
 
 impl Naive {
+    pub fn new(partitions: usize) -> Self {
+        let logs = (0..partitions).map(|_| Vec::new()).collect();
+        Self { logs, events: vec![vec![(0, 0)]; partitions], switched: BTreeMap::new() }
+    }
+
+    pub fn push(&mut self, place: usize, entry: Entry) {
+        let (log, events) = (&mut self.logs[place], &mut self.events[place]);
+        let (all, counted) = events.last().copied().unwrap_or_default();
+        let is_event = i64::from(matches!(entry, Entry::Event(_)));
+        log.push(entry);
+        let is_first = |entry: &Entry| matches!(entry, Entry::Rule(_, rule) if rule.counter.id == COUNTERS[0]);
+        let is_counted = counted > 0 || (is_event > 0 && log.iter().any(is_first));
+        events.push((all + is_event, counted + i64::from(is_counted) * is_event));
+    }
+
+    pub fn len(&self, place: usize) -> usize {
+        self.logs[place].len()
+    }
+
+    /// The least and the most that a counter whose configuration always counted the same, the first one, can have
+    /// counted in a partition that is applied up to an offset, over all keys.
+    pub fn bounds(&self, place: usize, applied: Offset) -> (i64, i64) {
+        let events = &self.events[place];
+        (events[applied as usize].1, events.last().map_or(0, |(all, _)| *all))
+    }
+
     /// All counts of a counter.
     pub fn cells(&self, counter: u32) -> Cells {
         let mut cells = Cells::new();
         for (partition, log) in (0..).zip(&self.logs) {
             for (from_s, to_s, backfill) in self.parts(counter) {
-                let mut in_force = None::<Counter>;
-                for (offset, entry) in (0..).zip(log) {
-                    match entry {
-                        Entry::Control(control) => take_up(&mut in_force, control, counter),
-                        Entry::Event(event) if (from_s..to_s).contains(&event.time_s) => {
-                            let before = backfill.filter(|backfill| offset < backfill.begun[&partition]);
-                            let rule = before.map(|backfill| &backfill.counts_before).or(in_force.as_ref());
-                            rule.into_iter().for_each(|rule| count(rule, event, &mut cells));
-                        }
-                        Entry::Event(_) => {}
-                    }
+                let mut part = Cells::new();
+                self.walk(log, counter, (from_s, to_s), backfill.map(|of| (of, of.begun[&partition])), &mut part);
+                for (at, count) in part {
+                    *cells.entry(at).or_default() += count;
                 }
             }
         }
         cells.retain(|_, count| *count != 0);
         cells
+    }
+
+    /// Counts one partition for the days of one part of the timeline.
+    fn walk(
+        &self,
+        log: &[Entry],
+        counter: u32,
+        (from_s, to_s): (i64, i64),
+        backfill: Option<(&Switched, Offset)>,
+        cells: &mut Cells,
+    ) {
+        let mut in_force = None::<(u32, &Rule)>;
+        for (offset, entry) in (0..).zip(log) {
+            let before = backfill.filter(|(_, begun)| offset < *begun).map(|(backfill, _)| &backfill.counts_before);
+            let rule = before.or(in_force.map(|(_, rule)| rule));
+            match entry {
+                Entry::Event(event) if (from_s..to_s).contains(&event.time_s) => {
+                    rule.into_iter().for_each(|rule| rule.count(event, cells));
+                }
+                Entry::Buckets(buckets) => {
+                    let own = buckets.iter().filter(|bucket| (from_s..to_s).contains(&bucket.time));
+                    own.for_each(|bucket| rule.into_iter().for_each(|rule| rule.set(bucket, cells)));
+                }
+                Entry::Erase(of, key) if *of == counter => cells.retain(|(erased, ..), _| erased != key),
+                // Versions are applied in order, each once.
+                Entry::Rule(version, rule) if rule.counter.id == counter => {
+                    if in_force.is_none_or(|(known, _)| known < *version) {
+                        in_force = Some((*version, &**rule));
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// From which time to which other which backfill holds; `None` is what was counted in passing.
@@ -76,42 +177,4 @@ impl Naive {
         let ends: Vec<i64> = parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
         parts.into_iter().zip(ends).map(|((from_s, backfill), to_s)| (from_s, to_s, backfill)).collect()
     }
-
-    /// How often the events of a partition before an offset counted, for a counter whose configuration always counted
-    /// the same, over all keys.
-    pub fn events_before(&self, partition: Partition, end: Offset) -> i64 {
-        let mut in_force = None::<Counter>;
-        let mut events = 0;
-        for entry in &self.logs[usize::from(partition)][..end as usize] {
-            match entry {
-                Entry::Control(control) => take_up(&mut in_force, control, COUNTERS[0]),
-                Entry::Event(_) => events += i64::from(in_force.is_some()),
-            }
-        }
-        events
-    }
-}
-
-/// Versions are applied in order, each once.
-fn take_up(in_force: &mut Option<Counter>, control: &Control, counter: u32) {
-    if let Control::Counter { counter: changed, version, .. } = control {
-        // The version stands in the owner, so that what is told a second time, or late, is known.
-        let known = in_force.as_ref().map_or(0, |known| known.owner.parse().unwrap_or(0));
-        if changed.id == counter && *version > known {
-            *in_force = Some(Counter { owner: version.to_string(), ..Counter::clone(changed) });
-        }
-    }
-}
-
-fn count(rule: &Counter, event: &Happened, cells: &mut Cells) {
-    if rule.state != Life::Active {
-        return;
-    }
-    let event = Event::of_data("t", event.time_s * 1_000, &event.data);
-    let add = |_, key: &str, value: i64| {
-        for granularity in Granularity::ALL {
-            *cells.entry((key.to_owned(), granularity, granularity.floor(event.time_s()))).or_default() += value;
-        }
-    };
-    Ruleset::new([rule.clone()]).apply(&event, &mut Scratch::default(), add, |_, _| {});
 }

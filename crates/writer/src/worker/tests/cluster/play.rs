@@ -1,9 +1,9 @@
 //! One seed, played.
 
 use super::engines::{Servers, SimCheckpoints, SimLog, SimStore};
-use super::naive::{Cells, Entry, Happened, Naive, Switched};
+use super::naive::{Entry, Happened, Naive, Rule, Switched};
 use crate::conductor::{DECIDER, due, next_of};
-use crate::control::Control;
+use crate::control::{Bucket, Control};
 use crate::counters::is_known;
 use crate::follow::Follower;
 use crate::state::{Phase, Progress, State};
@@ -11,10 +11,10 @@ use crate::states::Shows as _;
 use crate::worker::tests::world::{START_S, counter, of_json};
 use crate::worker::{Options, Worker};
 use parking_lot::Mutex;
-use raingauge_core::bucket::DAY_S;
+use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
 use raingauge_ports::buckets::BucketWriter;
-use raingauge_ports::catalog::{Catalog, Change};
+use raingauge_ports::catalog::{Catalog, Change, Versioned};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::memory::MemoryCatalog;
@@ -46,6 +46,8 @@ struct Node {
     worker: Worker,
     store: Arc<SimStore>,
     published: Arc<Published>,
+    /// The position at which its state was last compared.
+    noted: Option<Offset>,
 }
 
 struct Reader {
@@ -108,7 +110,7 @@ impl Play {
             Reader { follower: runtime.block_on(follower).expect("a follower"), published }
         };
         let readers = (0..READERS).map(reader).collect();
-        let naive = Naive { logs: vec![Vec::new(); logs.len()], ..Naive::default() };
+        let naive = Naive::new(logs.len());
         Self {
             defect,
             random,
@@ -132,20 +134,24 @@ impl Play {
         let place = self.random.below(self.logs.len() as u64) as usize;
         let reader = self.random.below(READERS as u64) as usize;
         match self.random.below(100) {
-            0..14 => self.append(place),
-            14..18 => self.edit(),
-            18..26 => {
-                self.announce(place);
+            0..12 => self.append(place),
+            12..16 => self.edit(),
+            16..24 => {
+                let entries = self.unknown_to(place);
+                self.write_some(entries);
             }
+            24..25 => self.erase(),
+            25..26 => self.set_buckets(place),
             26..31 => self.ask_for_backfill(reader),
             31..43 => {
-                self.conduct(reader);
+                let entries = self.due(reader);
+                self.write_some(entries);
             }
             43..45 => self.write_old_news(),
             45..49 => self.pass(),
             49..57 => self.refresh(reader),
-            57..59 => self.crash_while_committing(place),
-            59..61 => self.owners[place] = None,
+            57..60 => self.crash_while_working(place),
+            60..61 => self.owners[place] = None,
             61..64 => self.rebalance(place),
             64..65 => drop(self.zombies.pop()),
             65..66 => self.trim(place),
@@ -154,38 +160,76 @@ impl Play {
         }
     }
 
+    /// Writes entries one after the other, as a process does that may die in between.
+    fn write_some(&mut self, mut entries: Vec<(Partition, Control)>) {
+        if self.random.below(6) == 0 {
+            entries.truncate(self.random.below(entries.len() as u64 + 1) as usize);
+        }
+        self.write_all(entries);
+    }
+
+    fn write_all(&mut self, entries: Vec<(Partition, Control)>) -> usize {
+        let written = entries.len();
+        entries.into_iter().for_each(|(partition, control)| self.write(partition, control));
+        written
+    }
+
     fn pass(&mut self) {
         let longest_s = if self.random.below(2) == 0 { 600 } else { 2 * DAY_S as u64 };
         let seconds = self.random.below(longest_s) as i64;
         self.clock.set_s(self.clock.now_s() + seconds);
     }
 
-    fn push(&mut self, place: usize, entry: Entry) {
-        let mut bytes = Vec::new();
-        match &entry {
-            Entry::Event(happened) => {
-                let id = format!("{place}-{}", self.naive.logs[place].len());
-                let event =
-                    Event { id: id.as_str().into(), ..Event::of_data("t", happened.time_s * 1_000, &happened.data) };
-                record::push_event(&event, &mut bytes);
-            }
-            Entry::Control(control) => record::push_control(&control.to_json(), &mut bytes),
-        }
-        self.logs[place].push(bytes, 1);
-        self.naive.logs[place].push(entry);
-    }
-
     fn write(&mut self, partition: Partition, control: Control) {
-        self.push(usize::from(partition), Entry::Control(Box::new(control)));
+        let (place, mut bytes) = (usize::from(partition), Vec::new());
+        record::push_control(&control.to_json(), &mut bytes);
+        self.logs[place].push(bytes, 1);
+        self.naive.push(place, Entry::of(&control));
     }
 
+    /// Some events, as one block or several.
     fn append(&mut self, place: usize) {
+        let (is_one_block, mut bytes, mut len) = (self.random.below(2) == 0, Vec::new(), 0);
         for _ in 0..=self.random.below(6) {
             let days = if self.random.below(8) == 0 { 30 } else { 2 };
             let time_s = self.clock.now_s() - self.random.below(days * DAY_S as u64) as i64;
-            let data = json!({"k": format!("k{}", self.random.below(KEYS)), "v": self.random.below(9)}).to_string();
-            self.push(place, Entry::Event(Happened { time_s, data }));
+            let data = format!(r#"{{"k":"k{}","v":{}}}"#, self.random.below(KEYS), self.random.below(9));
+            let id = format!("{place}-{}", self.naive.len(place));
+            let event = Event { id: id.as_str().into(), ..Event::of_data("t", time_s * 1_000, &data) };
+            record::push_event(&event, &mut bytes);
+            len += 1;
+            if !is_one_block {
+                self.logs[place].push(std::mem::take(&mut bytes), std::mem::take(&mut len));
+            }
+            self.naive.push(place, Entry::Event(Happened { time_s, data }));
         }
+        if len > 0 {
+            self.logs[place].push(bytes, len);
+        }
+    }
+
+    /// A key of a counter that may change.
+    fn some_key(&mut self) -> (u32, String) {
+        let id = COUNTERS[1 + self.random.below(COUNTERS.len() as u64 - 1) as usize];
+        (id, format!("c{id}:k{}", self.random.below(KEYS)))
+    }
+
+    fn erase(&mut self) {
+        let (counter, key) = self.some_key();
+        let erase = |partition| (partition as Partition, Control::Erase { counter, key: key.clone() });
+        let entries = (0..self.logs.len()).map(erase).collect();
+        self.write_some(entries);
+    }
+
+    fn set_buckets(&mut self, place: usize) {
+        let bucket = |play: &mut Self| {
+            let granularity = Granularity::ALL[play.random.below(3) as usize];
+            let time = granularity.floor(play.clock.now_s() - play.random.below(3 * DAY_S as u64) as i64);
+            let (_, key) = play.some_key();
+            Bucket { key, granularity, time, count: play.random.below(100) as i64 }
+        };
+        let buckets = (0..2).map(|_| bucket(self)).collect();
+        self.write(place as Partition, Control::Buckets { buckets });
     }
 
     fn edit(&mut self) {
@@ -198,16 +242,14 @@ impl Play {
         self.runtime.block_on(self.catalog.replace(changed, None, change)).expect("replaced");
     }
 
-    /// The process that counts a partition writes what the catalog has and the partition does not know.
-    fn announce(&mut self, place: usize) -> usize {
-        let Some(node) = &self.owners[place] else { return 0 };
+    /// What the catalog has and a partition does not know, for the process that counts it.
+    fn unknown_to(&self, place: usize) -> Vec<(Partition, Control)> {
+        let Some(node) = &self.owners[place] else { return Vec::new() };
         let found = self.runtime.block_on(self.catalog.list()).expect("a list");
         let view = Arc::clone(&node.published.view());
-        let unknown: Vec<_> = found.into_iter().filter(|found| !is_known(&view, found)).collect();
-        for found in &unknown {
-            self.write(place as Partition, Control::counter(found.version, found.changed_at, found.counter.clone()));
-        }
-        unknown.len()
+        let unknown = found.into_iter().filter(|found| !is_known(&view, found));
+        let control = |found: Versioned| Control::counter(found.version, found.changed_at, found.counter);
+        unknown.map(|found| (place as Partition, control(found))).collect()
     }
 
     fn ask_for_backfill(&mut self, reader: usize) {
@@ -225,9 +267,9 @@ impl Play {
         self.write(DECIDER, Control::Backfill { counter, after_s, number: Some(number), configuration: None });
     }
 
-    /// Writes what is due by what one process has seen, which may be old. What was replaced goes when every reader has
-    /// seen the switch.
-    fn conduct(&mut self, reader: usize) -> usize {
+    /// What is due by what one process has seen, which may be old. What was replaced goes when every reader has seen the
+    /// switch.
+    fn due(&mut self, reader: usize) -> Vec<(Partition, Control)> {
         if matches!(self.defect, Some(Defect::SwitchesAlone | Defect::CountsGenerationsAlone)) {
             self.switch_alone(reader);
         }
@@ -246,11 +288,7 @@ impl Play {
         if self.random.below(8) == 0 {
             self.stale.extend(entries.iter().cloned());
         }
-        let written = entries.len();
-        for (partition, control) in entries {
-            self.write(partition, control);
-        }
-        written
+        entries
     }
 
     /// Each partition goes by its own progress.
@@ -301,21 +339,21 @@ impl Play {
                         days.filter(|(day_s, _)| (from_s..to_s).contains(day_s)).map(|(_, count)| count).sum::<i64>();
                 }
             }
-            let least = self.naive.events_before(partition, published.applied(partition));
-            let most = self.naive.logs[place].iter().filter(|entry| matches!(entry, Entry::Event(_))).count() as i64;
+            let (least, most) = self.naive.bounds(place, published.applied(partition));
             assert!((least..=most).contains(&counted), "partition {partition}: {counted} of {least}..={most}");
         }
     }
 
     fn open(&mut self, place: usize) -> Option<Node> {
         let published = Arc::<Published>::default();
-        let store = Arc::new(SimStore::new(place as Partition, Arc::clone(&self.servers)));
+        let commits_after = if self.random.below(2) == 0 { 1 + self.random.below(20) as usize } else { usize::MAX };
+        let store = Arc::new(SimStore::new(place as Partition, Arc::clone(&self.servers), commits_after));
         let options = Options { read_bytes: 300, future_allowance_s: 0, ..Options::default() };
         let log = Arc::clone(&self.logs[place]) as Arc<dyn EventLog>;
         let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let worker = Worker::open(log, cells, Arc::clone(&published), clock, options).ok()?;
-        Some(Node { worker, store, published })
+        Some(Node { worker, store, published, noted: None })
     }
 
     fn rebalance(&mut self, place: usize) {
@@ -325,10 +363,14 @@ impl Play {
         self.owners[place] = self.open(place);
     }
 
-    fn crash_while_committing(&mut self, place: usize) {
-        if let Some(mut node) = self.owners[place].take() {
+    /// A worker dies at one of its writes, or behind the last one, whatever it was doing.
+    fn crash_while_working(&mut self, place: usize) {
+        if let Some(node) = self.owners[place].take() {
             node.store.dies_after(self.random.below(12) as usize);
-            let _ = node.worker.commit();
+            let (node, _) = self.work(place, node);
+            if let Some(mut node) = node {
+                let _ = node.worker.commit();
+            }
         }
     }
 
@@ -371,7 +413,7 @@ impl Play {
         };
         match worked {
             Ok(worked) => {
-                self.note(place, &node);
+                self.note(place, &mut node);
                 (Some(node), worked)
             }
             Err(_) => (None, true),
@@ -379,8 +421,11 @@ impl Play {
     }
 
     /// States are a function of the log; what has been switched is noted for the model.
-    fn note(&mut self, place: usize, node: &Node) {
+    fn note(&mut self, place: usize, node: &mut Node) {
         let (position, partition) = (node.worker.position, place as Partition);
+        if node.noted.replace(position) == Some(position) {
+            return;
+        }
         let state = &node.worker.state;
         for (id, known) in &state.counters {
             let Some(backfill) = &known.backfill else { continue };
@@ -402,7 +447,7 @@ impl Play {
                     switched.push(Switched {
                         number: part.number,
                         after_s: part.from_s,
-                        counts_before: part.rules[0].counter.clone(),
+                        counts_before: Rule::new(&part.rules[0].counter),
                         begun: BTreeMap::new(),
                     });
                 }
@@ -418,13 +463,16 @@ impl Play {
             let mut busy = 0;
             for place in 0..self.logs.len() {
                 busy += self.run_owner(place);
-                busy += self.announce(place);
+                let unknown = self.unknown_to(place);
+                busy += self.write_all(unknown);
             }
             self.refresh(0);
-            busy += self.conduct(0);
+            let due = self.due(0);
+            busy += self.write_all(due);
             if busy == 0 {
                 (0..READERS).for_each(|reader| self.refresh(reader));
-                if self.conduct(0) == 0 {
+                let due = self.due(0);
+                if self.write_all(due) == 0 {
                     return self.check();
                 }
             }
@@ -450,7 +498,7 @@ impl Play {
         while worker.removals.step(&*worker.store).expect("removed") {}
         worker.commit().expect("committed");
         let removed = std::mem::take(&mut worker.shown.lock().removed);
-        self.note(place, &node);
+        self.note(place, &mut node);
         self.owners[place] = Some(node);
         worked += removed.len();
         for generation in removed {
@@ -465,23 +513,30 @@ impl Play {
                 backfill.begun = self.begun[&(*id, backfill.number)].clone();
             }
         }
-        let now_s = self.clock.now_s();
-        for reader in &self.readers {
-            let (view, servers) = (Arc::clone(&reader.published.view()), self.servers.lock());
-            for (index, rule) in view.ruleset.rules().iter().enumerate() {
+        let (now_s, servers) = (self.clock.now_s(), self.servers.lock());
+        for counter in COUNTERS {
+            let expected = self.naive.cells(counter);
+            for reader in &self.readers {
+                let view = Arc::clone(&reader.published.view());
+                let Some(index) = view.ruleset.index_of(counter) else { continue };
                 let (horizons, timeline) = (view.horizons(index, now_s), &view.timelines[index]);
-                let mut stored = Cells::new();
+                let answers = |granularity: Granularity, time_s| time_s >= horizons.of(granularity);
+
+                let mut stored = BTreeMap::<(&str, Granularity, i64), i64>::new();
                 for ((generation, _, key, granularity, time_s), cell) in &servers.cells {
-                    if timeline.generation_at(*time_s) == *generation {
-                        let count = stored.entry((key.clone(), *granularity, *time_s)).or_default();
-                        *count += cell.value();
+                    if timeline.generation_at(*time_s) == *generation && answers(*granularity, *time_s) {
+                        *stored.entry((key.as_str(), *granularity, *time_s)).or_default() += cell.value();
                     }
                 }
-                let mut expected = self.naive.cells(rule.counter.id);
-                for cells in [&mut stored, &mut expected] {
-                    cells.retain(|(_, granularity, time_s), count| *count != 0 && *time_s >= horizons.of(*granularity));
-                }
-                assert_eq!(stored, expected, "counter {} of {timeline:?}", rule.counter.id);
+                stored.retain(|_, count| *count != 0);
+                let expected = expected
+                    .iter()
+                    .map(|((key, granularity, time_s), count)| ((key.as_str(), *granularity, *time_s), *count));
+                let expected: BTreeMap<_, _> =
+                    expected.filter(|((_, granularity, time_s), _)| answers(*granularity, *time_s)).collect();
+                let wrong: Vec<_> = stored.iter().filter(|(at, count)| expected.get(*at) != Some(*count)).collect();
+                let right: Vec<_> = expected.iter().filter(|(at, count)| stored.get(*at) != Some(*count)).collect();
+                assert_eq!(wrong, right, "counter {counter} of {timeline:?}");
             }
         }
     }
