@@ -5,6 +5,7 @@
 //!   writer of partition ─┤  hourly_count_table    ├── a row for each bucket and log partition: for other tools
 //!        │  one batch    │  daily_count_table     │
 //!        │  of one key   └─ tile_table ───────────┘── what reader and writer read: up to 128 cells in one row
+//!        ├─ span_table: the days of all keys of a counter, side by side, for its largest keys
 //!        └─ checkpoint_table: how far the log is included
 //! ```
 //!
@@ -20,6 +21,7 @@ mod datacenters;
 mod error;
 mod fingerprint;
 mod keys;
+mod largest;
 mod lease;
 mod options;
 mod reader;
@@ -38,3 +40,9 @@ pub use options::{Options, ReadPlan, Tls, consistency};
 pub use reader::CqlReader;
 pub use session::Cql;
 pub use writer::{CqlWriter, Feed};
+
+/// Seconds since 1970 by the clock of this machine, which those of the servers are close to.
+fn wall_s() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs() as i64)
+}

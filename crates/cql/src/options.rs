@@ -27,6 +27,8 @@ pub struct Options {
     pub scan_time_max: Duration,
     /// Whether the three count tables are written for other tools.
     pub write_tables: bool,
+    /// Whether other systems write rows into the count tables, which may be all that there is of a key.
+    pub has_foreign_rows: bool,
     /// Bytes of tiles that the writer of a partition keeps in memory.
     pub writer_cache_bytes: usize,
 }
@@ -64,6 +66,7 @@ impl Default for Options {
             read_plan: ReadPlan::Tiles,
             scan_time_max: Duration::from_secs(4),
             write_tables: true,
+            has_foreign_rows: true,
             writer_cache_bytes: 256 << 20,
         }
     }

@@ -1,10 +1,8 @@
 //! Reading: a range is one request for at most four rows.
 
 use crate::tables::{self, Cost};
-use crate::{Cql, Error, ReadPlan, cell, error, keys};
-use futures_util::StreamExt;
+use crate::{Cql, Error, ReadPlan, cell, error, largest};
 use futures_util::future::join_all;
-use futures_util::stream;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
@@ -17,19 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::Semaphore;
 
-/// Keys that are looked at to find the largest ones, at most.
-const KEYS_SCAN_MAX: usize = 200_000;
-/// Keys that are read by one request, and requests under way.
-const KEYS_TOGETHER: usize = 32;
-const REQUESTS_IN_FLIGHT: usize = 8;
-
 /// What a tile row holds: of each writer, the offset that it includes, and its tile.
 type Row = (TileId, Vec<(i64, Offset, Tile)>);
 
 #[derive(Clone)]
 pub struct CqlReader {
-    cql: Cql,
-    in_flight: Arc<Semaphore>,
+    pub(crate) cql: Cql,
+    pub(crate) in_flight: Arc<Semaphore>,
     /// All requests and rows so far.
     total: Arc<Cost>,
     requests: metrics::Counter,
@@ -73,7 +65,7 @@ impl CqlReader {
             .collect()
     }
 
-    async fn sum(&self, query: &Query) -> Result<i128, buckets::Error> {
+    pub(crate) async fn sum(&self, query: &Query) -> Result<i128, buckets::Error> {
         let _permit = self.in_flight.acquire().await;
         let cost = Cost::default();
         let sum = self.sum_within(query, &cost).await;
@@ -134,110 +126,7 @@ impl CqlReader {
         counts.into_iter().map(cell).collect()
     }
 
-    /// Looks at the keys of the counter until the time for it is over.
-    async fn largest(
-        &self,
-        generation: Generation,
-        slice: Slice,
-        len_max: usize,
-        scan_max: usize,
-    ) -> Result<Largest, buckets::Error> {
-        let (mut sums, mut is_complete) = (Vec::new(), true);
-        if let Ok(plan) = Plan::new(slice.from_s, slice.to_s) {
-            let scan = self.sums_of_keys(generation, plan, scan_max.min(KEYS_SCAN_MAX), &mut sums);
-            is_complete = match tokio::time::timeout(self.cql.options.scan_time_max, scan).await {
-                Ok(is_complete) => is_complete?,
-                Err(_) => false,
-            };
-        }
-
-        sums.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        sums.truncate(len_max);
-        Ok(Largest { keys: sums, is_complete })
-    }
-
-    /// Adds the sum of each key of a counter. Answers whether it has no more keys.
-    async fn sums_of_keys(
-        &self,
-        generation: Generation,
-        plan: Plan,
-        keys_max: usize,
-        sums: &mut Vec<(String, i64)>,
-    ) -> Result<bool, buckets::Error> {
-        let mut pages = keys::Pages::new(&self.cql, generation);
-        let mut keys_left = keys_max;
-        while let Some(mut keys) = pages.next().await? {
-            let is_cut = keys.len() > keys_left;
-            keys.truncate(keys_left);
-            keys_left -= keys.len();
-
-            let together = keys.chunks(KEYS_TOGETHER).map(<[String]>::to_vec);
-            let reads = together.map(|keys| self.sums_together(generation, keys, plan));
-            let mut reads = stream::iter(reads).buffer_unordered(REQUESTS_IN_FLIGHT);
-            while let Some(found) = reads.next().await {
-                let clamp = |sum: i128| sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-                sums.extend(found?.into_iter().map(|(key, sum)| (key, clamp(sum))));
-            }
-            if is_cut {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The sums of some keys over the days of a plan, by one request.
-    async fn sums_together(
-        &self,
-        generation: Generation,
-        keys: Vec<String>,
-        plan: Plan,
-    ) -> Result<Vec<(String, i128)>, buckets::Error> {
-        let mut found = match self.cql.options.read_plan {
-            ReadPlan::Tiles => self.sums_by_tiles(generation, &keys, &plan).await?,
-            ReadPlan::Tables => HashMap::new(),
-        };
-        let mut sums = Vec::with_capacity(keys.len());
-        for key in keys {
-            let sum = match found.remove(&key) {
-                Some(sum) => sum,
-                // It has no tiles there, or is read by the tables.
-                None => self.sum(&Query { generation, key: key.clone(), plan }).await?,
-            };
-            sums.push((key, sum));
-        }
-        Ok(sums)
-    }
-
-    /// The sums of those keys that have tiles there.
-    async fn sums_by_tiles(
-        &self,
-        generation: Generation,
-        keys: &[String],
-        plan: &Plan,
-    ) -> Result<HashMap<String, i128>, buckets::Error> {
-        let _permit = self.in_flight.acquire().await;
-        let periods: Vec<i32> = id::of_plan(plan).into_iter().map(cell::period_of).collect();
-        let statement = &self.cql.statements.tiles_of;
-        let found = self.cql.session.execute_unpaged(statement, (keys, periods)).await.map_err(error::execution)?;
-        let rows = found.into_rows_result().map_err(error::request)?;
-        let cost = Cost::default();
-        cost.add(1, rows.rows_num() as u64);
-        self.report(&cost);
-
-        let mut sums = HashMap::<String, i128>::new();
-        for row in rows.rows::<(&str, i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
-            let (key, period, tiles) = row.map_err(error::request)?;
-            let mut sum = 0;
-            for (_, bytes) in tiles.into_iter().filter(|(writer, _)| cell::is_of(*writer, generation)) {
-                let (_, tile) = cell::decode(key, bytes)?;
-                sum += id::sum_of(plan, cell::id_of(period), &tile)?;
-            }
-            *sums.entry(key.to_owned()).or_default() += sum;
-        }
-        Ok(sums)
-    }
-
-    fn report(&self, cost: &Cost) {
+    pub(crate) fn report(&self, cost: &Cost) {
         let (requests, rows) = (cost.requests.load(Ordering::Relaxed), cost.rows.load(Ordering::Relaxed));
         self.total.add(requests, rows);
         self.requests.increment(requests);
@@ -283,6 +172,6 @@ impl BucketReader for CqlReader {
         len_max: usize,
         scan_max: usize,
     ) -> BoxFuture<'_, Result<Largest, buckets::Error>> {
-        Box::pin(self.largest(generation, slice, len_max, scan_max))
+        Box::pin(largest::find(self, generation, slice, len_max, scan_max))
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::session::connect;
 use crate::{Error, Options, error};
+use raingauge_core::bucket::DAY_S;
+use raingauge_core::tile::TILE_CELLS;
 use scylla::client::session::Session;
 
 /// Version of the schema that this program reads and writes.
@@ -24,7 +26,12 @@ impl Default for Layout {
 }
 
 /// What leads from each version of the schema to the next. One that was released is never edited.
-const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 2] = [first, second];
+const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 3] = [first, second, third];
+
+/// The schema that was the first to list spans.
+const LISTS_SPANS: i32 = 3;
+/// Writers of the schema before may run for this long after a migration.
+const REPLACED_WITHIN_DAYS: u32 = 7;
 
 /// Asks a third copy when one of those that make a quorum keeps the others waiting. By their own measure, which is how
 /// slow reads were of late, servers would wait for a second and more when a node has just been lost.
@@ -94,6 +101,16 @@ fn second(_: &Layout, _: Server) -> Vec<String> {
     [states, settings, progress].map(str::to_owned).to_vec()
 }
 
+/// The spans of a counter's keys side by side, so that its largest keys are found without reading each key.
+fn third(_: &Layout, _: Server) -> Vec<String> {
+    vec![format!(
+        "CREATE TABLE IF NOT EXISTS span_table (
+             counter int, list int, period int, key text, tiles map<bigint, blob>,
+             PRIMARY KEY ((counter, list), period, key)
+         ) WITH compaction = {{'class': 'LeveledCompactionStrategy'}} AND {READS_AGAIN}"
+    )]
+}
+
 /// Makes the keyspace and brings its tables up to the newest version. Running it again, or twice at once, changes nothing.
 pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Error> {
     check_keyspace(&options.keyspace)?;
@@ -114,6 +131,10 @@ pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Err
             run(&session, &statement).await?;
         }
         session.await_schema_agreement().await.map_err(error::request)?;
+        if number == LISTS_SPANS && from > 0 {
+            let first = first_listed_after((crate::wall_s() / DAY_S) as u32);
+            run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (1, {first})")).await?;
+        }
         run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (0, {number})")).await?;
     }
     Ok(Migrated { server, from, to: VERSION })
@@ -129,6 +150,21 @@ pub async fn check(session: &Session, options: &Options) -> Result<(), Error> {
         return Err(Error::SchemaTooOld { place: options.place(), found, needed: VERSION });
     }
     Ok(())
+}
+
+/// The first span that every writer lists, of a keyspace that had tiles before: one that begins when the last
+/// writer of the schema before has been replaced.
+fn first_listed_after(today: u32) -> u32 {
+    (today + REPLACED_WITHIN_DAYS).div_ceil(TILE_CELLS)
+}
+
+/// The number of the first span that `span_table` holds for every key; 0 where it always did.
+pub(crate) async fn spans_listed_from(session: &Session, options: &Options) -> Result<u32, Error> {
+    let statement = format!("SELECT version FROM {}.schema_version WHERE id = 1", options.keyspace);
+    let found = session.query_unpaged(statement, ()).await.map_err(error::request)?;
+    let rows = found.into_rows_result().map_err(error::request)?;
+    let row = rows.maybe_first_row::<(i32,)>().map_err(error::request)?;
+    Ok(row.map_or(0, |(first,)| first as u32))
 }
 
 /// The version of the schema; 0 where there is none.
@@ -168,6 +204,15 @@ pub fn check_keyspace(name: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_that_began_before_a_migration_are_not_listed() {
+        let begins = |span: u32| span * TILE_CELLS;
+        for today in 20_000..20_200 {
+            let first = begins(first_listed_after(today));
+            assert!((today + REPLACED_WITHIN_DAYS..today + REPLACED_WITHIN_DAYS + TILE_CELLS).contains(&first));
+        }
+    }
 
     #[test]
     fn what_only_scylla_knows_is_for_scylla_alone() {

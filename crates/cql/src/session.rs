@@ -23,6 +23,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const PAGE_ROWS: i32 = 5_000;
 /// Rows of tiles of one page.
 const PAGE_TILES: i32 = 100;
+/// Rows of spans of one page, each with a tile of every partition of the log.
+const PAGE_SPANS: i32 = 2_000;
 
 /// The cluster, with everything prepared.
 #[derive(Clone)]
@@ -32,6 +34,8 @@ pub struct Cql {
     pub options: Arc<Options>,
     /// Writes of all partitions together that may be under way.
     pub(crate) writes: Arc<Semaphore>,
+    /// The number of the first span that `span_table` holds for every key.
+    pub(crate) spans_listed_from: u32,
 }
 
 pub(crate) struct Statements {
@@ -42,6 +46,9 @@ pub(crate) struct Statements {
     pub tiles_of: PreparedStatement,
     pub put_tile: PreparedStatement,
     pub delete_tile: PreparedStatement,
+    pub spans: PreparedStatement,
+    pub put_span: PreparedStatement,
+    pub delete_span: PreparedStatement,
     /// Of each granularity.
     pub counts: [PreparedStatement; 3],
     pub put_count: [PreparedStatement; 3],
@@ -80,8 +87,10 @@ impl Cql {
         let altered = |error| Error::Altered { place: options.place(), reason: error };
         session.use_keyspace(&options.keyspace, false).await.map_err(error::request)?;
         let statements = Statements::prepare(&session, &options).await.map_err(altered)?;
+        let spans_listed_from = schema::spans_listed_from(&session, &options).await?;
         let writes = Arc::new(Semaphore::new(options.in_flight_max));
-        Ok(Self { session: Arc::new(session), statements: Arc::new(statements), options: Arc::new(options), writes })
+        let (session, statements, options) = (Arc::new(session), Arc::new(statements), Arc::new(options));
+        Ok(Self { session, statements, options, writes, spans_listed_from })
     }
 
     /// The session itself, for tests that look behind the store.
@@ -171,6 +180,10 @@ impl Statements {
         // A row holds a tile of each partition of the log and of each generation.
         let mut all_tiles = prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?;
         all_tiles.set_page_size(PAGE_TILES);
+        const SPANS: &str = "SELECT period, key, tiles FROM span_table
+                             WHERE counter = ? AND list = ? AND period >= ? AND period <= ?";
+        let mut spans = prepare(text(SPANS), true).await?;
+        spans.set_page_size(PAGE_SPANS);
         Ok(Self {
             tiles: prepare(text(TILES), true).await?,
             own_tiles: prepare(text(TILES), false).await?,
@@ -184,6 +197,23 @@ impl Statements {
             .await?,
             delete_tile: prepare(
                 text("DELETE tiles[?] FROM tile_table USING TIMESTAMP ? WHERE key = ? AND period = ?"),
+                false,
+            )
+            .await?,
+            spans,
+            put_span: prepare(
+                text(
+                    "UPDATE span_table USING TIMESTAMP ? AND TTL ? SET tiles[?] = ?
+                     WHERE counter = ? AND list = ? AND period = ? AND key = ?",
+                ),
+                false,
+            )
+            .await?,
+            delete_span: prepare(
+                text(
+                    "DELETE tiles[?] FROM span_table USING TIMESTAMP ?
+                     WHERE counter = ? AND list = ? AND period = ? AND key = ?",
+                ),
                 false,
             )
             .await?,

@@ -13,7 +13,7 @@ mod tiles;
 mod ttl;
 
 use crate::states::{self, Chunks};
-use crate::{Cql, cell, error};
+use crate::{Cql, error};
 use housekeeping::{Context, Housekeeping, Progress, Work};
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
@@ -208,14 +208,13 @@ impl BucketWriter for CqlWriter {
     }
 
     fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), Error> {
-        let stamp_us = {
+        let (spans, stamp_us) = {
             let mut inner = self.inner.lock();
-            inner.tiles.drop_key(generation, key);
-            inner.stamp_base_us + offset as i64
+            (inner.tiles.drop_key(generation, key), inner.stamp_base_us + offset as i64)
         };
-        let (flush, writer) = (self.flush(), cell::writer_of(generation, self.partition));
+        let flush = self.flush();
         self.runtime.block_on(async {
-            housekeeping::remove_key(&flush, writer, key, stamp_us).await?;
+            housekeeping::remove_key(&flush, generation, key, &spans, stamp_us).await?;
             flush.forget_key(generation, key, stamp_us).await
         })?;
         // Readers hold tiles of the key that nothing will replace.

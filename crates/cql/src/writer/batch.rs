@@ -2,10 +2,11 @@
 
 use super::tiles::Slot;
 use crate::session::Statements;
-use crate::{Cql, Error, cell, error};
+use crate::{Cql, Error, cell, error, keys};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::tile::id::TileId;
 use raingauge_core::tile::{OVERFLOWED, Overflow};
+use raingauge_ports::buckets::Generation;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlTimestamp, CqlValue};
@@ -77,6 +78,42 @@ pub fn tile(
     Write { statement: statements.put_tile.clone(), values }
 }
 
+/// Writes a span beside those of the other keys of its counter.
+pub fn span(
+    statements: &Statements,
+    (generation, writer): (Generation, i64),
+    key: &str,
+    id: TileId,
+    bytes: Vec<u8>,
+    (stamp_us, ttl_s): (i64, i32),
+) -> Write {
+    let values = [CqlValue::BigInt(stamp_us), CqlValue::Int(ttl_s), CqlValue::BigInt(writer), CqlValue::Blob(bytes)];
+    let values = values.into_iter().chain(place_of(generation, key, id)).collect();
+    Write { statement: statements.put_span.clone(), values }
+}
+
+pub fn delete_span(
+    statements: &Statements,
+    (generation, writer): (Generation, i64),
+    key: &str,
+    id: TileId,
+    stamp_us: i64,
+) -> Write {
+    let values = [CqlValue::BigInt(writer), CqlValue::BigInt(stamp_us)];
+    let values = values.into_iter().chain(place_of(generation, key, id)).collect();
+    Write { statement: statements.delete_span.clone(), values }
+}
+
+/// Where a span of a key is listed.
+fn place_of(generation: Generation, key: &str, id: TileId) -> [CqlValue; 4] {
+    [
+        CqlValue::Int(keys::counter_of(generation)),
+        CqlValue::Int(keys::list_of(key)),
+        CqlValue::Int(cell::period_of(id)),
+        CqlValue::Text(key.to_owned()),
+    ]
+}
+
 /// Writes a row of a count table, under a timestamp and with a time to live.
 pub fn row(
     statements: &Statements,
@@ -127,6 +164,23 @@ pub fn delete_row(
 pub fn changed_tile(statements: &Statements, writer: i64, key: &str, slot: &Slot, wall_s: i64) -> Write {
     let bytes = cell::encode(slot.included, &slot.tile);
     tile(statements, writer, key, slot.id, bytes, (slot.stamp_us, slot.ttl_s(wall_s)))
+}
+
+/// Writes a span that changed into the list of its counter's.
+pub fn changed_span(
+    statements: &Statements,
+    (generation, writer): (Generation, i64),
+    key: &str,
+    slot: &Slot,
+    wall_s: i64,
+) -> Write {
+    let bytes = cell::encode(slot.included, &slot.tile);
+    span(statements, (generation, writer), key, slot.id, bytes, (slot.stamp_us, slot.ttl_s(wall_s)))
+}
+
+/// What a listed span takes up in a batch, about.
+pub fn bytes_of_span(key: &str, slot: &Slot) -> usize {
+    STATEMENT_BYTES + key.len() + slot.tile.as_bytes().len()
 }
 
 /// Writes the cells of a tile that changed into the count tables.

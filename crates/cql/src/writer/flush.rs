@@ -3,15 +3,15 @@
 use super::batch;
 use super::tiles::{Record, Slot};
 use crate::states::Chunks;
-use crate::{Cql, Error, cell, error, keys, states};
+use crate::{Cql, Error, cell, error, keys, states, wall_s};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use raingauge_core::tile::Tile;
 use raingauge_ports::buckets::{Checkpoint, Generation, Progress};
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How long a request waits before it is made again: doubled each time, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -20,6 +20,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Tiles of a key that one request reads back.
 const LOAD_TILES_MAX: usize = 128;
+
+/// A span that changed, with its generation and its key.
+type Listed<'a> = (Generation, &'a str, &'a Slot);
 
 pub struct Flush<'a> {
     pub cql: &'a Cql,
@@ -86,6 +89,7 @@ impl Flush<'_> {
     /// Writes the tiles that changed, and their rows in the count tables, and publishes what readers may not know.
     pub async fn write(&self, records: &mut [(u32, Record)]) -> Result<(), Error> {
         let began = Instant::now();
+        self.list_spans(records).await?;
         let has_rows = self.cql.options.write_tables;
         let writes = records.iter_mut().flat_map(|(_, record)| {
             let Record { generation, key, slots, .. } = record;
@@ -97,6 +101,32 @@ impl Flush<'_> {
         self.all(writes).await?;
         metrics::histogram!("raingauge_cql_flush_seconds").record(began.elapsed().as_secs_f64());
         Ok(())
+    }
+
+    /// Writes the spans that changed into the lists of their counters, those of one list together. This comes before
+    /// the tiles: a tile that is stored is listed, and one that is only listed is written when its entries are applied
+    /// again.
+    async fn list_spans(&self, records: &[(u32, Record)]) -> Result<(), Error> {
+        let mut lists = BTreeMap::<(i32, i32), Vec<Listed<'_>>>::new();
+        for (_, Record { generation, key, slots, .. }) in records {
+            for slot in slots.iter().filter(|slot| slot.is_to_be_listed()) {
+                let place = (keys::counter_of(*generation), keys::list_of(key));
+                lists.entry(place).or_default().push((*generation, &**key, slot));
+            }
+        }
+        let batches: Vec<&[Listed<'_>]> = lists.values().flat_map(|spans| batches_of_spans(spans)).collect();
+        self.all(batches.into_iter().map(|spans| self.write_spans(spans))).await
+    }
+
+    async fn write_spans(&self, spans: &[Listed<'_>]) -> Result<(), Error> {
+        let _permit = self.permits(spans.len()).await;
+        let (statements, wall_s) = (&self.cql.statements, wall_s());
+        let write = |(generation, key, slot): &Listed<'_>| {
+            let writer = cell::writer_of(*generation, self.partition);
+            batch::changed_span(statements, (*generation, writer), key, slot, wall_s)
+        };
+        let writes: Vec<batch::Write> = spans.iter().map(write).collect();
+        self.write_all(spans.first().map_or("", |(_, key, _)| key), &writes).await
     }
 
     async fn write_tiles(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), Error> {
@@ -252,9 +282,20 @@ impl Flush<'_> {
     }
 }
 
-/// Seconds since 1970 by the clock of this machine, which those of the servers are close to.
-pub fn wall_s() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+/// Cuts the spans of one list into batches.
+fn batches_of_spans<'a, 'b>(spans: &'b [Listed<'a>]) -> Vec<&'b [Listed<'a>]> {
+    let (mut batches, mut rest) = (Vec::new(), spans);
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest.iter().take(batch::BATCH_STATEMENTS_MAX).take_while(|(_, key, slot)| {
+            bytes += batch::bytes_of_span(key, slot);
+            bytes <= batch::BATCH_BYTES_MAX
+        });
+        let (batch, others) = rest.split_at(fits.count().max(1));
+        batches.push(batch);
+        rest = others;
+    }
+    batches
 }
 
 /// Cuts a list into parts of at most `len_max`.

@@ -5,10 +5,10 @@
 //! number of statements grows with what is stored.
 
 use super::batch::{self, Write};
-use super::flush::{Flush, wall_s};
+use super::flush::Flush;
 use super::tiles::newest_of;
 use super::ttl::{self, Now};
-use crate::{Cql, Error, cell, error, keys};
+use crate::{Cql, Error, cell, error, keys, wall_s};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use raingauge_core::retention::Horizons;
@@ -127,7 +127,8 @@ async fn run(
 ) -> Result<(), Error> {
     let Context { cql, partition, stamp_us } = context;
     let flush = Flush { cql, partition: *partition, gives_up: stop, feed: None };
-    let walk = Walk { flush: &flush, writer: cell::writer_of(generation, *partition), stamp_us: *stamp_us, work };
+    let writer = cell::writer_of(generation, *partition);
+    let walk = Walk { flush: &flush, generation, writer, stamp_us: *stamp_us, work };
     let mut pages = keys::Pages::new(cql, generation);
     while let Some(keys) = flush.until_done("keys are listed", async || pages.next().await).await? {
         let each = keys.iter().map(|key| walk.key(key, tiles));
@@ -136,15 +137,26 @@ async fn run(
     Ok(())
 }
 
-/// Removes all that a writer has stored of one key.
-pub async fn remove_key(flush: &Flush<'_>, writer: i64, key: &str, stamp_us: i64) -> Result<(), Error> {
-    let walk = Walk { flush, writer, stamp_us, work: Work::Remove };
+/// Removes all that a partition has stored of one key. `spans` are those in memory: one may be listed whose tile is
+/// not written yet, by a process that died in between.
+pub async fn remove_key(
+    flush: &Flush<'_>,
+    generation: Generation,
+    key: &str,
+    spans: &[TileId],
+    stamp_us: i64,
+) -> Result<(), Error> {
+    let writer = cell::writer_of(generation, flush.partition);
+    let walk = Walk { flush, generation, writer, stamp_us, work: Work::Remove };
+    let listed: Vec<Write> = spans.iter().filter_map(|id| walk.listed(key, *id, 0, &Tile::default())).collect();
+    walk.write(key, &listed).await?;
     walk.key(key, &AtomicU64::default()).await
 }
 
 /// A walk through the tiles of one writer.
 struct Walk<'a> {
     flush: &'a Flush<'a>,
+    generation: Generation,
     writer: i64,
     stamp_us: i64,
     work: Work,
@@ -158,10 +170,12 @@ impl Walk<'_> {
             let (own, next) = self.flush.until_done("tiles are listed", read).await?;
             let writes = own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
             let writes: Vec<Write> = writes.collect();
-            for part in writes.chunks(STATEMENTS_MAX) {
-                let _permit = self.flush.permits(part.len()).await;
-                self.flush.write_all(key, part).await?;
-            }
+            self.write(key, &writes).await?;
+            // Apart from them: the list is another partition.
+            let spans = own.iter().filter(|(id, ..)| id.is_span());
+            let listed = spans.filter_map(|(id, included, tile)| self.listed(key, *id, *included, tile));
+            let listed: Vec<Write> = listed.collect();
+            self.write(key, &listed).await?;
 
             tiles.fetch_add(own.len() as u64, Ordering::AcqRel);
             match next {
@@ -197,6 +211,37 @@ impl Walk<'_> {
         Ok((own, next))
     }
 
+    async fn write(&self, key: &str, writes: &[Write]) -> Result<(), Error> {
+        for part in writes.chunks(STATEMENTS_MAX) {
+            let _permit = self.flush.permits(part.len()).await;
+            self.flush.write_all(key, part).await?;
+        }
+        Ok(())
+    }
+
+    /// What becomes of a span in the list of its counter's.
+    fn listed(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Option<Write> {
+        let (statements, stamp_us, of) = (&self.flush.cql.statements, self.stamp_us, (self.generation, self.writer));
+        match self.work {
+            Work::Remove => Some(batch::delete_span(statements, of, key, id, stamp_us)),
+            Work::Prolong(horizons) => {
+                let ttl_s = self.ttl_of_tile_s(&horizons, id, tile)?;
+                Some(batch::span(statements, of, key, id, cell::encode(included, tile), (stamp_us, ttl_s)))
+            }
+        }
+    }
+
+    /// How long a tile is kept by these horizons; none when it has expired.
+    fn ttl_of_tile_s(&self, horizons: &Horizons, id: TileId, tile: &Tile) -> Option<i32> {
+        let (granularity, newest_s) = newest_of(id, tile);
+        let is_kept = horizons.keeps(granularity, newest_s);
+        is_kept.then(|| ttl::ttl_s(newest_s, horizons.of(granularity), self.now()))
+    }
+
+    fn now(&self) -> Now {
+        Now { stamp_s: self.stamp_us.div_euclid(1_000_000), wall_s: wall_s() }
+    }
+
     fn writes(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Vec<Write> {
         let (statements, writer, stamp_us) = (&self.flush.cql.statements, self.writer, self.stamp_us);
         let cells = tile.cells().filter(|_| self.flush.cql.options.write_tables);
@@ -207,21 +252,17 @@ impl Walk<'_> {
                 rows.chain([batch::delete_tile(statements, writer, key, id, stamp_us)]).collect()
             }
             Work::Prolong(horizons) => {
-                let now = Now { stamp_s: stamp_us.div_euclid(1_000_000), wall_s: wall_s() };
-                let ttl_s = |granularity, time_s| ttl::ttl_s(time_s, horizons.of(granularity), now);
-                let (granularity, newest_s) = newest_of(id, tile);
-                if !horizons.keeps(granularity, newest_s) {
-                    return Vec::new();
-                }
+                let Some(tile_ttl_s) = self.ttl_of_tile_s(&horizons, id, tile) else { return Vec::new() };
+                let now = self.now();
 
                 let rows = cells.filter_map(|(cell, count)| {
                     let (granularity, time_s) = id.bucket_of(cell);
-                    let ttl_s = ttl_s(granularity, time_s);
+                    let ttl_s = ttl::ttl_s(time_s, horizons.of(granularity), now);
                     let is_kept = horizons.keeps(granularity, time_s);
                     is_kept.then(|| batch::row(statements, writer, key, id.bucket_of(cell), count, (stamp_us, ttl_s)))
                 });
                 let bytes = cell::encode(included, tile);
-                let tile = batch::tile(statements, writer, key, id, bytes, (stamp_us, ttl_s(granularity, newest_s)));
+                let tile = batch::tile(statements, writer, key, id, bytes, (stamp_us, tile_ttl_s));
                 rows.chain([tile]).collect()
             }
         }

@@ -67,6 +67,9 @@ impl Slot {
         let Op { offset, stamp_us, change } = op;
         if self.stored.is_some_and(|stored| offset < stored) {
             self.is_foreign = true;
+            if offset + 1 == self.included {
+                self.stamp_us = stamp_us;
+            }
             return;
         }
 
@@ -97,6 +100,12 @@ impl Slot {
     /// Whether the tile has to be written, or to be published.
     pub fn is_due(&self) -> bool {
         self.changed != 0 || self.is_foreign
+    }
+
+    /// Whether the tile has to be listed: it changed, or was stored by somebody else and the list may be older, as after
+    /// a restore. Its stamp is known when the last of its entries has been met.
+    pub fn is_to_be_listed(&self) -> bool {
+        self.id.is_span() && (self.changed != 0 || (self.is_foreign && self.stamp_us != 0))
     }
 
     /// How long the tile is kept: as long as the newest of its buckets. A day tile lasts as long as its
@@ -279,9 +288,17 @@ impl Tiles {
         }
     }
 
-    /// Drops what is known of a key, and what waits to be written of it.
-    pub fn drop_key(&mut self, generation: Generation, key: &str) {
-        self.retain(|record| record.generation != generation || *record.key != *key);
+    /// Drops what is known of a key, and what waits to be written of it. Answers the spans that it had.
+    pub fn drop_key(&mut self, generation: Generation, key: &str) -> Vec<TileId> {
+        let mut spans = Vec::new();
+        self.retain(|record| {
+            let stays = record.generation != generation || *record.key != *key;
+            if !stays {
+                spans.extend(record.slots.iter().map(|slot| slot.id).filter(|id| id.is_span()));
+            }
+            stays
+        });
+        spans
     }
 
     /// The buckets of a generation are kept for longer from now on.

@@ -6,9 +6,10 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Slice;
 use raingauge_core::retention::Horizons;
 use raingauge_cql::{Cql, CqlReader, Options};
-use raingauge_ports::buckets::{BucketReader, BucketWriter, generation_of};
+use raingauge_ports::buckets::{BucketReader, BucketWriter, Generation, generation_of};
 use raingauge_ports::contract::buckets::Ledger;
 use raingauge_ports::tiles::writer_of;
+use std::collections::HashMap;
 use std::time::Duration;
 
 const BEGIN_S: i64 = 20_000 * DAY_S;
@@ -38,6 +39,116 @@ fn the_largest_keys_are_right_or_said_to_be_incomplete() {
     assert!(!largest(&hasty, 1_000).is_complete, "it answers in time, with what it has");
 }
 
+impl Place {
+    /// Spans that are listed for a generation in partition 0.
+    fn listed(&self, generation: Generation) -> usize {
+        let statement = format!("SELECT tiles FROM {}.span_table", self.options.keyspace);
+        let session = self.cql().session_for_tests();
+        let rows = self.block_on(session.query_unpaged(statement, ())).unwrap().into_rows_result().unwrap();
+        let rows = rows.rows::<(HashMap<i64, Vec<u8>>,)>().unwrap();
+        rows.filter(|row| row.as_ref().unwrap().0.contains_key(&writer_of(generation, 0))).count()
+    }
+}
+
+/// Nor does their number make it slow: the days of many keys lie side by side.
+#[test]
+fn the_largest_keys_are_found_without_reading_each_key() {
+    let Some(mut place) = Place::new() else { return };
+    place.options.write_tables = false;
+    let stores = [place.store(0), place.store(1)];
+    let generation = generation_of(1, 0);
+    for store in &stores {
+        let mut ledger = Ledger::new(store);
+        for number in 0..200 {
+            for day in [0, 1, 128] {
+                ledger.add(generation, &format!("k{number}"), BEGIN_S + day * DAY_S, number, &Horizons::default());
+            }
+        }
+        ledger.commit();
+    }
+    let all = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + 200 * DAY_S };
+    let largest = |slice| {
+        let reader = CqlReader::new(place.cql());
+        let largest = place.block_on(reader.largest_keys(generation, slice, 2, 1_000)).expect("keys");
+        assert!(largest.is_complete);
+        largest.keys
+    };
+    let expected = |times: i64| [199, 198].map(|number| (format!("k{number}"), number * times));
+    assert_eq!(largest(all), expected(6));
+
+    place.run(&format!("TRUNCATE {}.tile_table", place.options.keyspace));
+    assert_eq!(largest(all), expected(6));
+    assert_eq!(largest(Slice { to_s: BEGIN_S + DAY_S, ..all }), expected(2));
+}
+
+/// Spans that were stored before a migration are in no list.
+#[test]
+fn spans_that_are_not_listed_are_read_key_by_key() {
+    let Some(place) = Place::new() else { return };
+    let (store, generation) = (place.store(0), generation_of(1, 0));
+    let mut ledger = Ledger::new(&store);
+    (0..50).for_each(|number| ledger.add(generation, &format!("k{number}"), BEGIN_S, number, &Horizons::default()));
+    ledger.commit();
+    let keyspace = &place.options.keyspace;
+    place.run(&format!("TRUNCATE {keyspace}.span_table"));
+    let next = BEGIN_S / DAY_S / 128 + 1;
+    place.run(&format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (1, {next})"));
+
+    let slice = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + DAY_S };
+    let reader = CqlReader::new(place.cql());
+    let largest = place.block_on(reader.largest_keys(generation, slice, 1, 1_000)).expect("keys");
+    assert_eq!((largest.keys, largest.is_complete), (vec![("k49".to_owned(), 49)], true));
+}
+
+/// A process may die when it has listed a span, and before it has written its tile.
+#[test]
+fn what_is_erased_is_not_listed() {
+    let Some(place) = Place::new() else { return };
+    let generation = generation_of(1, 0);
+    let store = place.store(0);
+    let mut ledger = Ledger::new(&store);
+    ledger.add(generation, "k", BEGIN_S, 1, &Horizons::default());
+    ledger.commit();
+    ledger.erase(generation, "k");
+    ledger.commit();
+    assert_eq!(place.listed(generation), 0);
+
+    ledger.add(generation, "k", BEGIN_S, 1, &Horizons::default());
+    ledger.commit();
+    assert_eq!(place.listed(generation), 1);
+    for table in ["tile_table", "checkpoint_table"] {
+        place.run(&format!("TRUNCATE {}.{table}", place.options.keyspace));
+    }
+    let store = place.store(0);
+    let mut ledger = Ledger::new(&store);
+    (0..3).for_each(|_| ledger.add(generation, "k", BEGIN_S, 1, &Horizons::default()));
+    ledger.erase(generation, "k");
+    ledger.commit();
+    assert_eq!(place.listed(generation), 0);
+}
+
+/// A list may come back older than its tiles from a backup; reading the log again from the checkpoint mends it.
+#[test]
+fn a_list_that_is_older_than_its_tiles_is_mended() {
+    let Some(place) = Place::new() else { return };
+    let generation = generation_of(1, 0);
+    let count = || {
+        let store = place.store(0);
+        let mut ledger = Ledger::new(&store);
+        (0..3).for_each(|_| ledger.add(generation, "k", BEGIN_S, 1, &Horizons::default()));
+        ledger.commit();
+    };
+    count();
+    for table in ["span_table", "checkpoint_table"] {
+        place.run(&format!("TRUNCATE {}.{table}", place.options.keyspace));
+    }
+    count();
+    let slice = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + DAY_S };
+    let reader = CqlReader::new(place.cql());
+    let largest = place.block_on(reader.largest_keys(generation, slice, 1, 1_000)).expect("keys");
+    assert_eq!((place.listed(generation), largest.keys), (1, vec![("k".to_owned(), 3)]));
+}
+
 #[test]
 fn a_retired_generation_is_removed_beside_counting() {
     let Some(place) = Place::new() else { return };
@@ -63,6 +174,7 @@ fn a_retired_generation_is_removed_beside_counting() {
     }
     assert_eq!(removed, 300 * 4, "a span and three days of each key");
 
+    assert_eq!((place.listed(old), place.listed(new)), (0, 300));
     let session = place.cql().session_for_tests();
     for granularity in Granularity::ALL {
         let (name, _) = table(granularity);

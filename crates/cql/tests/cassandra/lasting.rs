@@ -26,7 +26,17 @@ impl Place {
     /// The times to live of the tiles that partition 0 holds of key `k`.
     fn tile_ttls(&self) -> Vec<Option<i32>> {
         let writer = writer_of(GENERATION, 0);
-        self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k'")
+        let ttls = self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k'");
+        let mut spans = self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k' AND period < 0");
+        let mut listed = self.ttls(&format!("tiles[{writer}]"), "span_table", "key = 'k' ALLOW FILTERING");
+        spans.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(spans.len(), listed.len());
+        for (span, listed) in spans.iter().zip(&listed) {
+            let is_equal = listed.map_or(span.is_none(), |ttl_s| is_about(*span, ttl_s + 5));
+            assert!(is_equal, "a span lasts for {span:?} s, and in its list for {listed:?} s");
+        }
+        ttls
     }
 }
 

@@ -42,7 +42,8 @@ const READY: Duration = Duration::from_secs(20);
 /// The servers that are looked at, by what they are.
 const ENGINES: [(&str, &str); 4] =
     [("cassandra", "cassandra-1"), ("redis", "redis"), ("kafka", "kafka"), ("mariadb", "mariadb")];
-const TABLES: [&str; 4] = ["minutely_count_table", "hourly_count_table", "daily_count_table", "tile_table"];
+const TABLES: [&str; 5] =
+    ["minutely_count_table", "hourly_count_table", "daily_count_table", "tile_table", "span_table"];
 
 /// What the command line takes.
 #[derive(Debug, Clone, clap::Args)]

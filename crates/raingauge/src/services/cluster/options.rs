@@ -23,6 +23,7 @@ pub fn cql_options(settings: &Settings) -> raingauge_cql::Options {
         read_plan: if cql.reads_tables { ReadPlan::Tables } else { ReadPlan::Tiles },
         scan_time_max: settings.caching.deadline * 4 / 5,
         write_tables: cql.writes_tables,
+        has_foreign_rows: cql.has_foreign_rows,
         writer_cache_bytes: cql.writer_cache_bytes,
     }
 }
