@@ -18,6 +18,10 @@ use raingauge_reader::{Range, Reader};
 use std::hint::black_box;
 use std::sync::Arc;
 
+/// As in the program: it asks the system for large pages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const FOREVER: Horizons = Horizons { quarter_s: 0, hour_s: 0, day_s: 0 };
 const START_S: i64 = 19_700 * DAY_S;
 const DAYS: i64 = 100;

@@ -14,6 +14,7 @@ mod cache;
 mod disk;
 mod journals;
 mod markers;
+mod places;
 
 use crate::tiles::cache::Shard;
 use disk::Disk;
@@ -39,6 +40,8 @@ const SHARDS: usize = 64;
 const COMMIT_BYTES: usize = 32 << 20;
 /// How often a reader tries to get at a shard before it leaves the fast path: about a microsecond.
 const LOCK_TRIES: usize = 50;
+/// Sums of one key for which a shard is locked once: some microseconds at most.
+const SUMS_PER_LOCK: usize = 32;
 /// How often a load gives way to evictions before it holds the shard while it reads.
 const LOAD_TRIES: usize = 4;
 
@@ -279,6 +282,22 @@ impl BucketReader for TileStore {
         let mut shard = self.inner.lock_briefly(hash)?;
         let record = shard.find(hash, generation, key)?;
         shard.sum(record, plan)
+    }
+
+    fn sums_cached(&self, generation: Generation, key: &str, plans: &[Plan]) -> Option<Result<Vec<i128>, Overflow>> {
+        let hash = cache::hash(generation, key);
+        let mut sums = Vec::with_capacity(plans.len());
+        for plans in plans.chunks(SUMS_PER_LOCK) {
+            let mut shard = self.inner.lock_briefly(hash)?;
+            let record = shard.find(hash, generation, key)?;
+            for plan in plans {
+                match shard.sum(record, plan)? {
+                    Ok(sum) => sums.push(sum),
+                    Err(overflow) => return Some(Err(overflow)),
+                }
+            }
+        }
+        Some(Ok(sums))
     }
 
     fn note_hits(&self, sums: usize) {

@@ -98,6 +98,18 @@ pub trait BucketReader: Send + Sync {
     /// The sum of a range, when everything it needs is in memory. Never waits for storage.
     fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>>;
 
+    /// The sums of many ranges of one key, under the same condition.
+    fn sums_cached(&self, generation: Generation, key: &str, plans: &[Plan]) -> Option<Result<Vec<i128>, Overflow>> {
+        let mut sums = Vec::with_capacity(plans.len());
+        for plan in plans {
+            match self.sum_cached(generation, key, plan)? {
+                Ok(sum) => sums.push(sum),
+                Err(overflow) => return Some(Err(overflow)),
+            }
+        }
+        Some(Ok(sums))
+    }
+
     /// Takes note of sums that were found in memory, many at once.
     fn note_hits(&self, _sums: usize) {}
 

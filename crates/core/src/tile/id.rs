@@ -43,11 +43,6 @@ impl TileId {
         self.0 & !DAY_FLAG
     }
 
-    /// How many days, or spans, lie between an earlier tile and this one.
-    pub fn distance_from(self, earlier: Self) -> Option<usize> {
-        self.0.checked_sub(earlier.0).map(|steps| steps as usize)
-    }
-
     pub const fn of_period(is_span: bool, period: u32) -> Self {
         if is_span { Self(period) } else { Self::day(period) }
     }

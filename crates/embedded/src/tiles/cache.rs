@@ -3,11 +3,13 @@
 //! A record is found by the hash of its key. Records that have not been used since the clock's hand last passed make
 //! room for others; one with changes stays until they are committed.
 
+use super::places::Places;
 use hashbrown::HashTable;
 use raingauge_core::plan::Plan;
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::buckets::Generation;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -15,6 +17,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const ROUNDED_TO: usize = 16;
 /// How far the clock's hand moves for one change or sum, so that neither waits for a walk over all records.
 const SHRINK_STEPS: usize = 64;
+/// A key of at most this many bytes lies in its record, where it is compared without another wait for memory.
+const KEY_INLINE_LEN: usize = 24;
 /// Fewest records that the list of records grows by.
 const RECORDS_MIN: usize = 16;
 
@@ -39,18 +43,19 @@ struct Record {
     used: bool,
     /// Tiles of this record in the shard's list of changes.
     changes: u32,
-    key: Box<str>,
-    /// The tiles of which something is known, in order. Apart from the tiles, so that a search stays in few cache lines.
-    ids: Vec<TileId>,
-    /// What is known of each.
+    /// A text.
+    key: SmallVec<[u8; KEY_INLINE_LEN]>,
+    /// What is known of tiles, in the order of their ids.
     slots: Vec<Slot>,
+    places: Places,
 }
 
 /// What is known of one tile.
 struct Slot {
-    changed: bool,
     /// `None` when it is known that there is no such tile.
     tile: Option<Tile>,
+    id: TileId,
+    changed: bool,
 }
 
 impl Slot {
@@ -60,35 +65,32 @@ impl Slot {
 }
 
 impl Record {
-    /// Where a tile stands, or would stand. Most keys have neighbouring days and spans, whose places follow from the
-    /// first span and the last day: a look there spares the search, each step of which would wait for memory.
+    /// Where a tile stands, or would stand.
     #[inline]
     fn position(&self, id: TileId) -> Result<usize, usize> {
-        let guess = if id.is_span() {
-            self.ids.first().and_then(|first| id.distance_from(*first))
-        } else {
-            self.ids
-                .last()
-                .and_then(|last| last.distance_from(id))
-                .and_then(|steps| (self.ids.len() - 1).checked_sub(steps))
-        };
-        match guess {
-            Some(at) if self.ids.get(at) == Some(&id) => Ok(at),
-            _ => self.ids.binary_search(&id),
-        }
+        let found = self.places.of(id, self.slots.len());
+        found.unwrap_or_else(|| self.slots.binary_search_by_key(&id, |slot| slot.id))
     }
 
     fn slot(&self, id: TileId) -> Option<&Slot> {
         self.position(id).ok().map(|at| &self.slots[at])
     }
 
-    /// Bytes of the lists themselves, without what the tiles have on the heap.
+    /// Bytes of the list itself, without what the tiles have on the heap.
     fn list_bytes(&self) -> usize {
-        rounded(self.ids.capacity() * size_of::<TileId>()) + rounded(self.slots.capacity() * size_of::<Slot>())
+        rounded(self.slots.capacity() * size_of::<Slot>())
+    }
+
+    fn key(&self) -> &str {
+        std::str::from_utf8(&self.key).unwrap_or_else(|_| unreachable!("keys come as texts"))
+    }
+
+    fn key_heap_bytes(&self) -> usize {
+        if self.key.spilled() { rounded(self.key.capacity()) } else { 0 }
     }
 
     fn heap_bytes(&self) -> usize {
-        rounded(self.key.len()) + self.list_bytes() + self.slots.iter().map(Slot::heap_bytes).sum::<usize>()
+        self.key_heap_bytes() + self.list_bytes() + self.slots.iter().map(Slot::heap_bytes).sum::<usize>()
     }
 }
 
@@ -142,10 +144,14 @@ impl Shard {
         let records = &self.records;
         let is_it = |index: &u32| {
             let record = &records[*index as usize];
-            record.hash == hash && record.generation == generation && *record.key == *key
+            record.hash == hash && record.generation == generation && record.key[..] == *key.as_bytes()
         };
         let index = *self.table.find(hash, is_it)? as usize;
-        self.records[index].used = true;
+        let record = &mut self.records[index];
+        // Written only when it changes: other processors keep their copy of the cache line.
+        if !record.used {
+            record.used = true;
+        }
         Some(index)
     }
 
@@ -154,8 +160,8 @@ impl Shard {
         if let Some(index) = self.find(hash, generation, key) {
             return index;
         }
-        let record =
-            Record { hash, generation, used: true, changes: 0, key: key.into(), ids: Vec::new(), slots: Vec::new() };
+        let key = SmallVec::from_slice(key.as_bytes());
+        let record = Record { hash, generation, used: true, key, ..Record::default() };
         self.heap_bytes += record.heap_bytes();
         let index = match self.free.pop() {
             Some(index) => {
@@ -182,19 +188,18 @@ impl Shard {
     pub fn fill(&mut self, record: usize, id: TileId, tile: Option<Tile>) {
         let record = &mut self.records[record];
         if let Err(at) = record.position(id) {
-            let slot = Slot { changed: false, tile };
+            let slot = Slot { tile, id, changed: false };
             let before = record.list_bytes();
-            reserve_one(&mut record.ids, 2, 2);
             reserve_one(&mut record.slots, 2, 2);
             self.heap_bytes += record.list_bytes() - before + slot.heap_bytes();
-            record.ids.insert(at, id);
             record.slots.insert(at, slot);
+            record.places.insert(id);
         }
     }
 
     /// The tiles of a record of which something is known.
     pub fn tiles_of(&self, record: usize) -> Vec<TileId> {
-        self.records[record].ids.clone()
+        self.records[record].slots.iter().map(|slot| slot.id).collect()
     }
 
     /// A tile that has been loaded.
@@ -218,7 +223,7 @@ impl Shard {
         slot.changed = true;
         let mut kept = size_of::<Slot>() + size_of::<(u32, TileId)>() + after;
         if record.changes == 0 {
-            kept += size_of::<Record>() + rounded(record.key.len());
+            kept += size_of::<Record>() + record.key_heap_bytes();
         }
         record.changes += 1;
         self.changed.push((index as u32, id));
@@ -257,7 +262,7 @@ impl Shard {
         for (index, id) in &self.changed {
             let record = &self.records[*index as usize];
             if let Some(tile) = self.tile(*index as usize, *id) {
-                show(record.generation, &record.key, *id, tile);
+                show(record.generation, record.key(), *id, tile);
             }
         }
     }

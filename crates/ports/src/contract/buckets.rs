@@ -82,6 +82,8 @@ pub async fn sum(store: &dyn BucketReader, generation: Generation, key: &str, fr
     let sum = store.sums(vec![query]).await.remove(0).expect("a sum");
     if let Some(cached) = store.sum_cached(generation, key, &plan) {
         assert_eq!(cached, Ok(sum), "what is in memory is what is stored");
+        let cached = store.sums_cached(generation, key, &[plan; 2]);
+        assert_eq!(cached, Some(Ok(vec![sum; 2])), "many sums are as many times one");
     }
     sum
 }
