@@ -10,6 +10,7 @@ mod guard;
 pub mod largest;
 mod maintenance;
 mod pages;
+mod parameters;
 pub mod problem;
 mod system;
 mod times;
@@ -21,8 +22,8 @@ use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use body::Rooms;
-use guard::Guard;
 pub use guard::{Deadline, refuse_foreign, role_absent};
+use guard::{Guard, Guarded};
 use metrics_exporter_prometheus::PrometheusHandle;
 use problem::Problem;
 use raingauge_portal::Portal;
@@ -127,11 +128,11 @@ impl Routes {
         self,
         path: &'static str,
         scope: Option<Scope>,
-        method: fn(H) -> MethodRouter<Arc<Door>>,
+        method: fn(Guarded<H>) -> MethodRouter<Arc<Door>>,
         handler: H,
     ) -> Self {
         let guard = Arc::new(Guard::new(&self.door, path, scope));
-        let route = method(handler).layer(axum::middleware::from_fn_with_state(guard, guard::pass));
+        let route = method(Guarded { guard, handler });
         Self { router: self.router.route(path, route), ..self }
     }
 }

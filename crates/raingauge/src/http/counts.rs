@@ -3,13 +3,15 @@
 use super::Door;
 use super::body::{self, Body};
 use super::largest;
+use super::parameters::Parameters;
 use super::problem::Problem;
 use super::times::Time;
 use crate::auth::Who;
 use axum::Json;
-use axum::extract::{Extension, Path, Query, State};
-use axum::http::{HeaderName, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::response::Response;
+use bytes::Bytes;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
@@ -19,7 +21,6 @@ use raingauge_writer::recount::Recount;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -120,8 +121,9 @@ pub async fn batch(State(door): State<Arc<Door>>, body: Body<body::Counts>) -> R
         push_result(item.key.as_ref().map_or("", |key| &key.0), &answer, &mut json);
     }
     json.extend_from_slice(b"]}");
-    let headers = [(header::CONTENT_TYPE, "application/json".to_owned()), (SERVER_TIMING, timing(served))];
-    Ok((headers, json).into_response())
+    let mut response = answer(json);
+    response.headers_mut().insert(SERVER_TIMING, timing(served));
+    Ok(response)
 }
 
 fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
@@ -137,8 +139,16 @@ fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
 }
 
 /// From where the ranges of a batch were answered, as `Server-Timing` (<https://www.w3.org/TR/server-timing/>) has it.
-fn timing(Served { memory, cache, store }: Served) -> String {
-    format!("memory;desc={memory}, cache;desc={cache}, store;desc={store}")
+fn timing(Served { memory, cache, store }: Served) -> HeaderValue {
+    let text = format!("memory;desc={memory}, cache;desc={cache}, store;desc={store}");
+    HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or_else(|_| unreachable!("it is ASCII"))
+}
+
+/// An answer in JSON.
+fn answer(json: Vec<u8>) -> Response {
+    let mut response = Response::new(json.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// Refuses a batch of too many ranges.
@@ -189,22 +199,21 @@ fn push_text(text: &str, json: &mut Vec<u8>) {
     }
 }
 
-type Parameters = Query<HashMap<String, String>>;
-
 /// `GET /v1/counts`
-pub async fn one(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Response, Problem> {
+pub async fn one(State(door): State<Arc<Door>>, uri: Uri) -> Result<Response, Problem> {
+    let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let range = item.range(false)?;
-    let answer = door.services.reader.counts(std::slice::from_ref(&range)).await.remove(0)?;
-    let mut json = Vec::new();
-    push_result(range.key, &Ok(answer), &mut json);
-    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+    let count = door.services.reader.counts(std::slice::from_ref(&range)).await.remove(0)?;
+    let mut json = Vec::with_capacity(128 + range.key.len());
+    push_result(range.key, &Ok(count), &mut json);
+    Ok(answer(json))
 }
 
-fn item_of(parameters: &HashMap<String, String>) -> Item<'_> {
-    let time = |name: &str| Time(parameters.get(name).and_then(|text| raingauge_core::time::parse_time_s(text)));
+fn item_of<'a>(parameters: &'a Parameters<'_>) -> Item<'a> {
+    let time = |name: &str| Time(parameters.get(name).and_then(raingauge_core::time::parse_time_s));
     Item {
-        key: parameters.get("key").map(|key| Text(Cow::Borrowed(key.as_str()))),
+        key: parameters.get("key").map(|key| Text(Cow::Borrowed(key))),
         from_time: time("fromTime"),
         to_time: time("toTime"),
         fresh: parameters.get("fresh").is_some_and(|fresh| fresh == "true" || fresh == "1"),
@@ -212,13 +221,33 @@ fn item_of(parameters: &HashMap<String, String>) -> Item<'_> {
 }
 
 /// `GET /v1/series`
-pub async fn series(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Json<Series>, Problem> {
+pub async fn series(State(door): State<Arc<Door>>, uri: Uri) -> Result<Response, Problem> {
+    let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let range = item.range(false)?;
-    let name = parameters.get("granularity").map_or("hour", String::as_str);
+    let name = parameters.get("granularity").unwrap_or("hour");
     let granularity = Granularity::from_name(name).ok_or_else(granularity_unknown)?;
-    let zone = parameters.get("timezone").map_or("UTC", String::as_str);
-    Ok(Json(door.services.reader.series(&range, granularity, zone).await?))
+    let zone = parameters.get("timezone").unwrap_or("UTC");
+    Ok(answer(series_json(&door.services.reader.series(&range, granularity, zone).await?)))
+}
+
+/// The same text that serde would write, in less time.
+fn series_json(Series { key, granularity, points }: &Series) -> Vec<u8> {
+    let mut json = Vec::with_capacity(64 + key.len() + points.len() * 48);
+    json.extend_from_slice(b"{\"key\":");
+    push_text(key, &mut json);
+    json.extend_from_slice(b",\"granularity\":");
+    push_text(granularity.name(), &mut json);
+    json.extend_from_slice(b",\"points\":[");
+    for (index, point) in points.iter().enumerate() {
+        json.extend_from_slice(if index == 0 { b"{\"time\":" } else { b",{\"time\":" });
+        json.extend_from_slice(itoa::Buffer::new().format(point.time).as_bytes());
+        json.extend_from_slice(b",\"count\":");
+        json.extend_from_slice(itoa::Buffer::new().format(point.count).as_bytes());
+        json.push(b'}');
+    }
+    json.extend_from_slice(b"]}");
+    json
 }
 
 pub fn granularity_unknown() -> Problem {
@@ -229,8 +258,9 @@ pub fn granularity_unknown() -> Problem {
 pub async fn recount(
     State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
-    Query(parameters): Parameters,
+    uri: Uri,
 ) -> Result<Json<Recount>, Problem> {
+    let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let range = item.range(false)?;
     let plan = Plan::new(range.from_s, range.to_s).map_err(Failure::from)?;
@@ -248,8 +278,9 @@ pub async fn keys(
     State(door): State<Arc<Door>>,
     Extension(who): Extension<Who>,
     Path(id): Path<u32>,
-    Query(parameters): Parameters,
+    uri: Uri,
 ) -> Result<Json<LargestKeys>, Problem> {
+    let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let (from_s, to_s) = (item.from_time.0.unwrap_or(0), item.to_time.0.unwrap_or_else(|| door.services.clock.now_s()));
     let limit = parameters.get("limit").map_or(Ok(20), |limit| limit.parse::<usize>());
@@ -259,4 +290,19 @@ pub async fn keys(
     let found = largest::keys(&door, &who.name, id, from_s, to_s).await?;
     let keys = found.keys.iter().take(limit).cloned().collect();
     Ok(Json(LargestKeys { keys, is_complete: found.is_complete }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raingauge_reader::Point;
+
+    #[test]
+    fn a_series_is_written_as_serde_would() {
+        let points = vec![Point { time: 0, count: i64::MIN }, Point { time: 86_400, count: 7 }];
+        for (key, points) in [("rain:oslo", points), ("a \"b\"\n\u{e9}", Vec::new())] {
+            let series = Series { key: key.to_owned(), granularity: Granularity::Day, points };
+            assert_eq!(series_json(&series), serde_json::to_vec(&series).unwrap());
+        }
+    }
 }

@@ -7,11 +7,12 @@ use super::problem::Problem;
 use crate::auth::{Denied, Scope, Tokens, Who};
 use crate::settings::Role;
 use axum::body::HttpBody;
-use axum::extract::{Request, State};
+use axum::extract::Request;
+use axum::handler::Handler;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use raingauge_core::limits::REASON_LEN_MAX;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -130,26 +131,20 @@ fn role_of(path: &str) -> Option<Role> {
     }
 }
 
-/// Lets a request through to its handler, and says who asks.
-pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
-    let began = Instant::now();
-    let admitted = guard.check(&request);
-    let mut response = match admitted {
-        Err(problem) => unread(&request, problem.into_response()),
-        Ok(who) => {
-            let asked = Asked::of(&guard.door, guard.path, &request);
-            if let Some(who) = who.clone() {
-                request.extensions_mut().insert(who);
-            }
-            match who.zip(asked) {
-                Some((who, asked)) => guard.change(request, next, asked, who).await,
-                None => guard.answer(request, next).await,
-            }
-        }
-    };
-    guard.note(began, response.status());
-    protect(response.headers_mut());
-    response
+/// A handler behind its guard. A handler itself, rather than a layer of the router: layers hand requests on in boxes.
+#[derive(Clone)]
+pub struct Guarded<H> {
+    pub guard: Arc<Guard>,
+    pub handler: H,
+}
+
+impl<T, H: Handler<T, Arc<Door>>> Handler<T, Arc<Door>> for Guarded<H> {
+    type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+    fn call(self, request: Request, door: Arc<Door>) -> Self::Future {
+        let Self { guard, handler } = self;
+        Box::pin(async move { guard.pass(request, |request| handler.call(request, door)).await })
+    }
 }
 
 /// The headers of every answer that is no page: browsers neither guess what it is, nor show it as a page, nor keep it.
@@ -177,12 +172,41 @@ impl Deadline {
 }
 
 impl Guard {
-    async fn answer(&self, mut request: Request, next: Next) -> Response {
+    /// Lets a request through to its handler, and says who asks.
+    async fn pass<F: Future<Output = Response> + Send + 'static>(
+        self: &Arc<Self>,
+        mut request: Request,
+        handle: impl FnOnce(Request) -> F + Send + 'static,
+    ) -> Response {
+        let began = Instant::now();
+        let mut response = match self.check(&request) {
+            Err(problem) => unread(&request, problem.into_response()),
+            Ok(who) => {
+                let asked = Asked::of(&self.door, self.path, &request);
+                if let Some(who) = who.clone() {
+                    request.extensions_mut().insert(who);
+                }
+                match who.zip(asked) {
+                    Some((who, asked)) => self.change(request, handle, asked, who).await,
+                    None => self.answer(request, handle).await,
+                }
+            }
+        };
+        self.note(began, response.status());
+        protect(response.headers_mut());
+        response
+    }
+
+    async fn answer<F: Future<Output = Response>>(
+        &self,
+        mut request: Request,
+        handle: impl FnOnce(Request) -> F,
+    ) -> Response {
         let deadline = Deadline::after(self.timeout);
         if self.path == EVENTS {
             request.extensions_mut().insert(deadline);
         }
-        match tokio::time::timeout_at(deadline.0, next.run(request)).await {
+        match tokio::time::timeout_at(deadline.0, handle(request)).await {
             Ok(response) => explained(response),
             Err(_) => {
                 let detail = format!("the request took longer than {} s: ask for less at once", self.timeout.as_secs());
@@ -192,10 +216,16 @@ impl Guard {
     }
 
     /// A change goes on to its end, with its line in the audit log, also when whoever asked for it hangs up.
-    async fn change(self: &Arc<Self>, request: Request, next: Next, asked: Asked, who: Who) -> Response {
+    async fn change<F: Future<Output = Response> + Send + 'static>(
+        self: &Arc<Self>,
+        request: Request,
+        handle: impl FnOnce(Request) -> F + Send + 'static,
+        asked: Asked,
+        who: Who,
+    ) -> Response {
         let guard = Arc::clone(self);
         let changing = tokio::spawn(async move {
-            let response = guard.answer(request, next).await;
+            let response = guard.answer(request, handle).await;
             let entry = asked.answered(&response);
             guard.door.audit.deed(entry.actor(&who.principal()), entry.deed.clone(), &entry.outcome).await;
             response
