@@ -154,6 +154,11 @@ impl Ingest {
 }
 
 impl Intake {
+    /// Makes room for events that take about this many bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.batch.bytes.reserve(bytes);
+    }
+
     /// Takes one event as JSON.
     pub fn push_json(&mut self, json: &[u8]) -> Result<(), Error> {
         self.push(Event::from_json(json))

@@ -7,7 +7,7 @@
 //! unknown until it is opened again.
 
 use super::acknowledged::Acknowledged;
-use super::known::Known;
+use super::known::{Known, LOOKUPS_TOGETHER};
 use super::run::RunsNow;
 use super::segment::{BLOCK_HEADER_LEN, PAYLOAD_LEN_MAX};
 use super::segments::{Failure, Segments};
@@ -302,8 +302,12 @@ impl Committer {
             }
             Request::Events(batch, lookup) => {
                 let (mut begin, mut told) = (0, lookup.duplicates.into_iter().peekable());
+                let mut held = [false; LOOKUPS_TOGETHER];
                 for (place, (end, identity)) in batch.entries.iter().enumerate() {
-                    let is_told = told.next_if_eq(&place).is_some();
+                    if place % LOOKUPS_TOGETHER == 0 {
+                        held = self.known.held(&batch.entries[place..]);
+                    }
+                    let is_told = told.next_if_eq(&place).is_some() || held[place % LOOKUPS_TOGETHER];
                     if !is_told && self.known.insert(*identity, lookup.to)? {
                         self.fresh.push(*identity);
                         self.block.extend_from_slice(&batch.bytes[begin..*end]);

@@ -19,6 +19,8 @@ use std::thread::JoinHandle;
 
 /// Identities in the set before it becomes a run: what fits a hash table of 2^21 places.
 pub const SET_IDS_MAX: usize = (1 << 21) / 8 * 7;
+/// Identities that are looked up together: each waits for memory, and these waits overlap.
+pub const LOOKUPS_TOGETHER: usize = 16;
 /// Bytes of the log that are read at once when it is learned.
 const LEARN_BYTES: usize = 8 << 20;
 /// Time after which a set that could not be written is written again.
@@ -150,10 +152,23 @@ impl Known {
         Arc::clone(&self.runs)
     }
 
+    /// Which of the identities are held in memory. Those that are not are new in all likelihood, and
+    /// what [`insert`](Self::insert) looks at is in the processor's caches by then.
+    pub fn held(&self, ids: &[(usize, Identity)]) -> [bool; LOOKUPS_TOGETHER] {
+        let mut held = [false; LOOKUPS_TOGETHER];
+        let sets = std::iter::once(&self.recent).chain(self.full.iter().map(|set| &*set.ids));
+        for set in sets {
+            for (held, (_, id)) in held.iter_mut().zip(ids) {
+                *held |= set.contains(id);
+            }
+        }
+        held
+    }
+
     /// Remembers an identity, of which the runs before the offset `looked_to` are known not to hold
     /// it. Answers whether it is new.
     pub fn insert(&mut self, id: Identity, looked_to: Offset) -> io::Result<bool> {
-        if self.recent.contains(&id) || self.full.iter().any(|set| set.ids.contains(&id)) {
+        if self.full.iter().any(|set| set.ids.contains(&id)) {
             return Ok(false);
         }
         if self.sealed_to > looked_to && self.runs.now().contains(id, looked_to)? {
@@ -184,7 +199,9 @@ impl Known {
 
     fn set_aside_when_full(&mut self, to: Offset, newest_ms: i64) {
         if self.recent.len() >= self.set_ids_max {
-            let ids = Arc::new(std::mem::take(&mut self.recent));
+            // The next one will be as large: to grow by doubling would move every identity once more.
+            let next = IdentitySet::with_capacity_and_hasher(self.set_ids_max, Default::default());
+            let ids = Arc::new(std::mem::replace(&mut self.recent, next));
             self.full.push_back(FullSet { ids, from: self.recent_from, to, newest_ms });
             self.recent_from = to;
         }
