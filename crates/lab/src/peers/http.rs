@@ -82,16 +82,17 @@ pub fn encoded(value: &str) -> String {
 /// The response that `bytes` begins with and its length; `None` while it is not all there.
 fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
-    let head = std::str::from_utf8(&bytes[..head_end]).context("a head that is no text")?.to_ascii_lowercase();
+    let head = std::str::from_utf8(&bytes[..head_end]).context("a head that is no text")?;
     let mut lines = head.split("\r\n");
     let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|word| word.parse().ok());
     let status: u16 = status.context("not an HTTP status line")?;
     let (mut length, mut is_chunked) = (None, false);
     for line in lines {
-        match line.split_once(':').map(|(name, value)| (name, value.trim())) {
-            Some(("content-length", value)) => length = Some(value.parse::<usize>()?),
-            Some(("transfer-encoding", value)) => is_chunked = value.contains("chunked"),
-            _ => {}
+        let Some((name, value)) = line.split_once(':') else { continue };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = Some(value.trim().parse::<usize>()?);
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            is_chunked = value.to_ascii_lowercase().contains("chunked");
         }
     }
     let start = head_end + 4;
