@@ -12,8 +12,9 @@ use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::atomic::{self, AtomicI64};
+use std::sync::atomic::{self, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 use tokio::sync::{Notify, watch};
 
 /// Which generation of a counter holds the buckets from which day on. The first part begins at 0.
@@ -176,6 +177,10 @@ pub struct Published {
     waiting: Notify,
     /// Told when counting has stopped.
     failed: Notify,
+    began: Instant,
+    /// Until when the timelines of the view are known to answer, in milliseconds since the beginning; forever where this
+    /// process decides what they are.
+    known_until_ms: AtomicU64,
     audience: OnceLock<Arc<dyn Audience>>,
 }
 
@@ -188,6 +193,8 @@ impl Default for Published {
             activity: Activity::default(),
             waiting: Notify::new(),
             failed: Notify::new(),
+            began: Instant::now(),
+            known_until_ms: AtomicU64::new(u64::MAX),
             audience: OnceLock::new(),
         }
     }
@@ -205,6 +212,18 @@ impl Published {
     /// Why counting stopped.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.progress.borrow().failure.clone()
+    }
+
+    /// The timelines that others decide answer until then, unless they are looked at again.
+    pub fn known_until(&self, until: Instant) {
+        let until_ms = until.saturating_duration_since(self.began).as_millis() as u64;
+        self.known_until_ms.store(until_ms, atomic::Ordering::Release);
+    }
+
+    /// Whether the timelines were looked at too long ago: what they name may have been replaced and removed since.
+    pub fn is_outdated(&self) -> bool {
+        let until_ms = self.known_until_ms.load(atomic::Ordering::Acquire);
+        until_ms < u64::MAX && self.began.elapsed().as_millis() as u64 >= until_ms
     }
 
     /// What counters lately counted in this process.
@@ -291,6 +310,7 @@ impl Published {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[tokio::test]
     async fn a_failure_is_told_to_those_who_wait_for_it_and_to_those_who_come_later() {
@@ -308,6 +328,17 @@ mod tests {
         published.fail("the disk is full");
         waiting.await;
         published.failed().await;
+    }
+
+    #[test]
+    fn what_was_known_long_ago_is_outdated_until_it_is_looked_at_again() {
+        let published = Published::default();
+        assert!(!published.is_outdated(), "who decides the timelines knows them");
+        let now = Instant::now();
+        published.known_until(now);
+        assert!(published.is_outdated());
+        published.known_until(now + Duration::from_secs(3_600));
+        assert!(!published.is_outdated());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::asked::Asked;
 use crate::cache::windows::{self, Windows};
 use crate::cache::{self, CachePolicies, Lookup, Results};
-use crate::failure::{Failure, key_unknown, stopped};
+use crate::failure::{Failure, key_unknown, unavailable};
 use crate::resolve::{End, Resolved, earlier, plan, plans};
 use crate::storage::{Deadline, Gate, Options, Storage};
 use raingauge_core::bucket::Granularity;
@@ -174,8 +174,8 @@ impl Reader {
         ranges: &[Range<'_>],
         deadline: Duration,
     ) -> (Vec<Result<Answer, Failure>>, Served) {
-        if let Some(reason) = self.published.failure() {
-            let answers = vec![Err(stopped(&reason)); ranges.len()];
+        if let Some(failure) = unavailable(&self.published) {
+            let answers = vec![Err(failure); ranges.len()];
             return (answers, Served { memory: ranges.len(), ..Served::default() });
         }
         self.counts.increment(ranges.len() as u64);
@@ -247,8 +247,8 @@ impl Reader {
 
     /// The count of one range when all it needs is in memory. Never waits.
     pub fn count_cached(&self, range: &Range<'_>) -> Option<Result<Answer, Failure>> {
-        if let Some(reason) = self.published.failure() {
-            return Some(Err(stopped(&reason)));
+        if let Some(failure) = unavailable(&self.published) {
+            return Some(Err(failure));
         }
         let (view, choice) = (self.published.view(), self.policies.choice());
         match self.resolve(&view, &choice, range, self.clock.now_s()) {
@@ -270,8 +270,8 @@ impl Reader {
         to_s: i64,
         len_max: usize,
     ) -> Result<LargestKeys, Failure> {
-        if let Some(reason) = self.published.failure() {
-            return Err(stopped(&reason));
+        if let Some(failure) = unavailable(&self.published) {
+            return Err(failure);
         }
         Plan::new(from_s, to_s)?;
         let view = Arc::clone(&self.published.view());

@@ -1,7 +1,7 @@
 //! How a count is answered, for people who want to see it.
 
 use crate::answer::{Range, Reader};
-use crate::failure::{Failure, stopped};
+use crate::failure::{Failure, unavailable};
 use raingauge_core::cache_policy::Strategy;
 use raingauge_core::plan::Plan;
 use raingauge_ports::buckets::Generation;
@@ -26,8 +26,8 @@ pub struct Explained {
 impl Reader {
     /// What answering a range would take now. Reads nothing.
     pub fn explain(&self, range: &Range<'_>) -> Result<Explained, Failure> {
-        if let Some(reason) = self.published.failure() {
-            return Err(stopped(&reason));
+        if let Some(failure) = unavailable(&self.published) {
+            return Err(failure);
         }
         let (view, choice) = (Arc::clone(&self.published.view()), self.policies.choice());
         let (strategy, resolved) = self.resolve(&view, &choice, range, self.clock.now_s())?;

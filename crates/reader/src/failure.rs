@@ -5,6 +5,7 @@ use raingauge_core::plan;
 use raingauge_core::retention::Expired;
 use raingauge_core::tile::Overflow;
 use raingauge_ports::buckets;
+use raingauge_ports::published::Published;
 use serde::Serialize;
 
 /// Why there is no count: a stable code, and a sentence that says what to do.
@@ -25,8 +26,17 @@ pub(crate) fn key_unknown(key: &str) -> Failure {
     Failure { code: "key_unknown", detail: format!("no counter has a template that renders `{key}`") }
 }
 
-pub(crate) fn stopped(reason: &str) -> Failure {
-    Failure { code: "unavailable", detail: format!("counting has stopped: {reason}") }
+/// Why nothing can be answered now, whatever is asked.
+pub(crate) fn unavailable(published: &Published) -> Option<Failure> {
+    let failure = |detail| Failure { code: "unavailable", detail };
+    if let Some(reason) = published.failure() {
+        return Some(failure(format!("counting has stopped: {reason}")));
+    }
+    published.is_outdated().then(|| {
+        failure(
+            "this reader cannot read from the bucket store which counts answer: ask another one, or later".to_owned(),
+        )
+    })
 }
 
 impl From<plan::Error> for Failure {

@@ -4,7 +4,7 @@
 //! hour of UTC in some places. Each is the sum over the UTC buckets that make it up.
 
 use crate::answer::{Range, Reader};
-use crate::failure::{Failure, key_unknown, stopped};
+use crate::failure::{Failure, key_unknown, unavailable};
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -42,8 +42,8 @@ impl Reader {
     /// The series of a key over `[from_s, to_s)`, both floored to quarter hours. The first and the last point cover only
     /// what lies inside the range.
     pub async fn series(&self, range: &Range<'_>, granularity: Granularity, zone: &str) -> Result<Series, Failure> {
-        if let Some(reason) = self.published.failure() {
-            return Err(stopped(&reason));
+        if let Some(failure) = unavailable(&self.published) {
+            return Err(failure);
         }
         let whole = Plan::new(range.from_s, range.to_s)?;
         let cuts = cuts(whole.from_s, whole.to_s, granularity, zone)?;

@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(100);
 /// How long an entry may take until it shows before it is written again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How long replaced counts stay after every partition has switched: readers look at the states twice a second, and
-/// answer within seconds.
-pub const RETIRE_AFTER: Duration = Duration::from_secs(60);
+/// How long replaced counts stay after every partition has switched: longer than a reader answers by states that it
+/// cannot read anew.
+pub const RETIRE_AFTER: Duration = Duration::from_secs(120);
 /// The partition that decides.
 pub const DECIDER: Partition = 0;
 

@@ -7,8 +7,9 @@
 //!   checkpoints of all partitions ──┘    how far each is applied
 //! ```
 //!
-//! When either is away, what was known last goes on being used.
+//! When the catalog is away, what was known last goes on being used; what the checkpoints said is, for a while.
 
+use crate::conductor::RETIRE_AFTER;
 use crate::counters::{Error, TakesEffect};
 use crate::state::{Backfill, CounterState, Part, Progress, State, standing_of, timeline_of};
 use crate::states::{Shown, Shows, States};
@@ -34,6 +35,9 @@ const WAITED_INTERVAL: Duration = Duration::from_millis(50);
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// How often it is looked whether tiles have been heard of.
 const HEARING_INTERVAL: Duration = Duration::from_millis(5);
+/// How long counts are answered by what was last read of the checkpoints. Later, what a backfill replaced may be gone.
+const KNOWN_MAX: Duration = Duration::from_secs(100);
+const _: () = assert!(KNOWN_MAX.as_secs() < RETIRE_AFTER.as_secs());
 /// How long a change of a counter waits for the writers.
 const EFFECT_MAX: Duration = Duration::from_secs(5);
 
@@ -57,14 +61,24 @@ struct Seen {
     shown: Shown,
 }
 
+/// What cannot be read yet, and has to be before anything is answered.
+#[derive(Debug, thiserror::Error)]
+pub enum NotThere {
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
+    #[error("how far the log is counted cannot be read: {0}")]
+    Checkpoints(#[from] cluster::Error),
+}
+
 impl Follower {
-    /// Answers when the catalog has been read once.
+    /// Answers when the catalog and the checkpoints of all partitions have been read once: who does not know what
+    /// backfills replaced would look for counts that are gone.
     pub async fn start(
         catalog: Arc<dyn Catalog>,
         checkpoints: Arc<dyn Checkpoints>,
         published: Arc<Published>,
         partitions: Partition,
-    ) -> Result<Arc<Self>, catalog::Error> {
+    ) -> Result<Arc<Self>, NotThere> {
         let (newest, _) = watch::channel(Arc::default());
         let (revision, states) = (tokio::sync::Mutex::default(), Mutex::default());
         let hearing = OnceLock::new();
@@ -72,9 +86,7 @@ impl Follower {
         // Which event is the newest that is counted is known to its writer alone: it may lie anywhere in the open bucket.
         follower.published.saw_event(i64::MAX / 2);
         follower.refresh_counters().await?;
-        if let Err(error) = follower.refresh_states().await {
-            tracing::warn!(%error, "how far the log is counted is not known yet");
-        }
+        follower.refresh_states().await?;
         Ok(Arc::new(follower))
     }
 
@@ -147,6 +159,7 @@ impl Follower {
         if changed {
             self.publish();
         }
+        self.published.known_until(asked + KNOWN_MAX);
         Ok(())
     }
 

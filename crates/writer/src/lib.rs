@@ -33,7 +33,7 @@ pub use conductor::Conductor;
 pub use control::ControlError;
 pub use counters::Counters;
 pub use fleet::Fleet;
-pub use follow::Follower;
+pub use follow::{Follower, NotThere};
 pub use ingest::Ingest;
 pub use worker::{Options, Writer};
 

@@ -160,7 +160,10 @@ impl Cluster {
         }
         self.start_shuffled(random)?;
         std::thread::sleep(Duration::from_millis(500));
-        first.iter().try_for_each(|name| self.servers.restart(name))?;
+        // The first Cassandra nodes come first: the others do not start without one of them.
+        let mut back = first.to_vec();
+        back.sort();
+        back.iter().try_for_each(|name| self.servers.restart(name))?;
         self.servers.wait_for_nodes()?;
         for name in last {
             self.servers.kill(name)?;

@@ -26,7 +26,6 @@ use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
 use raingauge_maintenance::Maintenance;
 use raingauge_portal::rollouts::STILL_MAX;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
-use raingauge_ports::catalog;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
@@ -39,7 +38,7 @@ use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States};
-use raingauge_writer::{Counters, Fleet, Follower, Ingest, worker};
+use raingauge_writer::{Counters, Fleet, Follower, Ingest, NotThere, worker};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::{Stream, follow_tiles, open_leases};
@@ -111,8 +110,9 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     let topic = open_topic(settings, startup).await?;
     let published = Arc::new(Published::default());
     let checkpoints: Arc<dyn Checkpoints> = Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
-    let (never, partitions) = (|_: &catalog::Error| false, topic.partitions());
-    let follower = until_there(startup, "the catalog", never, async || {
+    let (never, partitions) = (|_: &NotThere| false, topic.partitions());
+    let what = "the catalog and the checkpoints of the writers";
+    let follower = until_there(startup, what, never, async || {
         Follower::start(Arc::clone(&catalog), Arc::clone(&checkpoints), Arc::clone(&published), partitions).await
     })
     .await?;

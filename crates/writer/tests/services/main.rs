@@ -1,6 +1,7 @@
 //! The services of the writer, together, on ports in memory.
 
 mod counters;
+mod follow;
 mod ingest;
 mod observed;
 mod preview;
