@@ -6,6 +6,8 @@ use raingauge_ports::contract::buckets as contract;
 use raingauge_ports::memory::MemoryBuckets;
 use std::io::Read;
 
+mod faults;
+
 const FOREVER: Horizons = Horizons { quarter_s: 0, hour_s: 0, day_s: 0 };
 
 fn options(cache_bytes: usize) -> Options {
