@@ -55,6 +55,18 @@ pub const EVENTS_PER_REQUEST_MAX: usize = 50_000;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Most buckets in one `POST /v1/buckets`.
 pub const BUCKETS_PER_REQUEST_MAX: usize = 10_000;
+/// Longest key of a request (`Idempotency-Key`), in characters of ASCII.
+pub const IDEMPOTENCY_KEY_LEN_MAX: usize = 255;
+/// Requests with a key that are remembered, in each partition of the log.
+pub const REQUESTS_REMEMBERED_MAX: usize = 1_000;
+/// What is remembered of them, in bytes of JSON.
+pub const REQUESTS_BYTES_MAX: usize = 256 * 1024;
+/// How long they are remembered, in seconds.
+pub const REQUESTS_REMEMBERED_S: i64 = 86_400;
+/// Longest answer to a request with a key, in bytes of JSON.
+pub const KEYED_ANSWER_LEN_MAX: usize = 16 * 1024;
+/// Entries of the log that repeat a request and are known to do so, in each partition.
+pub const REQUEST_REPETITIONS_MAX: usize = 10_000;
 /// Longest body of `POST /v1/buckets`, in bytes: as many buckets with keys of the longest kind fit.
 pub const BUCKETS_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest body of a counter, a draft or a cache policy, in bytes.

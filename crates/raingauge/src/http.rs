@@ -7,6 +7,7 @@ mod counters;
 pub mod counts;
 pub mod events;
 mod guard;
+mod idempotency_key;
 pub mod largest;
 mod maintenance;
 mod pages;

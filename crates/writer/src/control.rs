@@ -1,5 +1,6 @@
 //! Control entries: messages in the log, in order with the events.
 
+use crate::state::Request;
 use raingauge_core::counter::Counter;
 use raingauge_ports::buckets::{Cell, Generation};
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,12 @@ pub enum Control {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         put_back: bool,
     },
-    /// These buckets are set to these counts.
-    Buckets { buckets: Vec<Bucket> },
+    /// These buckets are set to these counts, unless the request was obeyed before.
+    Buckets {
+        buckets: Vec<Bucket>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Box<Request>>,
+    },
     /// What was counted of a key before this entry is gone.
     Erase { counter: u32, key: String },
     /// The counts of a counter are to be made again from the log, from this second on, the start of a UTC day; without
@@ -124,7 +129,7 @@ mod tests {
         let counter = Counter::from_json(&json!({"id": 1, "name": "n", "template": "k", "eventType": "t"})).unwrap();
         let written = [
             Control::counter(1, 0, counter),
-            Control::Buckets { buckets: Vec::new() },
+            Control::Buckets { buckets: Vec::new(), request: None },
             Control::backfill(1),
             Control::Switch { counter: 1, number: 2 },
             Control::Cancel { counter: 1, number: 2, reason: String::new() },

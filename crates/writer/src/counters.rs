@@ -1,18 +1,20 @@
 //! Changes of counters: from the catalog into the log, where they take effect in order with the events.
 
+mod buckets;
+
 use crate::conductor::{Conductor, DECIDER};
 pub use crate::control::Bucket;
+pub use crate::state::{Answer, Refused};
+pub use buckets::{Outcome, RequestKey};
 use crate::control::Control;
 use crate::state::{Part, standing_of};
 use parking_lot::Mutex;
 use raingauge_core::bucket::HOUR_S;
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{
-    BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX, REASON_LEN_MAX, VERSIONS_MAX, VERSIONS_PER_HOUR_MAX,
+    BUCKETS_PER_REQUEST_MAX, KEYED_ANSWER_LEN_MAX, REASON_LEN_MAX, VERSIONS_MAX, VERSIONS_PER_HOUR_MAX,
 };
 use raingauge_core::template::Template;
-use raingauge_core::tile::OVERFLOWED;
-use raingauge_core::time::is_countable_s;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
 use raingauge_ports::clock::Clock;
@@ -21,11 +23,10 @@ use raingauge_ports::published::{Published, Standing, View};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::history::covered_from_s;
-use crate::ingest::{Receipt, Rejected};
 use crate::states::{Shows, States};
+use buckets::Turns;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,6 +38,13 @@ pub enum Error {
     Stopped(Arc<str>),
     #[error("a request takes at most {BUCKETS_PER_REQUEST_MAX} buckets: send them in parts")]
     TooMany,
+    #[error("this Idempotency-Key was used for other buckets: choose another key for another request")]
+    KeyReused,
+    #[error(
+        "more buckets are refused than an answer to a request with an Idempotency-Key can list in \
+         {KEYED_ANSWER_LEN_MAX} bytes, and none was set: correct them, or send the request in parts"
+    )]
+    TooManyRefused,
     #[error("no key of counter {counter} is `{key}`: its template renders others")]
     KeyOfAnother { counter: u32, key: String },
     #[error("a reason has at most {REASON_LEN_MAX} bytes: shorten it")]
@@ -68,6 +76,9 @@ pub struct Counters {
     effect: Arc<dyn TakesEffect>,
     covered: Option<Covered>,
     conductor: Option<Arc<Conductor>>,
+    /// What the writers show.
+    shows: Option<Arc<dyn Shows>>,
+    turns: Turns,
     /// Changes of each counter in the hour that runs: its number since 1970, and how many.
     changes: Mutex<BTreeMap<u32, (i64, u32)>>,
 }
@@ -105,8 +116,18 @@ impl Counters {
             published: Arc::clone(&published),
             revision: tokio::sync::Mutex::default(),
         };
-        let (effect, changes) = (Arc::new(announcer), Mutex::default());
-        Self { catalog, sink, published, clock, effect, covered: None, conductor: None, changes }
+        Self {
+            catalog,
+            sink,
+            published,
+            clock,
+            effect: Arc::new(announcer),
+            covered: None,
+            conductor: None,
+            shows: None,
+            turns: Turns::default(),
+            changes: Mutex::default(),
+        }
     }
 
     /// Over a log whose partitions are counted by other processes.
@@ -116,8 +137,8 @@ impl Counters {
 
     /// With one who conducts backfills by what the writers show.
     pub fn with_conductor(self, shows: Arc<dyn Shows>) -> Self {
-        let conductor = Conductor::new(Arc::clone(&self.sink), shows);
-        Self { conductor: Some(Arc::new(conductor)), ..self }
+        let conductor = Conductor::new(Arc::clone(&self.sink), Arc::clone(&shows));
+        Self { conductor: Some(Arc::new(conductor)), shows: Some(shows), ..self }
     }
 
     /// Who conducts backfills, where there is one.
@@ -202,85 +223,6 @@ impl Counters {
         let newest = move || logs.iter().map(|log| covered_from_s(&**log, ahead_s)).max();
         let found = tokio::task::spawn_blocking(newest).await;
         found.map_err(|error| Error::Stopped(error.to_string().into()))
-    }
-
-    /// Sets buckets to counts that were computed elsewhere; answers when they are read.
-    pub async fn set_buckets(&self, buckets: Vec<Bucket>) -> Result<Receipt, Error> {
-        if buckets.len() > BUCKETS_PER_REQUEST_MAX {
-            return Err(Error::TooMany);
-        }
-        self.sink.check()?;
-        let mut receipt = Receipt::default();
-        let mut good = Vec::with_capacity(buckets.len());
-        for (index, bucket) in buckets.into_iter().enumerate() {
-            match self.check_bucket(&bucket) {
-                Ok(()) => good.push(bucket),
-                Err((code, detail)) => receipt.rejected.push(Rejected { index, code, detail }),
-            }
-        }
-        receipt.accepted = good.len();
-        for (standing, counter) in self.counters_of(&good).into_values() {
-            self.introduce(standing, &counter).await?;
-        }
-        if !good.is_empty() {
-            let partitions = u64::from(self.sink.partitions().max(1));
-            let of_partition = |partition| {
-                // One partition holds what was set, and the others nothing of it: a count is the sum of all.
-                let count = |bucket: &Bucket| match xxh3_64(bucket.key.as_bytes()) % partitions == u64::from(partition)
-                {
-                    true => bucket.count,
-                    false => 0,
-                };
-                let buckets = good.iter().map(|bucket| Bucket { count: count(bucket), ..bucket.clone() }).collect();
-                Control::Buckets { buckets }
-            };
-            self.send(of_partition).await?;
-        }
-        Ok(receipt)
-    }
-
-    fn check_bucket(&self, bucket: &Bucket) -> Result<(), (&'static str, String)> {
-        if bucket.key.len() > KEY_LEN_MAX {
-            let len = bucket.key.len();
-            return Err(("key_too_long", format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}")));
-        }
-        let view = self.published.view();
-        let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
-            return Err(("key_unknown", format!("no counter has a template that renders `{}`", bucket.key)));
-        };
-        if !is_countable_s(bucket.time) || !bucket.granularity.starts_at(bucket.time) {
-            let width = bucket.granularity.name();
-            return Err(("time_not_aligned", format!("no {width} begins at {}: times are UTC", bucket.time)));
-        }
-        let now_s = self.clock.now_s();
-        if bucket.time > now_s {
-            let ahead_s = bucket.time - now_s;
-            return Err(("time_in_future", format!("this bucket begins {ahead_s} s ahead of this server's clock")));
-        }
-        let horizons = view.horizons(index, now_s);
-        if !horizons.keeps(bucket.granularity, bucket.time) {
-            let kept = raingauge_core::time::format_rfc3339(horizons.of(bucket.granularity));
-            return Err((
-                "too_late",
-                format!("this counter keeps its {} buckets since {kept}", bucket.granularity.name()),
-            ));
-        }
-        if bucket.count == OVERFLOWED {
-            return Err(("count_out_of_range", format!("{OVERFLOWED} is not a count")));
-        }
-        Ok(())
-    }
-
-    /// The counters of some buckets, each once, with their versions.
-    fn counters_of(&self, buckets: &[Bucket]) -> BTreeMap<u32, (Standing, Counter)> {
-        let view = self.published.view();
-        let mut found = BTreeMap::new();
-        for index in buckets.iter().filter_map(|bucket| view.ruleset.index_of_key(&bucket.key)) {
-            let counter = &view.ruleset.rules()[index].counter;
-            let standing = || view.versions.get(&counter.id).copied().unwrap_or_default();
-            found.entry(counter.id).or_insert_with(|| (standing(), counter.clone()));
-        }
-        found
     }
 
     /// Sees to it that every partition knows a counter as it is before anything is asked for it: the writers of other

@@ -255,6 +255,11 @@ impl States for Follower {
         states.iter().filter_map(|(partition, seen)| Some((*partition, seen.shown.backfill(counter)?))).collect()
     }
 
+    fn repetitions(&self, partition: Partition) -> Vec<Offset> {
+        let states = self.states.lock();
+        states.get(&partition).map(|seen| seen.shown.state.requests.repetitions().collect()).unwrap_or_default()
+    }
+
     fn partitions(&self) -> Partition {
         self.partitions
     }

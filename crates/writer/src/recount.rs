@@ -20,7 +20,7 @@ use raingauge_ports::scans::Stop;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Differences that a recount shows.
 const DIFFERENCES_MAX: usize = 1_000;
@@ -121,6 +121,8 @@ struct Model {
     buckets: MemoryBuckets,
     /// Those that were set.
     set: Mutex<BTreeSet<(Granularity, i64)>>,
+    /// Some were to be set by a request of which it is not known yet whether it repeats another one.
+    is_unclear: AtomicBool,
 }
 
 /// What became of a key.
@@ -220,6 +222,7 @@ impl Recounter {
             for (model, found) in models.into_iter().zip(found) {
                 let answer = match found {
                     _ if self.states.parts(model.counter) != model.parts => Answer::Changed,
+                    _ if model.is_unclear.load(Ordering::Relaxed) => Answer::Changed,
                     Ok(None) => Answer::Changed,
                     Err(error) => Answer::Failed(error),
                     Ok(Some(_)) if touched.contains(&model.place) => {
@@ -253,6 +256,7 @@ impl Recounter {
             range,
             buckets: MemoryBuckets::default(),
             set: Mutex::default(),
+            is_unclear: AtomicBool::default(),
         }))
     }
 
@@ -277,6 +281,12 @@ impl Recounter {
     ) -> Result<HashSet<usize>, Error> {
         let (logs, to, progress) = (self.logs.clone(), to.to_vec(), progress.clone());
         let models = models.to_vec();
+        // Which entries repeat a request is known of those that are applied.
+        let known = |log: &Arc<dyn EventLog>| {
+            let applied = self.published.applied(log.partition());
+            (applied, self.states.repetitions(log.partition()))
+        };
+        let known: Vec<(Offset, Vec<Offset>)> = self.logs.iter().map(known).collect();
         let work = tokio::task::spawn_blocking(move || {
             let mut touched = HashSet::new();
             let ways = logs
@@ -285,11 +295,15 @@ impl Recounter {
                 .map(|(log, ((partition, from), (_, to)))| (log, partition, from.max(log.start()), to));
             let ways: Vec<_> = ways.collect();
             progress.begin(ways.iter().map(|(_, _, from, to)| to.saturating_sub(*from)).sum());
-            for (log, partition, from, to) in ways {
+            for ((log, partition, from, to), (applied, repetitions)) in ways.into_iter().zip(known) {
                 walk(&**log, from, to, &progress.stop, |step, scratch| {
                     progress.step();
+                    if repetitions.binary_search(&step.offset).is_ok() {
+                        return;
+                    }
+                    let is_applied = step.offset < applied;
                     for model in &models {
-                        if model.count(partition, &step, scratch) {
+                        if model.count(partition, &step, is_applied, scratch) {
                             touched.insert(model.place);
                         }
                     }
@@ -372,7 +386,13 @@ impl Model {
     }
 
     /// Counts one entry. Answers whether it concerned the key and the range.
-    fn count<'a>(&self, partition: Partition, step: &Step<'a>, scratch: &mut Scratch<'a>) -> bool {
+    fn count<'a>(
+        &self,
+        partition: Partition,
+        step: &Step<'a>,
+        is_applied: bool,
+        scratch: &mut Scratch<'a>,
+    ) -> bool {
         match &step.entry {
             Entry::Event(event) => {
                 let time_s = event.time_s();
@@ -392,8 +412,14 @@ impl Model {
                 rule.ruleset.apply(event, scratch, count, |_, _| {});
                 touched
             }
-            Entry::Control(payload) => match serde_json::from_slice(payload) {
-                Ok(Control::Buckets { buckets }) => self.set_buckets(partition, step.offset, &buckets),
+            Entry::Control(payload) => match Control::parse(payload) {
+                Ok(Control::Buckets { buckets, request }) => {
+                    let touched = self.set_buckets(partition, step.offset, &buckets);
+                    if touched && request.is_some() && !is_applied {
+                        self.is_unclear.store(true, Ordering::Relaxed);
+                    }
+                    touched
+                }
                 Ok(Control::Erase { counter, key }) if counter == self.counter && key == self.key => {
                     self.set.lock().clear();
                     let _ = self.buckets.erase(u32::from(partition), &self.key, step.offset);

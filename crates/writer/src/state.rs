@@ -5,11 +5,13 @@
 
 mod backfills;
 mod progress;
+mod requests;
 #[cfg(test)]
 mod tests;
 
 pub use backfills::{Backfill, BackfillStatus, Begin, Outgoing, next_number, used};
 pub use progress::{Phase, Progress};
+pub use requests::{Answer, Refused, Request, Requests, json_len};
 
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::retention::Horizons;
@@ -38,11 +40,21 @@ pub struct State {
     /// How many backfills have come to the head of the queue.
     #[serde(default)]
     pub begun: u64,
+    /// Requests with a key that were obeyed.
+    #[serde(default, skip_serializing_if = "Requests::is_empty")]
+    pub requests: Requests,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { format: FORMAT, counters: BTreeMap::new(), retired: Vec::new(), queue: Vec::new(), begun: 0 }
+        Self {
+            format: FORMAT,
+            counters: BTreeMap::new(),
+            retired: Vec::new(),
+            queue: Vec::new(),
+            begun: 0,
+            requests: Requests::default(),
+        }
     }
 }
 
@@ -166,8 +178,9 @@ impl State {
         generations
     }
 
-    /// Forgets rules that counted only what the log no longer holds.
-    pub fn forget_rules_before(&mut self, start: Offset) {
+    /// Forgets what concerns only entries that the log no longer holds.
+    pub fn forget_before(&mut self, start: Offset) {
+        self.requests.forget_before(start);
         for state in self.counters.values_mut() {
             state.each_rules(|rules| {
                 let old = rules.partition_point(|rule| rule.since <= start).saturating_sub(1);

@@ -16,6 +16,10 @@ pub trait States: Send + Sync {
     /// The newest backfill of a counter, in each partition that knows of it.
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)>;
 
+    /// Entries of a partition that repeat a request, by their offsets in order, as far as the partition is applied:
+    /// nobody obeys them.
+    fn repetitions(&self, partition: Partition) -> Vec<Offset>;
+
     /// How many partitions have to take part in a backfill.
     fn partitions(&self) -> Partition {
         1
@@ -68,6 +72,11 @@ impl States for Writer {
 
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
         self.backfill(counter).into_iter().map(|backfill| (self.partition(), backfill)).collect()
+    }
+
+    fn repetitions(&self, partition: Partition) -> Vec<Offset> {
+        let shown = self.shown().remove(&partition);
+        shown.map(|shown| shown.state.requests.repetitions().collect()).unwrap_or_default()
     }
 }
 

@@ -9,7 +9,7 @@ mod upkeep;
 use crate::conductor::DECIDER;
 use crate::control::{Control, ControlError};
 use crate::lost::Lost;
-use crate::state::{Begin, Change, Part, Phase, Progress, State};
+use crate::state::{Begin, Change, Part, Phase, Progress, Request, State};
 use crate::states::{Shown, Shows};
 use apply::Applier;
 use parking_lot::Mutex;
@@ -229,6 +229,8 @@ struct Worker {
     state_changed: bool,
     /// Whether the state has changed since it was last published.
     unpublished: bool,
+    /// Whether the state has changed since it was last shown.
+    unshown: bool,
     /// How far the backfill at the head of the queue has come.
     fill: Option<Progress>,
     /// The progress that the last worker of the partition left.
@@ -276,6 +278,7 @@ impl Worker {
             state_json: state,
             state_changed: false,
             unpublished: true,
+            unshown: true,
             fill: None,
             stored_fill: progress.and_then(|stored| Progress::from_json(&stored.bytes)),
             fill_changed: false,
@@ -332,6 +335,7 @@ impl Worker {
             self.apply_block(block)?;
         }
         self.publish();
+        self.show();
         self.applier.report(&self.published);
         self.published.set_applied(self.log.partition(), end);
         tell_lost(self.log.partition(), 0);
@@ -385,7 +389,10 @@ impl Worker {
                 let change = Change { version, changed_at, put_back, counter: *counter };
                 self.state.set_counter(change, offset, self.applied_s, decides);
             }
-            Control::Buckets { buckets } => {
+            Control::Buckets { buckets, request } => {
+                if request.is_some_and(|request| !self.remember(*request, offset)) {
+                    return Ok(());
+                }
                 self.publish();
                 return self.applier.set_buckets(&*self.store, &self.published, offset, &buckets);
             }
@@ -418,11 +425,25 @@ impl Worker {
         Ok(())
     }
 
+    /// Takes note of a request with a key. Returns whether it is to be obeyed.
+    fn remember(&mut self, request: Request, offset: Offset) -> bool {
+        (self.state_changed, self.unshown) = (true, true);
+        self.state.requests.take(request, offset, self.applied_s)
+    }
+
     /// Publishes what follows from the state, when it has changed: once for many changes in a row.
     fn publish(&mut self) {
         if std::mem::take(&mut self.unpublished) {
             let filled = self.fill.as_ref().filter(|fill| fill.phase == Phase::Filled).map(|fill| fill.counter);
             self.published.set_view(Arc::new(self.state.view(filled)));
+            self.unshown = true;
+            self.show();
+        }
+    }
+
+    /// Shows the state, when it has changed.
+    fn show(&mut self) {
+        if std::mem::take(&mut self.unshown) {
             let mut shown = self.shown.lock();
             let removed = std::mem::take(&mut shown.removed);
             *shown = Shown { removed, ..Shown::new(Arc::new(self.state.clone()), self.fill.clone()) };
@@ -450,7 +471,7 @@ impl Worker {
         let began = Instant::now();
         self.last_commit = began;
         if self.state_changed {
-            self.state.forget_rules_before(self.log.start());
+            self.state.forget_before(self.log.start());
             self.state_json = self.state.to_json();
         }
         let checkpoint = Checkpoint {

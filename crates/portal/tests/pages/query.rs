@@ -24,8 +24,9 @@ async fn worked_example() -> World {
         let granularity = Granularity::from_name(granularity).expect("a granularity");
         Bucket { key: "rain_drops:city:111222".to_owned(), granularity, time, count }
     };
-    let receipt = world.portal.counters.set_buckets(rows.map(bucket).into()).await.expect("buckets are set");
-    assert!(receipt.rejected.is_empty(), "{receipt:?}");
+    let rows = rows.map(|row| Ok(bucket(row))).into();
+    let set = world.portal.counters.set_buckets(rows, None).await.expect("buckets are set");
+    assert!(set.answer.rejected.is_empty(), "{set:?}");
     world
 }
 

@@ -13,7 +13,7 @@ use raingauge_portal::rollouts::{self, STILL_MAX};
 use raingauge_portal::watch::{self, About, Watch};
 use raingauge_portal::{Conductor, Measures, Parts, Portal, Samples, router};
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::log::{EventLog, Partition};
+use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::{
     MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople, MemoryRollouts,
@@ -74,6 +74,10 @@ impl States for Known {
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
         let own = self.running.lock().clone();
         own.map_or_else(|| self.writer.backfills(counter), |backfill| vec![(0, backfill)])
+    }
+
+    fn repetitions(&self, partition: Partition) -> Vec<Offset> {
+        self.writer.repetitions(partition)
     }
 }
 

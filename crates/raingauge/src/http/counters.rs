@@ -3,6 +3,7 @@
 use super::Door;
 use super::audit::Said;
 use super::body::{self, Body};
+use super::idempotency_key;
 use super::problem::Problem;
 use crate::auth::{Scope, Who};
 use axum::Json;
@@ -14,14 +15,13 @@ use raingauge_core::json::check_containers;
 use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
 use raingauge_core::ruleset::conflicts;
 use raingauge_ports::catalog::Versioned;
-use raingauge_writer::counters::Bucket;
-use raingauge_writer::ingest::Rejected;
+use raingauge_writer::counters::{Bucket, Outcome, RequestKey};
 use raingauge_writer::preview;
 use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::{bucket_list, counters};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Counters and keys of buckets that were set which the audit log names; it keeps 4 KiB of an entry.
@@ -187,32 +187,27 @@ pub async fn backfill(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Res
 }
 
 /// `POST /v1/buckets`
-pub async fn set_buckets(State(door): State<Arc<Door>>, body: Body<body::Buckets>) -> Result<Response, Problem> {
+pub async fn set_buckets(
+    State(door): State<Arc<Door>>,
+    Extension(who): Extension<Who>,
+    headers: HeaderMap,
+    body: Body<body::Buckets>,
+) -> Result<Response, Problem> {
+    let key = idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.principal(), &key));
     let members = body::decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;
     // The buckets hold what they need of the body.
     drop(body);
-    let (mut buckets, mut places, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, member) in members.into_iter().enumerate() {
-        match member {
-            Ok(bucket) => {
-                buckets.push(bucket);
-                places.push(index);
-            }
-            Err(detail) => rejected.push(Rejected { index, code: "bucket_malformed", detail: detail.to_owned() }),
-        }
+
+    let Outcome { answer, set, is_repetition } = door.services.counters.set_buckets(members, key).await?;
+    let mut said = if set.is_empty() { json!({}) } else { touched(&door, set.iter()) };
+    said["accepted"] = json!(answer.accepted);
+    said["rejected"] = json!(answer.rejected.len());
+    if is_repetition {
+        said["repetition"] = json!(true);
+    } else {
+        metrics::counter!("raingauge_buckets_set_total").increment(answer.accepted as u64);
     }
-    let asked = buckets.clone();
-    let mut receipt = door.services.counters.set_buckets(buckets).await?;
-    let refused: HashSet<usize> = receipt.rejected.iter().map(|refused| refused.index).collect();
-    let set = asked.iter().enumerate().filter(|(place, _)| !refused.contains(place)).map(|(_, bucket)| bucket);
-    let mut said = if receipt.accepted > 0 { touched(&door, set) } else { json!({}) };
-    receipt.rejected.iter_mut().for_each(|refused| refused.index = places[refused.index]);
-    receipt.rejected.extend(rejected);
-    receipt.rejected.sort_by_key(|refused| refused.index);
-    metrics::counter!("raingauge_buckets_set_total").increment(receipt.accepted as u64);
-    said["accepted"] = json!(receipt.accepted);
-    said["rejected"] = json!(receipt.rejected.len());
-    Ok((Extension(Said(said)), Json(receipt)).into_response())
+    Ok((Extension(Said(said)), Json(answer)).into_response())
 }
 
 /// What the audit log keeps of buckets that were set: their counters, some of their keys, between which times they lie,

@@ -167,6 +167,12 @@ impl From<counters::Error> for Problem {
             counters::Error::Log(error) => error.into(),
             counters::Error::Stopped(_) => Self::unavailable(error.to_string()),
             counters::Error::TooMany => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_buckets", error.to_string()),
+            counters::Error::KeyReused => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", error.to_string())
+            }
+            counters::Error::TooManyRefused => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_rejected", error.to_string())
+            }
             counters::Error::KeyOfAnother { .. } => Self::new(StatusCode::NOT_FOUND, "key_unknown", error.to_string()),
             counters::Error::ReasonTooLong => Self::new(StatusCode::BAD_REQUEST, "reason_too_long", error.to_string()),
             counters::Error::ChangedTooOften(_) => {

@@ -211,7 +211,10 @@ fn every_change_through_the_api_is_written_down() {
     server.send("POST", "/v1/buckets", &[], b"[{}]").expect(200);
     let day = at("2024-09-24T00:00:00Z");
     let buckets = json!([{"key": "drops:oslo", "granularity": "day", "time": day, "count": 7}]);
-    server.post("/v1/buckets", &buckets).expect(200);
+    for _ in 0..2 {
+        let key = [("idempotency-key", "once")];
+        server.send("POST", "/v1/buckets", &key, buckets.to_string().as_bytes()).expect(200);
+    }
     let digest = hex::encode(Sha256::digest(format!("drops:oslo\nday\n{day}\n7\n")));
     server.send("PUT", "/v1/cache-policy", &reason, br#"{"strategy": "none"}"#).expect(200);
     assert_eq!(server.send("POST", "/v1/maintenance/compaction", &[], b"").status, 202);
@@ -238,6 +241,7 @@ fn every_change_through_the_api_is_written_down() {
         r#"counter.backfill counter 34 done {}"#,
         r#"buckets.set buckets done {"answer":{"accepted":0,"rejected":1}}"#,
         &set,
+        r#"buckets.set buckets done {"answer":{"accepted":1,"rejected":0,"repetition":true}}"#,
         r#"cache_policy.replace cache policy done {"reason":"because","version":1}"#,
         r#"compaction.begin compaction done {}"#,
         r#"counter.archive counter 34 done {"reason":"because","version":3}"#,

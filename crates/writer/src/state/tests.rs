@@ -86,7 +86,7 @@ fn a_change_of_what_is_counted_cancels_where_that_is_decided_and_a_change_of_wor
         }
         let backfill = state.counters[&1].backfill.as_ref().unwrap();
         assert_eq!((backfill.status, &*backfill.reason), (BackfillStatus::Cancelled, "the counter was changed"));
-        state.forget_rules_before(9);
+        state.forget_before(9);
         assert_eq!(since(&state), [9]);
     }
 }

@@ -224,41 +224,50 @@ impl Worker {
             if offset >= end {
                 break;
             }
-            // A key is erased whatever counts at the moment.
-            if let Entry::Control(payload) = &entry
-                && let Ok(Control::Erase { counter, key }) = serde_json::from_slice(payload)
-            {
-                if counter == rules.generation / GENERATIONS_PER_COUNTER {
-                    self.store.erase(rules.generation, &key, offset)?;
+            let event = match entry {
+                Entry::Event(event) => event,
+                Entry::Control(payload) => {
+                    self.refill_by(rules, payload, offset)?;
+                    continue;
                 }
-                continue;
-            }
+                Entry::Void => continue,
+            };
             let Some(ruleset) = rules.at(offset) else { continue };
             let Some(rule) = ruleset.rules().first() else { continue };
-            match entry {
-                Entry::Event(event) if event.time_s() >= rules.after_s && rule.counter.listens_to(&event) => {
-                    let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
-                    let time_s = event.time_s();
-                    let count = |_, key: &str, value| {
-                        let added = Added { offset, time_s, value };
-                        match self.store.add(rules.generation, key, added, &horizons) {
-                            Ok(()) => counted += 1,
-                            Err(error) => failure = Some(error),
-                        }
-                    };
-                    ruleset.apply(&event, &mut scratch, count, |_, _| {});
-                }
-                Entry::Event(_) | Entry::Void => {}
-                Entry::Control(payload) => {
-                    let Ok(Control::Buckets { buckets }) = serde_json::from_slice(payload) else { continue };
-                    let mine = buckets.iter().filter(|bucket| bucket.time >= rules.after_s);
-                    for bucket in mine.filter(|bucket| rule.template().matches(&bucket.key)) {
-                        self.store.set(rules.generation, &bucket.key, offset, bucket.cell())?;
+            if event.time_s() >= rules.after_s && rule.counter.listens_to(&event) {
+                let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
+                let time_s = event.time_s();
+                let count = |_, key: &str, value| {
+                    let added = Added { offset, time_s, value };
+                    match self.store.add(rules.generation, key, added, &horizons) {
+                        Ok(()) => counted += 1,
+                        Err(error) => failure = Some(error),
                     }
-                }
+                };
+                ruleset.apply(&event, &mut scratch, count, |_, _| {});
             }
         }
         failure.map_or(Ok(counted), |error| Err(error.into()))
+    }
+
+    /// Does to the generation what a control entry did to those that were counted then.
+    fn refill_by(&self, rules: &Rules, payload: &[u8], offset: Offset) -> Result<(), Error> {
+        match Control::parse(payload) {
+            // A key is erased whatever counts at the moment.
+            Ok(Control::Erase { counter, key }) if counter == rules.generation / GENERATIONS_PER_COUNTER => {
+                self.store.erase(rules.generation, &key, offset)?;
+            }
+            Ok(Control::Buckets { buckets, .. }) if !self.state.requests.is_repetition(offset) => {
+                let Some(rule) = rules.at(offset).and_then(|ruleset| ruleset.rules().first()) else { return Ok(()) };
+                let mine = buckets.iter().filter(|bucket| bucket.time >= rules.after_s);
+                for bucket in mine.filter(|bucket| rule.template().matches(&bucket.key)) {
+                    self.store.set(rules.generation, &bucket.key, offset, bucket.cell())?;
+                }
+            }
+            // What is no control entry has stopped nobody who counted it, and does not stop this.
+            _ => {}
+        }
+        Ok(())
     }
 }
 

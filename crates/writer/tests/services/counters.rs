@@ -104,15 +104,15 @@ async fn buckets_are_set_and_each_bad_one_is_refused_alone() {
         bucket("c1:x", day, TODAY_S - 3 * DAY_S, 10),
         bucket("c1:x", day, -DAY_S, 10),
     ];
-    let receipt = services.counters.set_buckets(buckets).await.unwrap();
-    let refused: Vec<_> = receipt.rejected.iter().map(|rejected| (rejected.index, rejected.code)).collect();
-    assert_eq!(receipt.accepted, 2);
+    let answer = services.set(buckets).await;
+    let refused: Vec<_> = answer.rejected.iter().map(|refused| (refused.index, refused.code.as_str())).collect();
+    assert_eq!(answer.accepted, 2);
     let expected = ["key_unknown", "time_not_aligned", "too_late", "time_in_future", "count_out_of_range"];
     assert_eq!(refused[..5], (1..6).zip(expected).collect::<Vec<_>>());
     assert_eq!(refused[5..], [(7, "time_not_aligned")]);
     assert_eq!(services.count("c1:x", TODAY_S - 3 * DAY_S, TODAY_S).await, 110);
-    let many = vec![bucket("c1:x", day, TODAY_S, 1); BUCKETS_PER_REQUEST_MAX + 1];
-    assert!(matches!(services.counters.set_buckets(many).await, Err(Error::TooMany)));
+    let many = vec![Ok(bucket("c1:x", day, TODAY_S, 1)); BUCKETS_PER_REQUEST_MAX + 1];
+    assert!(matches!(services.counters.set_buckets(many, None).await, Err(Error::TooMany)));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The services of the writer, together, on ports in memory.
 
+mod buckets;
 mod counters;
 mod follow;
 mod ingest;

@@ -34,7 +34,7 @@ async fn a_recount_follows_the_rules_that_were_in_force() {
     services.send(&[event_x("e", NOON_S)]).await;
     let bucket = |granularity, time| Bucket { key: "c1:x".to_owned(), granularity, time, count: 40 };
     let buckets = [Granularity::Quarter, Granularity::Hour].map(|granularity| bucket(granularity, NOON_S));
-    services.counters.set_buckets(buckets.to_vec()).await.unwrap();
+    services.set(buckets).await;
     assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 3_600).await, 40);
     assert_equal(&recount(&services, "c1:x", NOON_S - 9 * DAY_S, NOON_S).await, 1);
     let none = services.recounter.recount("nobody:x", Plan::new(0, 900).unwrap(), &Stop::default()).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_recount_leaves_out_what_the_key_was_to_another_counter() {
     services.create(counter(1, json!({"template": "mine:{k}"}))).await;
     services.create(counter(2, json!({}))).await;
     let bucket = Bucket { key: "c2:x".to_owned(), granularity: Granularity::Quarter, time: TODAY_S, count: 40 };
-    services.counters.set_buckets(vec![bucket]).await.unwrap();
+    services.set([bucket]).await;
     services.counters.archive(2, None, "me", "").await.unwrap();
     services.replace(counter(1, json!({"template": "c2:{k}"}))).await;
     services.send(&[event_x("a", TODAY_S)]).await;
@@ -153,7 +153,7 @@ async fn a_recount_that_nobody_waits_for_ends() {
     services.create(counter(1, json!({}))).await;
     services.send(&[event_x("a", NOON_S)]).await;
     let bucket = Bucket { key: "c1:x".to_owned(), granularity: Granularity::Day, time: TODAY_S, count: 7 };
-    services.counters.set_buckets(vec![bucket]).await.unwrap();
+    services.set([bucket]).await;
     let found = recount(&services, "c1:x", TODAY_S, NOON_S + 900).await;
     assert_eq!((found.equal, found.set_buckets), (true, 1));
     assert_eq!(recount(&services, "c1:x", NOON_S, NOON_S + 900).await.set_buckets, 0);

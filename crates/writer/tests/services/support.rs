@@ -6,6 +6,7 @@ use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::published::Published;
+use raingauge_writer::counters::{Answer, Bucket};
 use raingauge_writer::ingest::Receipt;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States, progress};
@@ -93,6 +94,11 @@ impl Services {
     pub async fn replace(&self, counter: Json) {
         let id = counter["id"].as_u64().expect("an id") as u32;
         self.counters.replace(id, &counter, None, "me", "a test").await.expect("replaced");
+    }
+
+    /// Sets buckets without a key.
+    pub async fn set(&self, buckets: impl IntoIterator<Item = Bucket>) -> Answer {
+        self.counters.set_buckets(buckets.into_iter().map(Ok).collect(), None).await.expect("set").answer
     }
 
     /// Backfills a counter, to the end.

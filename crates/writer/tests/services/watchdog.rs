@@ -53,7 +53,7 @@ async fn a_full_log_refuses_at_the_door_and_a_closed_one_is_a_failure() {
         Watchdog { sink: Arc::clone(&sink) as _, writer: Arc::clone(&services.writer), published: published() };
 
     assert!(matches!(ingest.begin(), Err(ingest::Error::Log(Error::Full { .. }))));
-    let refused = counters.set_buckets(Vec::new()).await;
+    let refused = counters.set_buckets(Vec::new(), None).await;
     assert!(matches!(refused, Err(counters::Error::Log(Error::Full { .. }))));
     tokio::select! {
         biased;

@@ -81,6 +81,35 @@ fn a_bucket_that_is_set_stands_beside_events() {
     assert_eq!(server.count("drops:oslo", day, day + 86_400), 0);
 }
 
+/// The answer to a request is lost, an event is counted, and the client sends the request again.
+#[test]
+fn a_request_with_a_key_may_be_sent_again() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let noon = at("2024-09-24T12:00:00Z");
+    let set = |server: &Client, key: &str, count: i64| {
+        let bucket = json!([{"key": "drops:oslo", "granularity": "hour", "time": noon, "count": count}]);
+        server.send("POST", "/v1/buckets", &[("idempotency-key", key)], bucket.to_string().as_bytes())
+    };
+    let first = set(&server, "\"8e03978e\"", 18).expect(200);
+    server.count_events(&[drop_event("1", noon, "oslo")]);
+    for key in ["\"8e03978e\"", "8e03978e"] {
+        assert_eq!(set(&server, key, 18).expect(200), first);
+    }
+    assert_eq!(server.count("drops:oslo", noon, noon + 3_600), 19);
+    set(&server, "8e03978e", 20).expect_problem(422, "idempotency_key_reused");
+    set(&server, &"k".repeat(256), 20).expect_problem(400, "idempotency_key_malformed");
+    assert_eq!(server.count("drops:oslo", noon, noon + 3_600), 19);
+
+    server.kill();
+    let server = home.start();
+    assert_eq!(set(&server, "8e03978e", 18).expect(200), first);
+    assert_eq!(server.count("drops:oslo", noon, noon + 3_600), 19);
+    set(&server, "another", 18).expect(200);
+    assert_eq!(server.count("drops:oslo", noon, noon + 3_600), 18);
+}
+
 #[test]
 fn each_bucket_is_refused_alone() {
     let home = Home::new();

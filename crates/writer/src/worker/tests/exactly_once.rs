@@ -3,7 +3,7 @@
 use super::model::{Cells, Entry, Happened, Model};
 use super::world::{ALLOWANCE_S, Medium, START_S, World, counter, of_json};
 use crate::control::{Bucket, Control};
-use crate::state::BackfillStatus;
+use crate::state::{Answer, BackfillStatus, Request};
 use proptest::prelude::*;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
@@ -24,8 +24,8 @@ enum Op {
     Append(Vec<(u16, i64, u32, i64, bool)>),
     /// A counter becomes another of its variants.
     Change(u32, usize),
-    /// Buckets by counter, key, granularity, age and count.
-    Set(Vec<(u32, u32, usize, i64, i64)>),
+    /// Buckets by counter, key, granularity, age and count, by a request that may have a key.
+    Set(Vec<(u32, u32, usize, i64, i64)>, Option<u8>),
     Backfill(u32),
     /// Entries that count nothing.
     Voids(usize),
@@ -48,7 +48,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => prop::collection::vec(event, 1..12).prop_map(Op::Append),
         3 => (1..=COUNTERS, 0..VARIANTS).prop_map(|(id, variant)| Op::Change(id, variant)),
-        2 => prop::collection::vec(bucket, 1..4).prop_map(Op::Set),
+        3 => (prop::collection::vec(bucket, 1..4), prop::option::weighted(0.7, 0..3_u8))
+            .prop_map(|(buckets, key)| Op::Set(buckets, key)),
         2 => (1..=COUNTERS).prop_map(Op::Backfill),
         2 => (1..4_usize).prop_map(Op::Voids),
         6 => Just(Op::Apply),
@@ -85,6 +86,8 @@ struct History {
     world: World,
     model: Model,
     versions: [u32; COUNTERS as usize + 1],
+    /// When a request of each key was obeyed last.
+    requests: [Option<i64>; 3],
     /// The stamp at each position that the worker was seen at.
     stamps: BTreeMap<Offset, i64>,
 }
@@ -95,6 +98,7 @@ impl History {
             world: World::new(medium),
             model: Model::default(),
             versions: [0; COUNTERS as usize + 1],
+            requests: [None; 3],
             stamps: BTreeMap::new(),
         }
     }
@@ -108,7 +112,7 @@ impl History {
                 self.world.set_counter(self.versions[id as usize], &counter);
                 self.model.log.push(Entry::Counter(Box::new(of_json(&counter))));
             }
-            Op::Set(buckets) => self.set(&buckets),
+            Op::Set(buckets, key) => self.set(&buckets, key),
             Op::Backfill(counter) => {
                 self.world.control(&Control::backfill(counter));
                 self.model.log.push(Entry::Backfill);
@@ -175,7 +179,8 @@ impl History {
         }
     }
 
-    fn set(&mut self, buckets: &[(u32, u32, usize, i64, i64)]) {
+    /// A request whose key was used within a day sets nothing, whatever it asks for.
+    fn set(&mut self, buckets: &[(u32, u32, usize, i64, i64)], key: Option<u8>) {
         let now_s = self.world.clock.now_s();
         let bucket = |(id, key, granularity, age_s, count): &(u32, u32, usize, i64, i64)| {
             let granularity = Granularity::ALL[*granularity];
@@ -183,8 +188,15 @@ impl History {
             Bucket { key: format!("c{id}:k{key}"), granularity, time, count: *count }
         };
         let buckets: Vec<Bucket> = buckets.iter().map(bucket).collect();
-        self.world.set_buckets(buckets.clone());
-        self.model.log.push(Entry::Buckets(buckets));
+        let request = key.map(|key| Request { id: key.to_string(), digest: String::new(), answer: Answer::default() });
+        self.world.set_buckets(buckets.clone(), request);
+        let is_remembered = |key: u8| self.requests[usize::from(key)].is_some_and(|at_s| now_s - at_s <= DAY_S);
+        if key.is_some_and(is_remembered) {
+            self.model.log.push(Entry::Void);
+        } else {
+            key.into_iter().for_each(|key| self.requests[usize::from(key)] = Some(now_s));
+            self.model.log.push(Entry::Buckets(buckets));
+        }
     }
 
     fn note_finished(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::conductor::due;
 use crate::control::{Bucket, Control};
+use crate::state::Request;
 use crate::worker::{Options, Worker};
 use parking_lot::Mutex;
 use raingauge_core::bucket::DAY_S;
@@ -304,8 +305,8 @@ impl World {
         self.control(&Control::counter(version, 0, of_json(counter)))
     }
 
-    pub fn set_buckets(&self, buckets: Vec<Bucket>) -> Offset {
-        self.control(&Control::Buckets { buckets })
+    pub fn set_buckets(&self, buckets: Vec<Bucket>, request: Option<Request>) -> Offset {
+        self.control(&Control::Buckets { buckets, request: request.map(Box::new) })
     }
 
     /// Applies all there is, and ends all backfills.

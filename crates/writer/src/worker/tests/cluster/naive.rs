@@ -2,7 +2,7 @@
 
 use super::play::COUNTERS;
 use crate::control::{Bucket, Control};
-use raingauge_core::bucket::Granularity;
+use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::event::Event;
 use raingauge_core::ruleset::{Ruleset, Scratch};
@@ -29,11 +29,11 @@ pub enum Entry {
 }
 
 impl Entry {
-    pub fn of(control: &Control) -> Self {
+    fn of(control: &Control) -> Self {
         match control {
             Control::Counter { version, counter, .. } => Self::Rule(*version, Arc::new(Rule::new(counter))),
             Control::Erase { counter, key } => Self::Erase(*counter, key.clone()),
-            Control::Buckets { buckets } => Self::Buckets(buckets.clone()),
+            Control::Buckets { buckets, .. } => Self::Buckets(buckets.clone()),
             _ => Self::Other,
         }
     }
@@ -89,12 +89,28 @@ pub struct Naive {
     /// For each partition and offset, the events before it, and those that the first counter counts.
     events: Vec<Vec<(i64, i64)>>,
     pub switched: BTreeMap<u32, Vec<Switched>>,
+    /// When a request of each id was obeyed last, by partition.
+    requests: BTreeMap<(usize, String), i64>,
 }
 
 impl Naive {
     pub fn new(partitions: usize) -> Self {
         let logs = (0..partitions).map(|_| Vec::new()).collect();
-        Self { logs, events: vec![vec![(0, 0)]; partitions], switched: BTreeMap::new() }
+        Self { logs, events: vec![vec![(0, 0)]; partitions], switched: BTreeMap::new(), requests: BTreeMap::new() }
+    }
+
+    /// A control entry that was appended now. A request whose key was used within a day counts nothing.
+    pub fn push_control(&mut self, place: usize, control: &Control, now_s: i64) {
+        let mut entry = Entry::of(control);
+        if let Control::Buckets { request: Some(request), .. } = control {
+            let obeyed_s = self.requests.entry((place, request.id.clone())).or_insert(i64::MIN / 2);
+            if now_s - *obeyed_s <= DAY_S {
+                entry = Entry::Other;
+            } else {
+                *obeyed_s = now_s;
+            }
+        }
+        self.push(place, entry);
     }
 
     pub fn push(&mut self, place: usize, entry: Entry) {

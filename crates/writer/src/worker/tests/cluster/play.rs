@@ -6,7 +6,7 @@ use crate::conductor::{DECIDER, due, next_of};
 use crate::control::{Bucket, Control};
 use crate::counters::is_known;
 use crate::follow::Follower;
-use crate::state::{Phase, Progress, State};
+use crate::state::{Answer, Phase, Progress, Request, State};
 use crate::states::Shows as _;
 use crate::worker::tests::world::{START_S, counter, of_json};
 use crate::worker::{Options, Worker};
@@ -184,7 +184,7 @@ impl Play {
         let (place, mut bytes) = (usize::from(partition), Vec::new());
         record::push_control(&control.to_json(), &mut bytes);
         self.logs[place].push(bytes, 1);
-        self.naive.push(place, Entry::of(&control));
+        self.naive.push_control(place, &control, self.clock.now_s());
     }
 
     /// Some events, as one block or several.
@@ -229,7 +229,10 @@ impl Play {
             Bucket { key, granularity, time, count: play.random.below(100) as i64 }
         };
         let buckets = (0..2).map(|_| bucket(self)).collect();
-        self.write(place as Partition, Control::Buckets { buckets });
+        let keyed = self.random.below(2) == 0;
+        let id = self.random.below(3).to_string();
+        let request = keyed.then(|| Request { id, digest: String::new(), answer: Answer::default() }).map(Box::new);
+        self.write(place as Partition, Control::Buckets { buckets, request });
     }
 
     fn edit(&mut self) {
