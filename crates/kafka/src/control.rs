@@ -14,6 +14,7 @@
 use crate::options::Options;
 use hmac::{Hmac, KeyInit, Mac};
 use raingauge_core::event::Rejection;
+use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::record::Identity;
 use sha2::Sha256;
 
@@ -61,7 +62,14 @@ pub struct Place {
     pub partition: u16,
 }
 
-/// The signature of an entry that is sent now.
+/// The signature of an entry that is sent now; none where entries are not signed.
+pub fn signature(options: &Options, partition: u16, payload: &[u8]) -> Option<String> {
+    let key = options.controls.keys.first()?;
+    let place = Place { epoch: options.epoch, partition };
+    Some(sign(key, place, SystemClock.now_ms(), rand::random(), payload))
+}
+
+/// The signature of an entry that is sent at a time.
 pub fn sign(key: &[u8], place: Place, sent_ms: i64, nonce: [u8; NONCE_LEN], payload: &[u8]) -> String {
     let mac = mac_of(key, place, sent_ms, &nonce, payload).finalize().into_bytes();
     format!("{VERSION} {sent_ms} {} {}", hex::encode(nonce), hex::encode(mac))

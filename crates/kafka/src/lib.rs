@@ -34,6 +34,7 @@ mod reader;
 mod sink;
 mod stream;
 mod topic;
+mod transactions;
 mod window;
 
 pub use changes::{KafkaFeed, listen};

@@ -209,6 +209,16 @@ impl Options {
         self.with_properties(config, &[("acks", "all"), ("enable.idempotence", "true")])
     }
 
+    /// For messages of several partitions as a whole.
+    pub(crate) fn transactional_config(&self, id: &str, transaction: Duration, delivery: Duration) -> ClientConfig {
+        let mut config = self.producer_config();
+        config
+            .set("transactional.id", id)
+            .set("transaction.timeout.ms", transaction.as_millis().to_string())
+            .set("delivery.timeout.ms", self.delivery_timeout.min(delivery).as_millis().to_string());
+        config
+    }
+
     /// For one place in one partition, where the broker waits at most so long for a message. The group is never joined, but
     /// librdkafka wants a name for reading.
     pub(crate) fn cursor_config(&self, wait: Duration) -> ClientConfig {

@@ -5,7 +5,7 @@ use crate::error::{self, Error};
 use crate::options::Options;
 use parking_lot::{Mutex, RwLock};
 use raingauge_ports::log::Partition;
-use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::OwnedHeaders;
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
@@ -106,7 +106,7 @@ impl Stalls {
     }
 }
 
-struct Deliveries {
+pub struct Deliveries {
     connection: Arc<Connection>,
     stalls: Stalls,
 }
@@ -139,7 +139,7 @@ impl ProducerContext for Deliveries {
     }
 }
 
-type Native = ThreadedProducer<Deliveries>;
+pub type Native = ThreadedProducer<Deliveries>;
 
 pub struct Producer {
     options: Options,
@@ -231,8 +231,12 @@ impl Producer {
 }
 
 fn start(options: &Options, connection: &Arc<Connection>) -> Result<Native, Error> {
+    create(&options.producer_config(), connection).map_err(error::settings)
+}
+
+pub fn create(config: &ClientConfig, connection: &Arc<Connection>) -> Result<Native, KafkaError> {
     let context = Deliveries { connection: Arc::clone(connection), stalls: Stalls::default() };
-    options.producer_config().create_with_context(context).map_err(error::settings)
+    config.create_with_context(context)
 }
 
 /// How long whoever meets a full queue is told to wait.

@@ -1,13 +1,16 @@
 //! Events on their way into the topic.
 
-use crate::control::{self, Place};
+use crate::context::Connection;
+use crate::control;
 use crate::error::Error;
 use crate::message;
+use crate::options::Options;
 use crate::producer::{Outcome, Outgoing, Producer, RETRY_AFTER, Ticket};
 use crate::topic::KafkaTopic;
+use crate::transactions::{Ends, Transactions};
+use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::clock::{Clock, SystemClock};
-use raingauge_ports::log::{self, Appended, Batch, EventSink, Offset, Partition};
+use raingauge_ports::log::{self, Appended, Batch, EventSink, Offset, Partition, PayloadOf};
 use raingauge_ports::record::{self, Entry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::Arc;
@@ -24,9 +27,10 @@ pub struct KafkaSink {
     topic: Arc<str>,
     partitions: Partition,
     base: Offset,
-    epoch: u16,
-    /// What control entries are signed with.
-    key: Option<Vec<u8>>,
+    options: Arc<Options>,
+    connection: Arc<Connection>,
+    /// Begun when they are needed first.
+    transactions: Mutex<Option<Arc<Transactions>>>,
     queue_bytes_max: usize,
     /// Bytes of batches that are not confirmed yet.
     waiting_bytes: Arc<AtomicUsize>,
@@ -39,8 +43,9 @@ impl KafkaSink {
             topic: topic.name(),
             partitions: topic.partitions(),
             base: topic.options().base(),
-            epoch: topic.options().epoch,
-            key: topic.options().controls.keys.first().cloned(),
+            options: Arc::new(topic.options().clone()),
+            connection: topic.connection(),
+            transactions: Mutex::default(),
             queue_bytes_max: topic.options().queue_bytes_max,
             waiting_bytes: Arc::default(),
         })
@@ -85,11 +90,13 @@ impl KafkaSink {
         Ok((ticket, receiver))
     }
 
-    /// The signature of a control entry that is sent now, where entries are signed.
-    fn signature(&self, partition: Partition, payload: &[u8]) -> Option<String> {
-        let key = self.key.as_ref()?;
-        let place = Place { epoch: self.epoch, partition };
-        Some(control::sign(key, place, SystemClock.now_ms(), rand::random(), payload))
+    fn transactions(&self) -> Result<Arc<Transactions>, Error> {
+        let mut transactions = self.transactions.lock();
+        if let Some(begun) = &*transactions {
+            return Ok(Arc::clone(begun));
+        }
+        let begun = Transactions::start(Arc::clone(&self.options), Arc::clone(&self.connection), self.partitions)?;
+        Ok(Arc::clone(transactions.insert(Arc::new(begun))))
     }
 
     fn refused(&self, error: &KafkaError) -> log::Error {
@@ -102,8 +109,12 @@ impl KafkaSink {
     /// Waits for the confirmations and answers the ends as the ports count.
     async fn confirmed(&self, answer: oneshot::Receiver<Outcome>) -> Result<Vec<(Partition, Offset)>, log::Error> {
         let outcome = answer.await.map_err(|_| log::Error::Closed("the producer was stopped".to_owned()))?;
+        self.ends_of(outcome.map_err(|error| self.refused(&error))?).await
+    }
+
+    async fn ends_of(&self, confirmed: Ends) -> Result<Vec<(Partition, Offset)>, log::Error> {
         let mut ends = Vec::new();
-        for (partition, end) in outcome.map_err(|error| self.refused(&error))? {
+        for (partition, end) in confirmed {
             let end = if end == i64::MAX { self.end_of(partition).await? } else { end };
             ends.push((partition as Partition, self.base + end as Offset));
         }
@@ -139,12 +150,24 @@ impl EventSink for KafkaSink {
                 partition: Some(partition),
                 key: None,
                 payload: Some(&payload),
-                headers: message::control_headers(self.signature(partition, &payload).as_deref()),
+                headers: message::control_headers(control::signature(&self.options, partition, &payload).as_deref()),
             };
             self.producer.send(outgoing, &ticket).map_err(|error| self.refused(&error))?;
             drop(ticket);
             let ends = self.confirmed(answer).await?;
             ends.first().map(|(_, end)| *end).ok_or_else(|| log::Error::Closed("nothing was confirmed".to_owned()))
+        })
+    }
+
+    fn append_to_all(&self, payload_of: PayloadOf) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, log::Error>> {
+        Box::pin(async move {
+            // One message is whole by itself.
+            if self.partitions == 1 {
+                return Ok(vec![(0, self.append_control(0, payload_of(0)).await?)]);
+            }
+            let answer = self.transactions()?.append(payload_of)?;
+            let ended = |_| log::Error::Closed("the thread of its transactions has ended".to_owned());
+            self.ends_of(answer.await.map_err(ended)??).await
         })
     }
 }

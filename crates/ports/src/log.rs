@@ -126,6 +126,9 @@ impl Block {
     }
 }
 
+/// What each partition is told.
+pub type PayloadOf = Box<dyn Fn(Partition) -> Vec<u8> + Send + Sync>;
+
 /// Where events come in. Appending answers when what was appended is durable.
 pub trait EventSink: Send + Sync {
     /// How many partitions there are.
@@ -141,6 +144,19 @@ pub trait EventSink: Send + Sync {
 
     /// Appends a control entry to a partition and answers the offset behind it.
     fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>>;
+
+    /// Appends a control entry to every partition: to all of them, or, with [`Error::NotTaken`], to none. After another
+    /// error it may be in all or in none. Answers the offsets behind the entries. For a log with one partition there is
+    /// nothing else to see to.
+    fn append_to_all(&self, payload_of: PayloadOf) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, Error>> {
+        Box::pin(async move {
+            let mut ends = Vec::new();
+            for partition in 0..self.partitions() {
+                ends.push((partition, self.append_control(partition, payload_of(partition)).await?));
+            }
+            Ok(ends)
+        })
+    }
 }
 
 /// One partition of the log, as it is read. What it answers for an offset never changes: a duplicate, or a message that

@@ -4,10 +4,10 @@ mod buckets;
 
 use crate::conductor::{Conductor, DECIDER};
 pub use crate::control::Bucket;
-pub use crate::state::{Answer, Refused};
-pub use buckets::{Outcome, RequestKey};
 use crate::control::Control;
+pub use crate::state::{Answer, Refused};
 use crate::state::{Part, standing_of};
+pub use buckets::{Outcome, RequestKey};
 use parking_lot::Mutex;
 use raingauge_core::bucket::HOUR_S;
 use raingauge_core::counter::{Counter, Problem, State};
@@ -212,7 +212,8 @@ impl Counters {
         }
         self.follow().await?;
         self.introduce(standing_of(&found), &found.counter).await?;
-        self.send(|_| Control::Erase { counter: id, key: key.to_owned() }).await
+        let erase = Control::Erase { counter: id, key: key.to_owned() };
+        self.send(move |_| erase.clone()).await
     }
 
     /// From when on every partition holds every event, for a backfill that begins alike in all. Where the only writer is in
@@ -246,13 +247,10 @@ impl Counters {
         self.effect.take_effect().await
     }
 
-    /// Tells every partition its part, and waits until all have taken effect. Each part may be sent again.
-    async fn send(&self, of_partition: impl Fn(Partition) -> Control) -> Result<(), Error> {
-        let mut ends = Vec::new();
-        for partition in 0..self.sink.partitions() {
-            let end = self.sink.append_control(partition, of_partition(partition).to_json()).await?;
-            ends.push((partition, end));
-        }
+    /// Tells every partition its part, or none of them, and waits until all parts have taken effect.
+    async fn send(&self, of_partition: impl Fn(Partition) -> Control + Send + Sync + 'static) -> Result<(), Error> {
+        let payload_of = Box::new(move |partition| of_partition(partition).to_json());
+        let ends = self.sink.append_to_all(payload_of).await?;
         self.wait_applied(&ends).await
     }
 

@@ -386,13 +386,7 @@ impl Model {
     }
 
     /// Counts one entry. Answers whether it concerned the key and the range.
-    fn count<'a>(
-        &self,
-        partition: Partition,
-        step: &Step<'a>,
-        is_applied: bool,
-        scratch: &mut Scratch<'a>,
-    ) -> bool {
+    fn count<'a>(&self, partition: Partition, step: &Step<'a>, is_applied: bool, scratch: &mut Scratch<'a>) -> bool {
         match &step.entry {
             Entry::Event(event) => {
                 let time_s = event.time_s();

@@ -11,3 +11,4 @@ mod logins;
 mod outage;
 mod support;
 mod topics;
+mod whole;

@@ -126,20 +126,21 @@ impl Counters {
         Ok(Some(Remembered { request, is_everywhere }))
     }
 
-    /// Writes buckets into every partition, and waits until they are read.
+    /// Writes buckets into every partition, or into none, and waits until they are read.
     async fn write(&self, buckets: &[Bucket], request: Option<&Request>) -> Result<(), Error> {
         for (standing, counter) in self.counters_of(buckets).into_values() {
             self.introduce(standing, &counter).await?;
         }
         let partitions = u64::from(self.sink.partitions().max(1));
-        let of_partition = |partition: Partition| {
+        let (buckets, request) = (buckets.to_vec(), request.cloned().map(Box::new));
+        let of_partition = move |partition: Partition| {
             // One partition holds what was set, and the others nothing of it: a count is the sum of all.
             let count = |bucket: &Bucket| match xxh3_64(bucket.key.as_bytes()) % partitions == u64::from(partition) {
                 true => bucket.count,
                 false => 0,
             };
             let buckets = buckets.iter().map(|bucket| Bucket { count: count(bucket), ..bucket.clone() }).collect();
-            Control::Buckets { buckets, request: request.cloned().map(Box::new) }
+            Control::Buckets { buckets, request: request.clone() }
         };
         self.send(of_partition).await
     }

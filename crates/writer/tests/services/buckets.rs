@@ -1,10 +1,9 @@
 //! Requests to set buckets that have a key, and their repetitions.
 
-use crate::support::{NOON_S, Services, TODAY_S, counter, event_x};
+use crate::support::{NOON_S, Services, counter, event_x};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::limits::{KEYED_ANSWER_LEN_MAX, REQUESTS_REMEMBERED_MAX};
 use raingauge_core::plan::Plan;
-use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
 use raingauge_writer::counters::{Bucket, Error, Outcome, RequestKey};

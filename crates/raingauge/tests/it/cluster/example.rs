@@ -1,9 +1,10 @@
 //! The reference's worked example, through a reader that shares nothing with the writer but the store.
 
-use super::roles::Roles;
-use crate::client::Client;
+use super::roles::{NOON_S, Roles};
+use crate::client::{Client, event, forever};
 use crate::contract::buckets::{ROWS, ask_example, rain_drops, rows};
 use crate::server::until;
+use serde_json::{Value, json};
 
 pub fn answers_487_through_a_reader_of_its_own(roles: &Roles) {
     let (by_tables, _folder) = roles.reader_with(&[("cql.read_plan", "tables")]);
@@ -26,6 +27,32 @@ fn buckets_that_were_set(roles: &Roles, readers: [&Client; 2]) {
     readers.iter().for_each(|reader| ask_example(reader, key));
     roles.writer.post("/v1/buckets", &rows(key)).expect(200);
     readers.iter().for_each(|reader| ask_example(reader, key));
+}
+
+/// The answer to a request is lost, an event is counted in any partition, and the client sends the request again.
+pub fn a_repeated_request_loses_no_event(roles: &Roles) {
+    let counter = json!({"id": 36, "name": "repeated", "template": "repeated:{city}", "eventType": "repeated",
+        "retentionDays": forever()});
+    roles.portal.create(counter);
+    roles.settle();
+    let buckets: Vec<Value> = (0..9)
+        .map(|city| json!({"key": format!("repeated:{city}"), "granularity": "hour", "time": NOON_S, "count": 18}))
+        .collect();
+    let set = |body: &[Value]| {
+        let key = [("idempotency-key", "\"a request\"")];
+        roles.writer.send("POST", "/v1/buckets", &key, json!(body).to_string().as_bytes())
+    };
+    let first = set(&buckets).expect(200);
+    assert_eq!(first["accepted"], 9);
+    let events: Vec<Value> =
+        (0..9).map(|city| event("repeated", &format!("r{city}"), NOON_S, json!({"city": city}))).collect();
+    roles.writer.count_events(&events);
+
+    assert_eq!(set(&buckets).expect(200), first);
+    set(&buckets[1..]).expect_problem(422, "idempotency_key_reused");
+    for city in 0..9 {
+        assert_eq!(roles.reader.count(&format!("repeated:{city}"), NOON_S, NOON_S + 3_600), 19, "city {city}");
+    }
 }
 
 /// The rows as the reference prints them, written by another program.

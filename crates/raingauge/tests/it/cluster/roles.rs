@@ -12,8 +12,9 @@ use std::time::Instant;
 
 type Promise = (&'static str, fn(&Roles));
 
-const PROMISES: [Promise; 9] = [
+const PROMISES: [Promise; 10] = [
     ("the worked example", example::answers_487_through_a_reader_of_its_own),
+    ("a repeated request", example::a_repeated_request_loses_no_event),
     ("a changed counter", portal::a_change_is_counted_by_the_writer_and_answered_by_the_reader),
     ("other roles", portal::a_route_of_another_role_says_which),
     ("waiting", portal::what_was_waited_for_is_seen_by_another_process),
