@@ -44,7 +44,7 @@ fn is_right(checker: &Checker, keys: &[&str]) -> bool {
 }
 
 /// Whether an address leads to the machine of whoever follows it.
-fn is_of_this_machine(url: &str) -> bool {
+pub(super) fn is_of_this_machine(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, host)| host);
     is_loopback_name(host)
 }

@@ -1,12 +1,12 @@
 //! The settings of the portal.
 
+use super::anonymous::is_of_this_machine;
 use super::check::Checker;
 use super::openid::OpenId;
 use super::{hours, seconds};
 use raingauge_portal::Samples;
 use raingauge_portal::checks;
 use raingauge_portal::people::networks::Network;
-use std::net::IpAddr;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Portal {
         let public_url = public_url(from);
         let header = address_header(from);
         // Behind a proxy whose header nobody reads, everybody comes from one address.
-        let has_one_address = header.is_none() && public_url.as_deref().is_some_and(|url| !is_of_loopback(url));
+        let has_one_address = header.is_none() && public_url.as_deref().is_some_and(|url| !is_of_this_machine(url));
         let address_header = header.filter(|name| name != NO_HEADER);
         let openid = OpenId::read(from, public_url.as_deref());
         Self {
@@ -127,14 +127,4 @@ fn proxies(from: &mut Checker) -> Vec<Network> {
         }
     }
     networks
-}
-
-/// Whether the host of an address is this machine.
-fn is_of_loopback(url: &str) -> bool {
-    let place = url.split_once("://").map_or(url, |(_, place)| place);
-    let host = match place.strip_prefix('[') {
-        Some(address) => address.split(']').next().unwrap_or_default(),
-        None => place.split(':').next().unwrap_or_default(),
-    };
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

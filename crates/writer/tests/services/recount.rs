@@ -59,6 +59,32 @@ async fn a_recount_follows_backfills_also_of_paused_counters() {
     assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 900).await, 4);
 }
 
+/// Until the new counts answer, a recount makes the old ones; then the new ones. It never mixes them.
+#[tokio::test]
+async fn a_recount_is_right_at_every_step_of_a_backfill() {
+    let services = Services::start();
+    services.create(counter(1, json!({"value": 5}))).await;
+    services.send(&[event_x("a", NOON_S)]).await;
+    services.replace(counter(1, json!({"value": 7}))).await;
+    services.send(&[event_x("b", NOON_S)]).await;
+    let equals = async |count| assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 900).await, count);
+    equals(12).await;
+
+    // It has begun, and nobody conducts it yet.
+    let begin = br#"{"kind":"backfill","counter":1}"#.to_vec();
+    let end = services.log.append_control(0, begin).await.unwrap();
+    services.published.wait_applied(&[(0, end)]).await.unwrap();
+    equals(12).await;
+    services.send(&[event_x("c", NOON_S)]).await;
+    equals(19).await;
+
+    // The old counts are still counted for those who have not switched.
+    services.backfill(1).await;
+    equals(21).await;
+    services.send(&[event_x("d", NOON_S)]).await;
+    equals(28).await;
+}
+
 /// The key once belonged to another counter, whose bucket is none of this one's.
 #[tokio::test]
 async fn a_recount_leaves_out_what_the_key_was_to_another_counter() {
