@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, Options, Treatment, Window};
 use super::prices::{Cost, Prices};
-use super::record::{Checked, Record};
+use super::record::{Answered, Checked, Record};
 use super::report::analysis::Analysis;
 use super::report::bins::{MINUTE_MS, QUARTER_MS, Tally, ratio};
 use super::report::fold::Spike;
@@ -36,6 +36,9 @@ pub struct Row {
     /// The store's share of the counts in the first minute of a quarter hour, over its share of all: what it would be if
     /// the clients asked evenly.
     pub share_at_turn: Option<f64>,
+    /// The share of the batches whose answer was there within a minute of the service: where many were later, the machine
+    /// was busy with other work, and what belongs to a turn cannot be told.
+    pub kept_pace: Option<f64>,
     pub checked: Checked,
     /// Counts up to now that were compared afterwards, all of them right.
     pub equal: usize,
@@ -93,6 +96,7 @@ fn row(engines: &'static str, record: &Record, equal: usize, prices: &Prices) ->
         strategy: record.strategies[0].clone(),
         cost: Cost::of(record, prices),
         share_at_turn: share_at_turn(record),
+        kept_pace: kept_pace(record),
         equal,
         numbers,
         checked: record.checked,
@@ -108,6 +112,12 @@ fn share_at_turn(record: &Record) -> Option<f64> {
         }
     }
     ratio(turn.share(turn.store)?, all.share(all.store)?)
+}
+
+fn kept_pace(record: &Record) -> Option<f64> {
+    let waited_ms = |answer: &&Answered| f64::from(answer.latency_us) / 1e3 * record.factor;
+    let in_time = record.answers.iter().filter(|answer| waited_ms(answer) < MINUTE_MS as f64).count();
+    ratio(in_time as f64, record.answers.len() as f64)
 }
 
 /// A table with a line for each case.

@@ -37,6 +37,9 @@ burst_minutes = 2.0
 events_per_s = 20.0
 "#;
 
+/// The least share of answers in time for which a turn is judged.
+const KEPT_PACE_MIN: f64 = 0.95;
+
 #[test]
 fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
     let Some(services) = std::env::var_os("RAINGAUGE_TEST_SERVICES") else {
@@ -59,16 +62,25 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
         println!("{}: {:?} {:?} {:?}", row.strategy, row.share_at_turn, row.numbers.store_share, row.checked);
         assert_sound(row);
     }
-    assert!(turn("result").expect("the cache misses") > 1.3, "{:?}", turn("result"));
+    // What is asked for the first time is read under every strategy.
+    assert!(store("live") < store("result") && store("result") < 0.9 && store("phased") < 0.9);
     assert!(
         turn("none").is_some_and(|turn| (turn - 1.0).abs() < 0.01),
         "everything is read from the store at any time"
     );
-    for even in ["phased", "live"] {
-        assert!(turn(even).is_none_or(|turn| turn < 1.25), "{even}: {:?}", turn(even));
-    }
-    // What is asked for the first time is read under every strategy.
-    assert!(store("live") < store("result") && store("result") < 0.9 && store("phased") < 0.9);
+
+    // A turn lasts 0.2 s here: on a machine that is busy with other work, answers come later than that.
+    let kept_pace = |strategy: &str| of(strategy).kept_pace.is_some_and(|share| share > KEPT_PACE_MIN);
+    let judge = |strategy: &str, is_expected: &dyn Fn(Option<f64>) -> bool| {
+        if kept_pace(strategy) {
+            assert!(is_expected(turn(strategy)), "{strategy}: {:?}", turn(strategy));
+        } else {
+            println!("{strategy}: the machine was too busy to judge the turn by {:?}", of(strategy).kept_pace);
+        }
+    };
+    judge("result", &|turn| turn.is_some_and(|turn| turn > 1.3));
+    judge("phased", &|turn| turn.is_none_or(|turn| turn < 1.25));
+    judge("live", &|turn| turn.is_none_or(|turn| turn < 1.25));
 }
 
 /// What holds under every strategy.

@@ -173,10 +173,10 @@ impl Naive {
                 }
                 Entry::Erase(of, key) if *of == counter => cells.retain(|(erased, ..), _| erased != key),
                 // Versions are applied in order, each once.
-                Entry::Rule(version, rule) if rule.counter.id == counter => {
-                    if in_force.is_none_or(|(known, _)| known < *version) {
-                        in_force = Some((*version, &**rule));
-                    }
+                Entry::Rule(version, rule)
+                    if rule.counter.id == counter && in_force.is_none_or(|(known, _)| known < *version) =>
+                {
+                    in_force = Some((*version, &**rule));
                 }
                 _ => {}
             }
