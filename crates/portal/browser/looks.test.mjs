@@ -29,6 +29,7 @@ const PAGES = {
   account: "/account",
   backfill: "/counters/101/backfill",
   archive: "/counters/101/archive",
+  erase: "/counters/101/erase",
   missing: "/counters/4000",
 };
 /** Pages of somebody who is not signed in. */

@@ -98,6 +98,7 @@ impl From<counters::Error> for Fault {
         match error {
             counters::Error::Catalog(error) => error.into(),
             counters::Error::KeyOfAnother { .. }
+            | counters::Error::NotArchived(_)
             | counters::Error::ReasonTooLong
             | counters::Error::ChangedTooOften(_)
             | counters::Error::TooManyVersions(_) => {

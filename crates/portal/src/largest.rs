@@ -80,17 +80,17 @@ impl Memory {
     }
 }
 
-fn generation(portal: &Portal, counter: u32, at_s: i64) -> Option<Generation> {
+fn generation(portal: &Portal, counter: u32) -> Option<Generation> {
     let view = portal.published.view();
     let index = view.ruleset.index_of(counter)?;
-    Some(view.timelines[index].generation_at(at_s))
+    Some(view.timelines[index].newest())
 }
 
 /// The largest keys of a counter over the UTC days that touch a range.
 pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Largest {
     // Whole days are looked at: ranges that touch the same ones share what is found.
     let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
-    let which = (counter, days.0, days.1, generation(portal, counter, to_s));
+    let which = (counter, days.0, days.1, generation(portal, counter));
     let (cell, stale) = portal.largest.entry(which, portal.clock.now_ms());
     let (reader, scans) = (Arc::clone(&portal.reader), portal.scans.clone());
     let looking = tokio::spawn(async move {

@@ -9,6 +9,7 @@ pub mod counters;
 mod deeds;
 pub mod drafts;
 pub mod edit;
+pub mod erase;
 pub mod events;
 pub mod export;
 pub mod openid;

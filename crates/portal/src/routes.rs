@@ -51,7 +51,7 @@ fn all(portal: &Portal) -> Routes {
 
 /// Creating and editing: forms, drafts, and what is done to a counter as it stands.
 fn editing(routes: Routes) -> Routes {
-    use pages::{actions, drafts, edit};
+    use pages::{actions, drafts, edit, erase};
     routes
         .get("/counters/new", EDITOR, edit::new)
         .get("/counters/{id}/edit", EDITOR, edit::edit)
@@ -77,6 +77,10 @@ fn editing(routes: Routes) -> Routes {
         .post("/counters/{id}/roll-back", EDITOR, actions::roll_back)
         .get("/counters/{id}/backfill", VIEWER, actions::backfill)
         .post("/counters/{id}/backfill", EDITOR, actions::start_backfill)
+        .get("/counters/{id}/erase", ADMIN, erase::ask)
+        .post("/counters/{id}/erase", ADMIN, erase::erase)
+        .post("/counters/{id}/erase-key", ADMIN, erase::erase_key)
+        .post("/counters/{id}/purge", ADMIN, erase::purge)
 }
 
 /// Counters, their charts and their keys, and queries.

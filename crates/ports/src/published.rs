@@ -71,6 +71,11 @@ impl Timeline {
         }
     }
 
+    /// The generation that answers for the newest times: another one after each backfill and each erasure.
+    pub fn newest(&self) -> Generation {
+        self.parts[self.parts.len() - 1].1
+    }
+
     pub fn parts(&self) -> &[(i64, Generation)] {
         &self.parts
     }
@@ -349,6 +354,6 @@ mod tests {
         assert_eq!(split, [(1, 900, DAY_S), (2, DAY_S, 3 * DAY_S), (3, 3 * DAY_S, 4 * DAY_S)]);
         assert_eq!(timeline.split(5, 5).count(), 0);
         assert_eq!(timeline.plans(&Plan::new(0, 2 * DAY_S).unwrap()).unwrap().len(), 2);
-        assert_eq!(timeline.only(), None);
+        assert_eq!((timeline.only(), timeline.newest()), (None, 3));
     }
 }

@@ -345,7 +345,8 @@ impl Reader {
             }
         }
         let counter = view.ruleset.rules()[resolved.rule].counter.id;
-        let keys = windows.lookups.iter().map(|window| cache::key(counter, range.key, *window)).collect();
+        let generation = view.timelines[resolved.rule].newest();
+        let keys = windows.lookups.iter().map(|window| cache::key(counter, generation, range.key, *window)).collect();
         Ok(Cached { lookup: Lookup { strategy, keys }, windows, resolved })
     }
 

@@ -7,6 +7,7 @@ pub use policy::CachePolicies;
 
 use crate::breaker::{self, Engine};
 use raingauge_core::cache_policy::Strategy;
+use raingauge_ports::buckets::{GENERATIONS_PER_COUNTER, Generation};
 use raingauge_ports::cache::ResultCache;
 use raingauge_ports::clock::Clock;
 use std::sync::Arc;
@@ -25,9 +26,13 @@ pub const PHASE_BOUND_S: i64 = 300;
 /// Rounds of sums that are on their way into the cache. When there are more, sums are not kept.
 const PUTS_IN_FLIGHT_MAX: usize = 256;
 
-/// The published form: `id:34:rain_drops:city:111222:1727215200:1727399700`.
-pub fn key(counter: u32, key: &str, (from_s, to_s): Window) -> String {
-    format!("id:{counter}:{key}:{from_s}:{to_s}")
+/// The published form: `id:34:rain_drops:city:111222:1727215200:1727399700`. When a backfill or an erasure has replaced the
+/// counts, the number of the generation stands beside the id, `id:34.2:…`: sums of what was replaced answer nothing.
+pub fn key(counter: u32, generation: Generation, key: &str, (from_s, to_s): Window) -> String {
+    match generation % GENERATIONS_PER_COUNTER {
+        0 => format!("id:{counter}:{key}:{from_s}:{to_s}"),
+        number => format!("id:{counter}.{number}:{key}:{from_s}:{to_s}"),
+    }
 }
 
 /// What became of the lookups of one strategy.
@@ -136,9 +141,15 @@ impl Results {
 
 #[cfg(test)]
 mod tests {
+    use raingauge_ports::buckets::generation_of;
+
     #[test]
-    fn a_name_is_the_published_one() {
-        let name = super::key(34, "rain_drops:city:111222", (1_727_215_200, 1_727_399_700));
-        assert_eq!(name, "id:34:rain_drops:city:111222:1727215200:1727399700");
+    fn a_name_is_the_published_one_and_another_one_for_other_counts() {
+        let name = |number| {
+            let generation = generation_of(34, number);
+            super::key(34, generation, "rain_drops:city:111222", (1_727_215_200, 1_727_399_700))
+        };
+        assert_eq!(name(0), "id:34:rain_drops:city:111222:1727215200:1727399700");
+        assert_eq!(name(2), "id:34.2:rain_drops:city:111222:1727215200:1727399700");
     }
 }

@@ -1,4 +1,4 @@
-//! Conducts backfills over the partitions of a log.
+//! Conducts backfills, and erasures of all that a counter counted, over the partitions of a log.
 //!
 //! ```text
 //!   states of all partitions ──▶ due ──▶ control entries that are missing ──▶ log
@@ -8,13 +8,14 @@
 //! is written twice changes nothing. Partition 0 decides. The others are told of a backfill when partition 0 has it at
 //! the head of its queue; when all have filled the generation, partition 0 is told to switch; the others are told what
 //! became of it when partition 0 shows it. What is decided of a backfill is thus the content of one log, and a
-//! conductor that acts on old news asks for what has been decided already.
+//! conductor that acts on old news asks for what has been decided already. The others switch and erase in the order in
+//! which partition 0 did.
 
 use crate::control::Control;
 use crate::state::{Backfill, BackfillStatus, CounterState, Phase, next_number, used};
 use crate::states::{Shown, Shows};
 use parking_lot::Mutex;
-use raingauge_ports::log::{self, EventSink, Partition};
+use raingauge_ports::log::{self, EventSink, Offset, Partition};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,6 +110,26 @@ impl Conductor {
     pub fn next_number(&self, counter: u32) -> Option<u32> {
         next_of(&self.shows.shown(), counter)
     }
+
+    /// The number of the next generation of a counter, whatever is undecided.
+    pub fn free_number(&self, counter: u32) -> u32 {
+        free_of(&self.shows.shown(), counter)
+    }
+
+    /// Whether partition 0 has erased what a counter had counted before an offset.
+    pub fn has_erased(&self, counter: u32, before: Offset) -> bool {
+        let shown = self.shows.shown();
+        let decider = shown.get(&DECIDER).and_then(|shown| shown.counter(counter));
+        decider.is_some_and(|state| state.erased.is_some_and(|erased| erased.offset >= before))
+    }
+
+    /// Whether every partition answers by what partition 0 answers by.
+    pub fn is_followed(&self, counter: u32) -> bool {
+        let shown = self.shows.shown();
+        let state = |partition| shown.get(&partition).and_then(|shown| shown.counter(counter));
+        let decided = state(DECIDER).map(CounterState::answers_by);
+        (0..self.sink.partitions()).all(|partition| state(partition).map(CounterState::answers_by) == decided)
+    }
 }
 
 /// The number that a new backfill of a counter gets, newer than any that a partition knows, and of a generation that
@@ -118,9 +139,14 @@ pub fn next_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> Option<u32> 
     if decider.is_some_and(|state| state.backfill.as_ref().is_some_and(Backfill::is_running)) {
         return None;
     }
+    Some(free_of(shown, counter))
+}
+
+/// A number newer than any that a partition knows, of a generation that none of them still uses.
+pub fn free_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> u32 {
     let newest = shown.values().filter_map(|shown| shown.counter(counter)).map(|state| state.newest).max();
     let used: BTreeSet<_> = shown.values().flat_map(|shown| used(&shown.state, counter)).collect();
-    Some(next_number(counter, newest.unwrap_or(0), |generation| used.contains(&generation)))
+    next_number(counter, newest.unwrap_or(0), |generation| used.contains(&generation))
 }
 
 /// What is due by the states of the partitions.
@@ -142,6 +168,9 @@ pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
             let state = shown.get(&partition).and_then(|shown| shown.counter(counter));
             let undecided = state.and_then(|state| state.backfill.as_ref()).filter(|backfill| backfill.is_running());
             if let Some(control) = undecided.and_then(|undecided| decided(counter, decides, undecided.number)) {
+                due.now.push((partition, control));
+            }
+            if let Some(control) = state.and_then(|state| erasure(counter, decides, state)) {
                 due.now.push((partition, control));
             }
         }
@@ -168,9 +197,12 @@ fn fill(
         }
         let own = state.and_then(|state| state.backfill.as_ref()).filter(|own| own.number == number);
         let Some(own) = own else {
+            let is_behind = state.map_or(0, CounterState::answers_by) != decides.answers_by();
             match state {
                 // Undecided here of an older one: that is decided first.
                 Some(state) if state.backfill.as_ref().is_some_and(Backfill::is_running) => {}
+                // What partition 0 switched to or erased before comes first.
+                _ if is_behind => {}
                 Some(state) if state.newest >= number => {
                     hindrance = hindrance.or(Some(format!("partition {partition} has begun a newer one")));
                 }
@@ -215,6 +247,14 @@ fn decided(counter: u32, decides: &CounterState, number: u32) -> Option<Control>
     }
     let reason = newest.map_or_else(String::new, |backfill| backfill.reason.clone());
     Some(Control::Cancel { counter, number, reason })
+}
+
+/// The erasure that partition 0 has made of what a partition still answers by.
+fn erasure(counter: u32, decides: &CounterState, state: &CounterState) -> Option<Control> {
+    let replaces = state.answers_by();
+    let replaced = decides.outgoing.iter().find(|outgoing| outgoing.answered_by() == replaces)?;
+    let number = replaced.replaced_by;
+    replaced.is_erased.then_some(Control::EraseAll { counter, number, replaces: Some(replaces) })
 }
 
 /// What every partition has replaced may go when readers have had time to see that.

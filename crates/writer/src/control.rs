@@ -29,6 +29,15 @@ pub enum Control {
     },
     /// What was counted of a key before this entry is gone.
     Erase { counter: u32, key: String },
+    /// What was counted of a counter before this entry is gone: an empty generation of this number answers from here on.
+    /// A number that is not newer than the newest of the counter changes nothing.
+    EraseAll {
+        counter: u32,
+        number: u32,
+        /// The number of the generation that has to answer before; partition 0, which decides, is asked without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<u32>,
+    },
     /// The counts of a counter are to be made again from the log, from this second on, the start of a UTC day; without
     /// one, as far back as the partition of the log holds every event.
     Backfill {
@@ -92,7 +101,8 @@ impl Control {
         serde_json::from_slice(payload).map_err(malformed)
     }
 
-    const KINDS: [&str; 8] = ["counter", "buckets", "backfill", "switch", "cancel", "retire", "removed", "erase"];
+    const KINDS: [&str; 9] =
+        ["counter", "buckets", "backfill", "switch", "cancel", "retire", "removed", "erase", "eraseAll"];
 }
 
 /// Why a payload is not a control entry that this program obeys.
@@ -136,6 +146,7 @@ mod tests {
             Control::Retire { counter: 1, number: 2 },
             Control::Removed { generation: 4_096 },
             Control::Erase { counter: 1, key: "k:1".to_owned() },
+            Control::EraseAll { counter: 1, number: 3, replaces: Some(2) },
         ];
         for control in &written {
             assert_eq!(Control::parse(&control.to_json()).as_ref(), Ok(control));

@@ -23,6 +23,7 @@ use raingauge_ports::published::{Published, Standing, View};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::history::covered_from_s;
 use crate::states::{Shows, States};
@@ -49,6 +50,8 @@ pub enum Error {
     KeyOfAnother { counter: u32, key: String },
     #[error("a reason has at most {REASON_LEN_MAX} bytes: shorten it")]
     ReasonTooLong,
+    #[error("counter {0} is not archived: archive it first, or erase its counts and let it go on")]
+    NotArchived(u32),
     #[error("counter {0} was changed {VERSIONS_PER_HOUR_MAX} times in an hour: change it less often")]
     ChangedTooOften(u32),
     #[error("counter {0} has {VERSIONS_MAX} versions, which is the most: archive it and create another one")]
@@ -89,6 +92,11 @@ pub struct Covered {
     pub states: Arc<dyn States>,
     pub future_allowance_s: i64,
 }
+
+/// How often a number for an erasure is chosen while others begin backfills and erasures of the same counter.
+const ERASURE_TRIES: usize = 8;
+/// How often it is looked whether every partition has erased.
+const ERASED_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How much later than the log's start a backfill begins, so that it begins alike in every partition although the log is
 /// trimmed meanwhile.
@@ -214,6 +222,51 @@ impl Counters {
         self.introduce(standing_of(&found), &found.counter).await?;
         let erase = Control::Erase { counter: id, key: key.to_owned() };
         self.send(move |_| erase.clone()).await
+    }
+
+    /// Erases everything that was counted of a counter; answers when every partition counts from nothing. It goes on as it
+    /// is; a backfill that runs is cancelled, and later ones count nothing of what was erased. The store is freed of it
+    /// in the background.
+    pub async fn erase_all(&self, id: u32) -> Result<(), Error> {
+        self.sink.check()?;
+        let found = self.catalog.get(id).await?;
+        self.follow().await?;
+        self.introduce(standing_of(&found), &found.counter).await?;
+        let conductor = self.conductor.as_ref().ok_or_else(|| Error::Stopped("nobody conducts erasures".into()))?;
+        self.erase_where_decided(conductor, id).await?;
+
+        // The other partitions follow in the same order of switches and erasures.
+        conductor.conduct().await?;
+        while !conductor.is_followed(id) {
+            if let Some(reason) = self.published.failure() {
+                return Err(Error::Stopped(reason));
+            }
+            tokio::time::sleep(ERASED_INTERVAL).await;
+            conductor.conduct().await?;
+        }
+        Ok(())
+    }
+
+    /// Erases what an archived counter keeps.
+    pub async fn purge(&self, id: u32) -> Result<(), Error> {
+        match self.catalog.get(id).await?.counter.state {
+            State::Archived => self.erase_all(id).await,
+            _ => Err(Error::NotArchived(id)),
+        }
+    }
+
+    /// Erases in partition 0. Of several who ask at once each gets a number of its own.
+    async fn erase_where_decided(&self, conductor: &Conductor, id: u32) -> Result<(), Error> {
+        for _ in 0..ERASURE_TRIES {
+            let number = conductor.free_number(id);
+            let control = Control::EraseAll { counter: id, number, replaces: None };
+            let end = self.sink.append_control(DECIDER, control.to_json()).await?;
+            self.wait_applied(&[(DECIDER, end)]).await?;
+            if conductor.has_erased(id, end - 1) {
+                return Ok(());
+            }
+        }
+        Err(Error::Stopped("others change the counter at the same time: try again".into()))
     }
 
     /// From when on every partition holds every event, for a backfill that begins alike in all. Where the only writer is in

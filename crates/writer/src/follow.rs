@@ -133,47 +133,68 @@ impl Follower {
         if *seen != Some(revision) {
             self.newest.send_replace(Arc::new(self.catalog.list().await?));
             *seen = Some(revision);
-            self.publish();
+            self.publish(&self.states.lock());
         }
         Ok(())
     }
 
     pub(crate) async fn refresh_states(&self) -> Result<(), cluster::Error> {
-        let (mut changed, asked) = (false, Instant::now());
+        let (mut news, mut behind_news) = (Vec::new(), Vec::new());
+        let asked = Instant::now();
         for included in self.checkpoints.included().await? {
-            let (partition, version) = (included.partition, included.state_version);
+            let (partition, version, position) = (included.partition, included.state_version, included.position);
             if let Some(hearing) = self.hearing.get() {
-                hearing.note_stored(partition, included.position, asked);
+                hearing.note_stored(partition, position, asked);
             }
             let known = self.states.lock().get(&partition).map(|seen| seen.version);
-            if known != Some(version) {
-                let json = self.checkpoints.state(partition).await?;
-                let state = Arc::new(State::from_json(&json).map_err(cluster::Error)?);
-                self.wait_heard(partition, included.position).await;
-                self.states.lock().insert(partition, Seen { version, shown: Shown::new(state, None) });
-                changed = true;
+            if known == Some(version) {
+                self.refresh_progress(partition).await?;
+                self.published.set_applied(partition, position);
+                continue;
             }
-            self.refresh_progress(partition).await?;
-            self.published.set_applied(partition, included.position);
+            let json = self.checkpoints.state(partition).await?;
+            let state = Arc::new(State::from_json(&json).map_err(cluster::Error)?);
+            let progress = self.progress_of(partition, &state).await?;
+            self.wait_heard(partition, position).await;
+            news.push((partition, Seen { version, shown: Shown::new(state, progress) }));
+            behind_news.push((partition, position));
         }
-        if changed {
-            self.publish();
+        if !news.is_empty() {
+            self.take_up(news);
         }
         self.published.known_until(asked + KNOWN_MAX);
+        // Who waits for an entry reads by what it changed.
+        behind_news.into_iter().for_each(|(partition, position)| self.published.set_applied(partition, position));
         Ok(())
+    }
+
+    /// Shows states, and answers by them from the same moment on.
+    fn take_up(&self, news: Vec<(Partition, Seen)>) {
+        let mut states = self.states.lock();
+        states.extend(news);
+        self.publish(&states);
     }
 
     /// Reads how far the backfill of a partition is, while it has one.
     async fn refresh_progress(&self, partition: Partition) -> Result<(), cluster::Error> {
-        let fills = |seen: &Seen| seen.shown.state.front().is_some();
-        if !self.states.lock().get(&partition).is_some_and(fills) {
+        let Some(state) = self.states.lock().get(&partition).map(|seen| Arc::clone(&seen.shown.state)) else {
             return Ok(());
-        }
-        let progress = Progress::from_json(&self.checkpoints.progress(partition).await?);
-        if let Some(seen) = self.states.lock().get_mut(&partition) {
-            seen.shown.progress = progress;
+        };
+        if state.front().is_some() {
+            let progress = self.progress_of(partition, &state).await?;
+            if let Some(seen) = self.states.lock().get_mut(&partition) {
+                seen.shown.progress = progress;
+            }
         }
         Ok(())
+    }
+
+    /// How far the backfill of a partition in this state is, when it has one.
+    async fn progress_of(&self, partition: Partition, state: &State) -> Result<Option<Progress>, cluster::Error> {
+        match state.front() {
+            Some(_) => Ok(Progress::from_json(&self.checkpoints.progress(partition).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Waits until memory does not lack what is before a position: not for long, since who hears nothing answers nothing
@@ -214,32 +235,31 @@ impl Follower {
         }
     }
 
-    fn publish(&self) {
+    fn publish(&self, states: &BTreeMap<Partition, Seen>) {
         let newest = Arc::clone(&self.newest.borrow());
         let answering = newest.iter().filter(|found| found.counter.state.answers());
         let ruleset = Ruleset::new(answering.map(|found| found.counter.clone()));
-        let timelines = ruleset.rules().iter().map(|rule| self.timeline(rule.counter.id)).collect();
+        let timelines = ruleset.rules().iter().map(|rule| timeline(states, rule.counter.id)).collect();
         let versions = newest.iter().map(|found| (found.counter.id, standing_of(found))).collect();
         self.published.set_view(Arc::new(View { ruleset, timelines, versions, beside: Vec::new() }));
     }
+}
 
-    /// Which generation answers for which time. The newest one that every partition has switched to does; where a
-    /// partition has switched further, it still counts what it replaced.
-    fn timeline(&self, counter: u32) -> Timeline {
-        let first = vec![(0, generation_of(counter, 0))];
-        let states = self.states.lock();
-        let known = || states.values().filter_map(|seen| seen.shown.counter(counter));
-        let Some(number) = known().map(CounterState::answers_by).min() else { return Timeline::new(first) };
-        let (mut oldest, mut kept_from) = (None, Horizons::default());
-        for state in known() {
-            let (parts, kept) = state.as_of(number);
-            kept_from = kept_from.max(kept);
-            if state.answers_by() == number || oldest.is_none() {
-                oldest = Some(timeline_of(parts));
-            }
+/// Which generation answers for which time. The newest one that every partition has switched to does; where a partition
+/// has switched further, it still counts what it replaced.
+fn timeline(states: &BTreeMap<Partition, Seen>, counter: u32) -> Timeline {
+    let first = vec![(0, generation_of(counter, 0))];
+    let known = || states.values().filter_map(|seen| seen.shown.counter(counter));
+    let Some(number) = known().map(CounterState::answers_by).min() else { return Timeline::new(first) };
+    let (mut oldest, mut kept_from) = (None, Horizons::default());
+    for state in known() {
+        let (parts, kept) = state.as_of(number);
+        kept_from = kept_from.max(kept);
+        if state.answers_by() == number || oldest.is_none() {
+            oldest = Some(timeline_of(parts));
         }
-        oldest.unwrap_or_else(|| Timeline::new(first)).kept_from(kept_from)
     }
+    oldest.unwrap_or_else(|| Timeline::new(first)).kept_from(kept_from)
 }
 
 impl States for Follower {

@@ -4,12 +4,14 @@
 //! it and has a record of its own: see [`Progress`].
 
 mod backfills;
+mod erasure;
 mod progress;
 mod requests;
 #[cfg(test)]
 mod tests;
 
 pub use backfills::{Backfill, BackfillStatus, Begin, Outgoing, next_number, used};
+pub use erasure::Erasure;
 pub use progress::{Phase, Progress};
 pub use requests::{Answer, Refused, Request, Requests, json_len};
 
@@ -83,6 +85,9 @@ pub struct CounterState {
     /// Timelines that were replaced and are still counted, oldest first.
     #[serde(default)]
     pub outgoing: Vec<Outgoing>,
+    /// The newest erasure of all that was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erasure>,
 }
 
 /// The counts of a counter from one day on.
@@ -232,6 +237,7 @@ impl CounterState {
             backfill: None,
             newest: 0,
             outgoing: Vec::new(),
+            erased: None,
         }
     }
 

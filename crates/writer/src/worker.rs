@@ -9,7 +9,7 @@ mod upkeep;
 use crate::conductor::DECIDER;
 use crate::control::{Control, ControlError};
 use crate::lost::Lost;
-use crate::state::{Begin, Change, Part, Phase, Progress, Request, State};
+use crate::state::{Begin, Change, Erasure, Part, Phase, Progress, Request, State};
 use crate::states::{Shown, Shows};
 use apply::Applier;
 use parking_lot::Mutex;
@@ -402,6 +402,9 @@ impl Worker {
                     self.store.erase(generation, &key, offset)?;
                 }
                 return Ok(());
+            }
+            Control::EraseAll { counter, number, replaces } => {
+                self.state.erase(counter, Erasure { number, offset }, replaces, self.applied_s);
             }
             Control::Backfill { counter, after_s, number, configuration } => {
                 let covered = || crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);

@@ -233,6 +233,7 @@ impl Flush<'_> {
 
     /// Takes a key out of the list of its counter's keys. A partition that counts it again lists it again.
     pub async fn forget_key(&self, generation: Generation, key: &str, stamp_us: i64) -> Result<(), Error> {
+        let _permit = self.permits(1).await;
         let values = (stamp_us, keys::counter_of(generation), keys::shard_of(key), key);
         self.until_done("a key is forgotten", async || {
             let done = self.cql.session.execute_unpaged(&self.cql.statements.delete_key, values).await;

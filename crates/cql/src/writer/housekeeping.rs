@@ -28,6 +28,9 @@ use tokio::task::JoinHandle;
 const KEYS_IN_FLIGHT: usize = 16;
 /// Statements of one batch, each with a tile of up to a kilobyte.
 const STATEMENTS_MAX: usize = 128;
+/// A key that was listed within so many seconds stays listed: the tile that it was listed for may not be written yet.
+/// Shorter than replaced counts stay, so that all keys that only these have are old enough.
+const LISTED_MARGIN_S: i64 = 30;
 
 /// What is done to the tiles of a generation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,9 +132,10 @@ async fn run(
     let flush = Flush { cql, partition: *partition, gives_up: stop, feed: None };
     let writer = cell::writer_of(generation, *partition);
     let walk = Walk { flush: &flush, generation, writer, stamp_us: *stamp_us, work };
+    let listed_before_us = (wall_s() - LISTED_MARGIN_S) * 1_000_000;
     let mut pages = keys::Pages::new(cql, generation);
     while let Some(keys) = flush.until_done("keys are listed", async || pages.next().await).await? {
-        let each = keys.iter().map(|key| walk.key(key, tiles));
+        let each = keys.iter().map(|key| walk.listed(key, tiles, listed_before_us));
         stream::iter(each).buffer_unordered(KEYS_IN_FLIGHT).try_collect::<()>().await?;
     }
     Ok(())
@@ -163,6 +167,16 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Works on a key of the list. One of which nothing is left leaves the list, unless it was listed lately.
+    async fn listed(&self, key: &str, tiles: &AtomicU64, listed_before_us: i64) -> Result<(), Error> {
+        self.key(key, tiles).await?;
+        // Of several partitions that remove at once, the last one finds that nothing is left.
+        if self.work == Work::Remove && self.is_empty(key).await? {
+            self.flush.forget_key(self.generation, key, listed_before_us).await?;
+        }
+        Ok(())
+    }
+
     async fn key(&self, key: &str, tiles: &AtomicU64) -> Result<(), Error> {
         let mut paging = PagingState::start();
         while !self.flush.gives_up.load(Ordering::Acquire) {
@@ -184,6 +198,31 @@ impl Walk<'_> {
             }
         }
         Err(error::request("it was given up"))
+    }
+
+    /// Whether no writer has a tile of a key left.
+    async fn is_empty(&self, key: &str) -> Result<bool, Error> {
+        let cql = self.flush.cql;
+        let mut paging = PagingState::start();
+        loop {
+            let read = async || {
+                let page = cql.session.execute_single_page(&cql.statements.all_tiles, (key,), paging.clone()).await;
+                let (found, next) = page.map_err(error::execution)?;
+                let rows = found.into_rows_result().map_err(error::request)?;
+                let rows = rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)?;
+                let mut has_any = false;
+                for row in rows {
+                    has_any |= !row.map_err(error::request)?.1.is_empty();
+                }
+                Ok((has_any, next))
+            };
+            let (has_any, next) = self.flush.until_done("the tiles of a key are listed", read).await?;
+            match next.into_paging_control_flow() {
+                _ if has_any => return Ok(false),
+                ControlFlow::Continue(state) => paging = state,
+                ControlFlow::Break(()) => return Ok(true),
+            }
+        }
     }
 
     /// Some tiles of a key, and where the next ones are.

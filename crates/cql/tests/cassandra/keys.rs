@@ -188,3 +188,48 @@ fn a_retired_generation_is_removed_beside_counting() {
         assert_eq!((count(old), count(new)), (0, 300), "{name}");
     }
 }
+
+/// Erased counts leave nothing behind, not even the names of their keys; a key that is counted again stays listed.
+#[test]
+fn keys_that_only_a_removed_generation_has_are_forgotten() {
+    let Some(place) = Place::new() else { return };
+    let store = place.store(0);
+    let (old, new) = (generation_of(1, 0), generation_of(1, 1));
+    let mut ledger = Ledger::new(&store);
+    for number in 0..50 {
+        ledger.add(old, &format!("k{number}"), BEGIN_S, 1, &Horizons::default());
+    }
+    ledger.add(new, "k7", BEGIN_S, 1, &Horizons::default());
+    ledger.commit();
+
+    // They were listed long ago.
+    let keyspace = &place.options.keyspace;
+    let listed = || {
+        let statement = format!("SELECT key FROM {keyspace}.key_table");
+        let rows = place.block_on(place.cql().session_for_tests().query_unpaged(statement, ())).unwrap();
+        let rows = rows.into_rows_result().unwrap();
+        let mut keys: Vec<String> = rows.rows::<(String,)>().unwrap().map(|row| row.unwrap().0).collect();
+        keys.sort();
+        keys
+    };
+    let statement = format!("SELECT counter, shard, key FROM {keyspace}.key_table");
+    let rows = place.block_on(place.cql().session_for_tests().query_unpaged(statement, ())).unwrap();
+    let rows = rows.into_rows_result().unwrap();
+    place.run(&format!("TRUNCATE {keyspace}.key_table"));
+    for row in rows.rows::<(i32, i32, String)>().unwrap() {
+        let (counter, shard, key) = row.unwrap();
+        place.run(&format!(
+            "INSERT INTO {keyspace}.key_table (counter, shard, key) VALUES ({counter}, {shard}, '{key}') \
+             USING TIMESTAMP 1700000000000000"
+        ));
+    }
+    assert_eq!(listed().len(), 50);
+
+    let mut cursor = None;
+    store.expire(old, &NOTHING, &mut cursor, 1).expect("begun");
+    while cursor.is_some() {
+        store.expire(old, &NOTHING, &mut cursor, 1).expect("removed");
+        std::thread::yield_now();
+    }
+    assert_eq!(listed(), ["k7"]);
+}

@@ -11,6 +11,12 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
         "paused" => (Mood::Good, "The counter is paused: it answers, and counts nothing more."),
         "resumed" => (Mood::Good, "The counter counts again."),
         "archived" => (Mood::Good, "The counter is archived: it neither counts nor answers any more."),
+        "erased" => (
+            Mood::Good,
+            "Every count is erased; the counter counts from nothing. The space is freed in the background.",
+        ),
+        "key-erased" => (Mood::Good, "The counts of the key are erased. Events that arrive later count again."),
+        "purged" => (Mood::Good, "What the counter kept is erased; the space is freed in the background."),
         "backfill" => {
             (Mood::Good, "The counts are being made again from the log. The old ones answer until that is done.")
         }

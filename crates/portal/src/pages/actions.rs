@@ -72,7 +72,7 @@ impl Action {
             }
             Self::Archive => {
                 "It neither counts nor answers any more, and other counters may use its template. Its versions and its counts \
-                 stay, so that it can be brought back by rolling back to one of them."
+                 stay, so that it can be brought back by rolling back to one of them; purging it frees what it keeps."
             }
             Self::RollBack => {
                 "The configuration of an older version becomes the newest one. What was counted meanwhile stays as it is; a backfill counts it again."
@@ -107,6 +107,9 @@ pub fn buttons(person: &Person, counter: &Counter) -> Markup {
             @if counter.state.answers() { a.button href=(place("backfill")) { "Backfill" } }
             a.button href={ "/counters/new?copy=" (counter.id) } { "Copy" }
             @if counter.state != counter::State::Archived { a.button.danger href=(place("archive")) { "Archive" } }
+            @if person.may(Role::Admin) {
+                a.button.danger href=(place("erase")) { @if counter.state == counter::State::Archived { "Purge" } @else { "Erase" } }
+            }
         }
     }
 }

@@ -239,6 +239,49 @@ async fn a_counter_is_paused_and_resumed_for_a_reason() {
 }
 
 #[tokio::test]
+async fn counts_are_erased_and_an_archived_counter_is_purged_for_a_reason() {
+    let world = World::new();
+    let id = world.counter(json!({ "eventType": "ride", "template": "rides:{zone}" })).await;
+    rides(&world).await;
+    let page = format!("/counters/{id}");
+    world.get(&page).await.shows("rides:0").shows(&format!("{page}/erase"));
+
+    // One key.
+    let address = format!("{page}/erase");
+    let form = Sent::of(&world.get(&format!("{address}?key=rides:0")).await.text, "/erase-key\"");
+    assert_eq!(form.get("key"), "rides:0");
+    let (to, one) = (format!("{page}/erase-key"), form.set("key-reason", "asked to"));
+    let unnamed = Sent::of(&world.get(&address).await.text, "/erase-key\"").set("key", "rides:0");
+    let refused = world.post(&to, &unnamed.pairs()).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    refused.shows("must say why").shows("rides:0");
+    let other = Sent::of(&world.get(&address).await.text, "/erase-key\"").set("key", "tips:1").set("key-reason", "x");
+    world.post(&to, &other.pairs()).await.shows("is no key of this counter");
+    assert_eq!(world.post(&to, &one.pairs()).await.location(), format!("{page}?note=key-erased"));
+
+    // All of them, of the counter whose name is typed.
+    let form = Sent::of(&world.get(&address).await.text, "/erase\"").set("reason", "a mistake");
+    let form = form.set("name", "another");
+    world.post(&address, &form.pairs()).await.shows("is not the name of this counter").shows("a mistake");
+    let name = world.portal.counters.catalog().get(id).await.expect("a counter").counter.name;
+    let form = form.set("name", &name);
+    assert_eq!(world.post(&address, &form.pairs()).await.location(), format!("{page}?note=erased"));
+    world.get(&page).await.shows("Nothing has been counted yet");
+
+    // What an archived one keeps; a form that was opened before it was archived purges nothing else.
+    let to = format!("{page}/purge");
+    assert_eq!(world.post(&to, &form.pairs()).await.status, StatusCode::CONFLICT);
+    let archive = Sent::of(&world.get(&format!("{page}/archive")).await.text, "/archive\"").set("reason", "done");
+    world.post(&format!("{page}/archive"), &archive.pairs()).await;
+    world.get(&page).await.shows("keeps what it had counted").shows("Purge");
+    let form = Sent::of(&world.get(&address).await.text, "/purge\"").set("name", &name).set("reason", "space");
+    assert_eq!(world.post(&to, &form.pairs()).await.location(), format!("{page}?note=purged"));
+    for verb in ["counter.erase_key", "counter.erase", "counter.purge"] {
+        world.get(&format!("/audit?what={verb}")).await.shows(&format!("counter {id}"));
+    }
+}
+
+#[tokio::test]
 async fn a_backfill_is_begun_followed_and_told_of() {
     let world = World::new();
     rides(&world).await;

@@ -76,7 +76,7 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Archive a counter: it neither counts nor answers any more, and its versions stay
+    /// Archive a counter: it neither counts nor answers any more; its versions and its counts stay until it is purged
     #[command(after_help = "Example: raingauge counters delete 34 --reason 'the campaign is over'")]
     Delete {
         /// Id of the counter
@@ -97,6 +97,31 @@ enum Command {
         id: u32,
         /// The key
         key: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Erase everything that a counter has counted, of all keys
+    ///
+    /// The counts are gone for good, and no backfill brings them back; the counter goes on and counts from nothing. A backfill
+    /// that runs is cancelled. The space is freed in the background, by a server, from about two minutes later on.
+    #[command(after_help = "Example: raingauge counters erase 34 --yes")]
+    Erase {
+        /// Id of the counter
+        id: u32,
+        /// Confirm that the counts of all keys are to go
+        #[arg(long, required = true)]
+        yes: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Erase what an archived counter keeps, and free the space
+    ///
+    /// Its versions stay. When it is brought back, it counts from nothing. The space is freed in the background, by a server,
+    /// from about two minutes later on.
+    #[command(after_help = "Example: raingauge counters purge 34")]
+    Purge {
+        /// Id of the counter
+        id: u32,
         #[command(flatten)]
         place: Place,
     },
@@ -136,6 +161,14 @@ impl Counters {
             }
             Command::Delete { id, reason, place } => place.with(|session| delete(session, id, &reason, json)),
             Command::EraseKey { id, key, place } => place.with(|session| erase_key(session, id, &key, json)),
+            Command::Erase { id, place, .. } => place.with(|session| {
+                let path = format!("/v1/counters/{id}/keys");
+                erase(session, (Method::DELETE, &path), &format!("counter {id}: every count is erased"), json)
+            }),
+            Command::Purge { id, place } => place.with(|session| {
+                let path = format!("/v1/counters/{id}/purge");
+                erase(session, (Method::POST, &path), &format!("counter {id}: what it kept is erased"), json)
+            }),
             Command::Preview { file, place } => {
                 let drafts = Drafts::load(&file)?;
                 place.with(|session| preview(session, drafts, json))
@@ -213,11 +246,16 @@ fn report(outcomes: &[Outcome], dry_run: bool, json: bool) -> anyhow::Result<()>
 
 fn erase_key(session: &Session, id: u32, key: &str, json: bool) -> anyhow::Result<()> {
     let path = format!("/v1/counters/{id}/keys/{}", segment(key));
-    let answer = session.client.send(Method::DELETE, &path, &[], b"")?;
+    erase(session, (Method::DELETE, &path), &format!("{key} of counter {id}: erased"), json)
+}
+
+/// Erases by a request, and says so and by when the log forgets the events.
+fn erase(session: &Session, (method, path): (Method, &str), done: &str, json: bool) -> anyhow::Result<()> {
+    let answer = session.client.send(method, path, &[], b"")?;
     if json {
         return Ok(print_json(&answer)?);
     }
-    print(&format!("{key} of counter {id}: erased"))?;
+    print(done)?;
     match answer["logForgetsAt"].as_i64() {
         Some(at_s) => note(&format!("the log forgets the events by {}", raingauge_core::time::format_rfc3339(at_s))),
         None => note("the log forgets the events when the retention of its topic ends"),
@@ -238,7 +276,9 @@ fn delete(session: &Session, id: u32, reason: &str, json: bool) -> anyhow::Resul
     if json {
         return Ok(print_json(&answer)?);
     }
-    Ok(print(&format!("counter {id} ({}) is archived", answer["name"].as_str().unwrap_or_default()))?)
+    print(&format!("counter {id} ({}) is archived", answer["name"].as_str().unwrap_or_default()))?;
+    note(&format!("it keeps its counts, so that it can be brought back: `raingauge counters purge {id}` frees them"));
+    Ok(())
 }
 
 fn preview(session: &Session, drafts: Drafts, json: bool) -> anyhow::Result<()> {

@@ -9,13 +9,15 @@ use raingauge_portal::people::audit::{Actor, Deed};
 use serde_json::{Value, json};
 
 /// Every route that changes something, with what it does.
-const CHANGES: [(Method, &str, &str); 9] = [
+const CHANGES: [(Method, &str, &str); 11] = [
     (Method::POST, "/v1/buckets", "buckets.set"),
     (Method::POST, "/v1/counters", "counter.create"),
     (Method::PUT, "/v1/counters/{id}", "counter.replace"),
     (Method::DELETE, "/v1/counters/{id}", "counter.archive"),
     (Method::POST, "/v1/counters/{id}/backfill", "counter.backfill"),
+    (Method::DELETE, "/v1/counters/{id}/keys", "counter.erase"),
     (Method::DELETE, "/v1/counters/{id}/keys/{key}", "counter.erase_key"),
+    (Method::POST, "/v1/counters/{id}/purge", "counter.purge"),
     (Method::PUT, "/v1/cache-policy", "cache_policy.replace"),
     (Method::POST, "/v1/maintenance/compaction", "compaction.begin"),
     (Method::DELETE, "/v1/maintenance/compaction", "compaction.stop"),

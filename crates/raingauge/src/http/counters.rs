@@ -96,11 +96,31 @@ pub async fn erase_key(
     Path((id, key)): Path<(u32, String)>,
 ) -> Result<Response, Problem> {
     door.services.counters.erase(id, &key).await?;
+    Ok(erased(&door, id, Some(key)))
+}
+
+/// `DELETE /v1/counters/{id}/keys`: erases everything that was counted of a counter, whatever its state.
+pub async fn erase_all(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+    door.services.counters.erase_all(id).await?;
+    Ok(erased(&door, id, None))
+}
+
+/// `POST /v1/counters/{id}/purge`: erases what an archived counter keeps, and refuses to do so to any other.
+pub async fn purge(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+    door.services.counters.purge(id).await?;
+    Ok(erased(&door, id, None))
+}
+
+/// What was erased, and by when the log has forgotten the events.
+fn erased(door: &Door, id: u32, key: Option<String>) -> Response {
     let now_s = door.services.clock.now_s();
     let forgets_at = door.log_kept.map(|kept| now_s + kept.as_secs() as i64);
-    let said = Said(json!({ "key": key, "logForgetsAt": forgets_at }));
-    let answer = json!({ "counter": id, "key": key, "erasedAt": now_s, "logForgetsAt": forgets_at });
-    Ok((Extension(said), Json(answer)).into_response())
+    let mut said = json!({ "logForgetsAt": forgets_at });
+    let mut answer = json!({ "counter": id, "erasedAt": now_s, "logForgetsAt": forgets_at });
+    if let Some(key) = key {
+        (said["key"], answer["key"]) = (json!(key), json!(key));
+    }
+    (Extension(Said(said)), Json(answer)).into_response()
 }
 
 /// `GET /v1/counters/{id}/versions`

@@ -5,6 +5,7 @@ use super::counts::KEYS_MAX;
 use super::problem::Problem;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
+use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_reader::{Failure, LargestKeys};
 use std::sync::Arc;
@@ -17,8 +18,9 @@ const DEAR_MS: i64 = 250;
 /// How long such keys are answered although more has been counted.
 const STALE_MS: i64 = 10_000;
 
-/// A counter, and the UTC days that are looked at.
-type Which = (u32, i64, i64);
+/// A counter, the UTC days that are looked at, and the newest generation that answers: what was found before counts were
+/// erased or made again says nothing of those that answer now.
+type Which = (u32, i64, i64, Option<Generation>);
 type Applied = Vec<(Partition, Offset)>;
 
 /// What was found, newest first.
@@ -72,7 +74,12 @@ pub async fn keys(
     let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
     let applied = services.logs.iter().map(|log| (log.partition(), services.published.applied(log.partition())));
     let clock = &services.clock;
-    let search = door.largest.search((counter, days.0, days.1), applied.collect(), clock.machine_ms());
+    let generation = {
+        let view = services.published.view();
+        view.ruleset.index_of(counter).map(|index| view.timelines[index].newest())
+    };
+    let which = (counter, days.0, days.1, generation);
+    let search = door.largest.search(which, applied.collect(), clock.machine_ms());
     let find = || async {
         let turn = services.scans.turn(caller).await?;
         let (services, began_ms) = (Arc::clone(services), clock.machine_ms());
@@ -92,7 +99,7 @@ pub async fn keys(
 mod tests {
     use super::*;
 
-    const WHICH: Which = (1, 0, 86_400);
+    const WHICH: Which = (1, 0, 86_400, Some(4_096));
 
     fn found(took_ms: i64) -> Found {
         Found { keys: Arc::default(), took_ms }
@@ -105,7 +112,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], 1)), "it runs");
         let _ = first.set(found(1));
         assert!(Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 7)], 1_000_000)));
-        assert!(!Arc::ptr_eq(&first, &memory.search((2, 0, 86_400), vec![(0, 7)], 1)));
+        assert!(!Arc::ptr_eq(&first, &memory.search((2, 0, 86_400, Some(8_192)), vec![(0, 7)], 1)));
         assert!(!Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], 2)), "cheap ones are done again");
     }
 
@@ -115,6 +122,8 @@ mod tests {
         let first = memory.search(WHICH, vec![(0, 7)], 0);
         let _ = first.set(found(DEAR_MS + 1));
         assert!(Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], STALE_MS - 1)));
+        let erased = (WHICH.0, WHICH.1, WHICH.2, Some(4_097));
+        assert!(!Arc::ptr_eq(&first, &memory.search(erased, vec![(0, 8)], 1)), "other counts answer by now");
         assert!(!Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], STALE_MS)));
     }
 

@@ -174,6 +174,9 @@ impl From<counters::Error> for Problem {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_rejected", error.to_string())
             }
             counters::Error::KeyOfAnother { .. } => Self::new(StatusCode::NOT_FOUND, "key_unknown", error.to_string()),
+            counters::Error::NotArchived(_) => {
+                Self::new(StatusCode::CONFLICT, "counter_not_archived", error.to_string())
+            }
             counters::Error::ReasonTooLong => Self::new(StatusCode::BAD_REQUEST, "reason_too_long", error.to_string()),
             counters::Error::ChangedTooOften(_) => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "changed_too_often", error.to_string())

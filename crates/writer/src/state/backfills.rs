@@ -75,6 +75,16 @@ pub struct Outgoing {
     pub replaced_by: u32,
     pub parts: Vec<Part>,
     pub kept_from: Horizons,
+    /// Whether it was erased, and not counted again by a backfill.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_erased: bool,
+}
+
+impl Outgoing {
+    /// The number of the newest generation that answered.
+    pub fn answered_by(&self) -> u32 {
+        self.parts.iter().map(|part| part.number).max().unwrap_or(0)
+    }
 }
 
 /// What a backfill begins with.
@@ -117,7 +127,8 @@ impl State {
         let number = begin.number.unwrap_or_else(|| next_number(counter, state.newest, |slot| used.contains(&slot)));
         let current = state.counter.clone();
         let counts_before = counting(&begin.configuration.unwrap_or_else(|| current.clone()));
-        let mut rules = vec![RuleSince { since: 0, counter: counts_before }];
+        // No rule counts what stands before an erasure.
+        let mut rules = vec![RuleSince { since: state.erased_before(), counter: counts_before }];
         if rules[0].counter != current {
             rules.push(RuleSince { since: begin.offset, counter: current });
         }
@@ -155,7 +166,8 @@ impl State {
         .max(kept_from);
         state.parts.truncate(state.parts.partition_point(|old| old.from_s < part.from_s));
         state.parts.push(part);
-        state.outgoing.push(Outgoing { replaced_by: number, parts: before, kept_from: kept_before });
+        let before = Outgoing { replaced_by: number, parts: before, kept_from: kept_before, is_erased: false };
+        state.outgoing.push(before);
         self.leave_queue(counter);
     }
 
@@ -230,8 +242,7 @@ impl CounterState {
     /// The parts that answered when the newest generation was this one, and before when they had expired; those of now
     /// when they are counted no more.
     pub fn as_of(&self, number: u32) -> (&[Part], Horizons) {
-        let newest = |parts: &[Part]| parts.iter().map(|part| part.number).max().unwrap_or(0);
-        let found = self.outgoing.iter().find(|outgoing| newest(&outgoing.parts) == number);
+        let found = self.outgoing.iter().find(|outgoing| outgoing.answered_by() == number);
         match found.filter(|_| self.answers_by() > number) {
             Some(outgoing) => (&outgoing.parts, outgoing.kept_from),
             None => (&self.parts, self.kept_from),

@@ -130,6 +130,59 @@ fn backfills_of_several_counters_wait_for_each_other() {
     assert_eq!((&state.queue[..], state.begun), (&[3][..], 2));
 }
 
+fn erase(state: &mut State, number: u32, offset: Offset, replaces: Option<u32>) {
+    state.erase(1, Erasure { number, offset }, replaces, 7);
+}
+
+/// What was erased goes the way of what a backfill replaces, and no later backfill counts what stands before.
+#[test]
+fn an_erasure_begins_from_nothing() {
+    let mut state = State::default();
+    state.set_counter(change(1, counter("")), 0, 0, true);
+    state.begin_backfill(1, begin(86_400, 10));
+    erase(&mut state, 2, 20, None);
+    let known = &state.counters[&1];
+    let backfill = known.backfill.as_ref().unwrap();
+    assert_eq!(
+        (backfill.status, &*backfill.reason),
+        (BackfillStatus::Cancelled, "the counts of the counter were erased")
+    );
+    assert_eq!((known.timeline().parts(), known.newest), (&[(0, 4_098)][..], 2));
+    assert_eq!((since(&state), state.queue.is_empty(), &state.retired[..]), (vec![20], true, &[4_097][..]));
+    let counted: Vec<_> = state.view(None).generations_at(0, 86_400).collect();
+    assert_eq!(counted, [4_098, 4_096], "readers that have not heard of it are answered by what was");
+    assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
+
+    state.retire(1, 2);
+    assert_eq!((&state.retired[..], state.open()), (&[4_097, 4_096][..], vec![]));
+    state.begin_backfill(1, begin(0, 30));
+    let rules = &state.counters[&1].backfill.as_ref().unwrap().rules;
+    assert_eq!(rules.iter().map(|rule| rule.since).collect::<Vec<_>>(), [20], "nothing counts what was erased");
+    state.switch(1, 3, 7);
+    assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
+    state.forget_rules_before(25);
+    assert_eq!(since(&state), [20]);
+}
+
+#[test]
+fn old_news_of_an_erasure_change_nothing() {
+    let mut state = State::default();
+    erase(&mut state, 1, 3, None);
+    assert!(state.counters.is_empty(), "nobody has told of the counter");
+    state.set_counter(change(1, counter("")), 0, 0, false);
+    state.begin_backfill(1, Begin { number: Some(2), ..Begin::default() });
+    let before = state.clone();
+    erase(&mut state, 2, 5, None);
+    erase(&mut state, 3, 5, Some(2));
+    assert_eq!(state, before, "neither one that came too late, nor one before what comes first");
+    state.switch(1, 2, 0);
+    erase(&mut state, 3, 6, Some(2));
+    assert_eq!(state.counters[&1].erased, Some(Erasure { number: 3, offset: 6 }));
+    let before = state.clone();
+    erase(&mut state, 3, 8, Some(2));
+    assert_eq!(state, before);
+}
+
 /// Numbers grow for ever, and a generation is used again only when nothing of it is left.
 #[test]
 fn generations_never_wrap_onto_what_is_left_of_one() {

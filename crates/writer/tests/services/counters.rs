@@ -190,3 +190,49 @@ async fn an_erased_key_stays_erased() {
     assert!(matches!(services.counters.erase(1, "c2:x").await, Err(Error::KeyOfAnother { counter: 1, .. })));
     assert!(services.counters.erase(9, "c9:x").await.is_err());
 }
+
+#[tokio::test]
+async fn an_erased_counter_begins_from_nothing_and_stays_so() {
+    let services = Services::start();
+    services.create(counter(1, json!({}))).await;
+    let all = async |key: &str| services.count(key, TODAY_S, NOON_S + DAY_S).await;
+    services.send(&[event_x("a", NOON_S), event("b", NOON_S, json!({"k": "y"}))]).await;
+    services.set(vec![bucket("c1:z", Granularity::Day, TODAY_S, 100)]).await;
+    services.counters.erase_all(1).await.unwrap();
+    assert_eq!((all("c1:x").await, all("c1:y").await, all("c1:z").await), (0, 0, 0));
+
+    // What follows counts, and neither a backfill nor a recount brings back what was.
+    services.send(&[event_x("c", NOON_S)]).await;
+    assert_eq!(all("c1:x").await, 1);
+    services.backfill(1).await;
+    assert_eq!((all("c1:x").await, all("c1:y").await, all("c1:z").await), (1, 0, 0));
+    let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
+    for (key, count) in [("c1:x", 1), ("c1:y", 0), ("c1:z", 0)] {
+        let recount =
+            services.recounter.recount(key, range, &Stop::default()).await.unwrap().expect("a counter has it");
+        assert!(recount.equal && recount.recounted == count && recount.set_buckets == 0, "{recount:?}");
+    }
+
+    // Again, and while a backfill is undecided, which ends.
+    services.counters.backfill(1).await.unwrap();
+    services.counters.erase_all(1).await.unwrap();
+    assert_eq!(all("c1:x").await, 0);
+    let backfill = progress(&*services.writer, &services.published, 1).expect("one").backfill;
+    assert!(backfill.status != BackfillStatus::Running, "{backfill:?}");
+    assert!(services.counters.erase_all(9).await.is_err(), "there is no counter 9");
+}
+
+#[tokio::test]
+async fn only_an_archived_counter_is_purged() {
+    let services = Services::start();
+    services.create(counter(1, json!({}))).await;
+    services.send(&[event_x("a", NOON_S)]).await;
+    assert!(matches!(services.counters.purge(1).await, Err(Error::NotArchived(1))));
+    services.counters.archive(1, None, "me", "a test").await.unwrap();
+    services.counters.purge(1).await.unwrap();
+    services.replace(counter(1, json!({}))).await;
+    services.backfill(1).await;
+    assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 0, "it comes back with nothing");
+    services.send(&[event_x("b", NOON_S)]).await;
+    assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 1);
+}

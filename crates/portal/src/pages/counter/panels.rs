@@ -30,7 +30,10 @@ pub fn why_silent(counter: &Counter) -> Markup {
     match counter.state {
         State::Draft => html! { "A draft counts nothing until it is made active." },
         State::Archived => {
-            html! { "It is archived: it neither counts nor answers, and leaves its template to others. Its versions stay below." }
+            html! {
+                "It is archived: it neither counts nor answers, and leaves its template to others. Its versions stay below. \
+                 It keeps what it had counted, so that it can be brought back; when an administrator purges it, the space is freed."
+            }
         }
         State::Active | State::Paused => {
             html! { "Its configuration has not reached this process yet. Load the page again in some seconds; if it stays so, look whether the writer runs." }

@@ -93,6 +93,7 @@ fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
     a_frozen_reader_reads_anew_what_it_missed(&mut scene);
     compare(&mut scene);
     events_are_heard_of_without_a_read(&scene);
+    erased_counts_are_answered_by_nobody(&scene);
 }
 
 /// All of them count what was waited for.
@@ -125,6 +126,18 @@ fn events_are_heard_of_without_a_read(scene: &Scene) {
     for reader in &scene.live {
         assert!(reader.metric("raingauge_live_changes_total") > 0.0);
     }
+}
+
+/// Readers with tiles in memory follow an erasure of all keys, and count what comes after it.
+fn erased_counts_are_answered_by_nobody(scene: &Scene) {
+    let ask = |reader: &Client| reader.count("heard:oslo", NOON_S, NOON_S + 900);
+    assert!(scene.readers().iter().all(|reader| ask(reader) > 0));
+    scene.writer.send("DELETE", "/v1/counters/70/keys", &[], b"").expect(200);
+    let follows = |count| scene.readers().iter().all(|reader| ask(reader) == count).then_some(());
+    until("every reader answers by the erasure", || follows(0));
+    scene.writer.count_events(&[event("heard", "after the erasure", NOON_S, json!({"city": "oslo"}))]);
+    assert_eq!(follows(1), Some(()));
+    scene.writer.send("POST", "/v1/counters/70/purge", &[], b"").expect_problem(409, "counter_not_archived");
 }
 
 /// While it stands still, events are counted for longer than it may miss them.

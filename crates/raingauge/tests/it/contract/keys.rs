@@ -1,7 +1,7 @@
 //! Keys: what fields become in them, that no value forges another key, that templates do not meet.
 
 use crate::client::{at, drop_event, drops_counter, event, forever, now_s};
-use crate::server::{Home, Server};
+use crate::server::{Home, Server, until};
 use serde_json::{Value, json};
 
 const NOON: &str = "2024-09-24T12:00:00Z";
@@ -168,4 +168,55 @@ fn the_counts_of_a_key_are_erased_for_good() {
     assert_eq!((&ran["counter"], &ran["key"]), (&json!(34), &json!(other)));
     let server = home.start();
     assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(0)));
+}
+
+#[test]
+fn all_counts_of_a_counter_are_erased_for_good_and_an_archived_one_is_purged() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    let now = now_s() - 60;
+    let count = |server: &Server, key: &str| server.count(key, 0, now + 86_400);
+    let erase = |server: &Server| server.send("DELETE", "/v1/counters/34/keys", &[], b"");
+    server.count_events(&[drop_event("a", now, "1"), drop_event("b", now, "2")]);
+    let erased = erase(&server).expect(200);
+    assert_eq!((&erased["counter"], erased.get("key")), (&json!(34), None));
+    assert!(erased["logForgetsAt"].as_i64() > erased["erasedAt"].as_i64(), "{erased}");
+    server.count_events(&[drop_event("c", now, "2")]);
+    assert_eq!((count(&server, "drops:1"), count(&server, "drops:2")), (0, 1), "what comes after it counts");
+
+    server.kill();
+    let server = home.start();
+    assert_eq!((count(&server, "drops:1"), count(&server, "drops:2")), (0, 1));
+    backfill(&server);
+    assert_eq!((count(&server, "drops:1"), count(&server, "drops:2")), (0, 1), "no backfill brings it back");
+    let keys = server.get("/v1/counters/34/keys").expect(200);
+    assert_eq!(keys["keys"], json!([{"key": "drops:2", "count": 1}]));
+
+    server.send("POST", "/v1/counters/34/purge", &[], b"").expect_problem(409, "counter_not_archived");
+    server.send("DELETE", "/v1/counters/34", &[], b"").expect(200);
+    server.send("POST", "/v1/counters/34/purge", &[], b"").expect(200);
+    server.send("DELETE", "/v1/counters/35/keys", &[], b"").expect_problem(404, "counter_unknown");
+    server.terminate();
+
+    // The command line, on the folder and without a server.
+    let data = home.data().display().to_string();
+    let ran = home.run(&["counters", "purge", "34", "--data-dir", &data, "--json"]).json();
+    assert_eq!(ran["counter"], 34);
+    let server = home.start();
+    server.send("PUT", "/v1/counters/34", &[], drops_counter().to_string().as_bytes()).expect(200);
+    backfill(&server);
+    assert_eq!(count(&server, "drops:2"), 0, "it comes back with nothing");
+    server.count_events(&[drop_event("d", now, "2")]);
+    assert_eq!(count(&server, "drops:2"), 1);
+    server.terminate();
+    let ran = home.run(&["counters", "erase", "34", "--yes", "--data-dir", &data, "--json"]).json();
+    assert_eq!(ran["counter"], 34);
+    assert_eq!(count(&home.start(), "drops:2"), 0);
+}
+
+fn backfill(server: &Server) {
+    let path = "/v1/counters/34/backfill";
+    server.send("POST", path, &[], b"").expect(202);
+    until("the backfill has finished", || (server.get(path).expect(200)["status"] == "finished").then_some(()));
 }

@@ -2,6 +2,7 @@
 
 use super::model::{Cells, Entry, Happened, Model};
 use super::world::{ALLOWANCE_S, Medium, START_S, World, counter, of_json};
+use crate::conductor::free_of;
 use crate::control::{Bucket, Control};
 use crate::state::{Answer, BackfillStatus, Request};
 use proptest::prelude::*;
@@ -27,6 +28,9 @@ enum Op {
     /// Buckets by counter, key, granularity, age and count, by a request that may have a key.
     Set(Vec<(u32, u32, usize, i64, i64)>, Option<u8>),
     Backfill(u32),
+    /// One key of a counter is erased, or all of them.
+    Erase(u32, u32),
+    EraseAll(u32),
     /// Entries that count nothing.
     Voids(usize),
     Apply,
@@ -51,6 +55,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (prop::collection::vec(bucket, 1..4), prop::option::weighted(0.7, 0..3_u8))
             .prop_map(|(buckets, key)| Op::Set(buckets, key)),
         2 => (1..=COUNTERS).prop_map(Op::Backfill),
+        1 => (1..=COUNTERS, 0..KEYS).prop_map(|(id, key)| Op::Erase(id, key)),
+        1 => (1..=COUNTERS).prop_map(Op::EraseAll),
         2 => (1..4_usize).prop_map(Op::Voids),
         6 => Just(Op::Apply),
         5 => Just(Op::ContinueBackfills),
@@ -117,6 +123,12 @@ impl History {
                 self.world.control(&Control::backfill(counter));
                 self.model.log.push(Entry::Backfill);
             }
+            Op::Erase(counter, key) => {
+                let key = format!("c{counter}:k{key}");
+                self.world.control(&Control::Erase { counter, key: key.clone() });
+                self.model.log.push(Entry::Erase(counter, key));
+            }
+            Op::EraseAll(counter) => self.erase_all(counter),
             Op::Voids(len) => {
                 for _ in 0..len {
                     self.world.append_void();
@@ -139,6 +151,19 @@ impl History {
             Op::Crash => self.world.crash(),
         }
         assert_eq!(self.world.log.end(), self.model.log.len() as u64, "the log takes each event once");
+    }
+
+    /// Everything of a counter is erased, under a number that is new when all is applied. Whoever asks for it has seen to
+    /// it that the counter is known.
+    fn erase_all(&mut self, counter: u32) {
+        while self.apply() {}
+        if !self.world.worker().state.counters.contains_key(&counter) {
+            return;
+        }
+        let shown = self.world.worker().shown.lock().clone();
+        let number = free_of(&BTreeMap::from([(0, shown)]), counter);
+        self.world.control(&Control::EraseAll { counter, number, replaces: None });
+        self.model.log.push(Entry::EraseAll(counter));
     }
 
     /// Applies some of the log. What is applied again after a crash has the stamp that it had before.

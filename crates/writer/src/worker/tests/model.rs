@@ -23,6 +23,8 @@ pub enum Entry {
     Counter(Box<Counter>),
     Buckets(Vec<Bucket>),
     Backfill,
+    Erase(u32, String),
+    EraseAll(u32),
     Void,
 }
 
@@ -41,12 +43,18 @@ impl Model {
     /// All counts of a counter: of each entry, only what lies in the times of the part that counts it.
     pub fn cells(&self, id: u32) -> Cells {
         let mut cells = Cells::new();
-        for (time_from_s, time_to_s, backfill) in self.parts(id) {
+        let erased_before = self.erased_before(id);
+        for (time_from_s, time_to_s, backfill) in self.parts(id, erased_before) {
             let within = |time_s: &i64| (time_from_s..time_to_s).contains(time_s);
             let mut part = Cells::new();
             for (offset, entry) in (0..).zip(&self.log) {
-                if backfill.is_some_and(|backfill| offset < backfill.from) {
+                if offset < erased_before || backfill.is_some_and(|backfill| offset < backfill.from) {
                     continue;
+                }
+                if let Entry::Erase(of, key) = entry
+                    && *of == id
+                {
+                    part.retain(|(counted, ..), _| counted != key);
                 }
                 let Some(rule) = self.rule(id, offset, backfill) else { continue };
                 match entry {
@@ -68,14 +76,21 @@ impl Model {
     }
 
     /// From which time to which other which backfill holds; `None` is what was counted in passing.
-    fn parts(&self, id: u32) -> Vec<(i64, i64, Option<&Backfill>)> {
+    fn parts(&self, id: u32, erased_before: Offset) -> Vec<(i64, i64, Option<&Backfill>)> {
         let mut parts: Vec<(i64, Option<&Backfill>)> = vec![(0, None)];
-        for (_, backfill) in self.finished.iter().filter(|(of, _)| *of == id) {
+        let begun_since = |(of, backfill): &&(u32, Backfill)| *of == id && backfill.begun >= erased_before;
+        for (_, backfill) in self.finished.iter().filter(begun_since) {
             parts.retain(|(from_s, _)| *from_s < backfill.after_s);
             parts.push((backfill.after_s, Some(backfill)));
         }
         let ends: Vec<i64> = parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
         parts.into_iter().zip(ends).map(|((from_s, backfill), to_s)| (from_s, to_s, backfill)).collect()
+    }
+
+    /// The offset before which everything of a counter is erased.
+    fn erased_before(&self, id: u32) -> Offset {
+        let is_erasure = |entry: &Entry| matches!(entry, Entry::EraseAll(of) if *of == id);
+        self.log.iter().rposition(is_erasure).unwrap_or(0) as Offset
     }
 
     /// The configuration that an entry is counted by: the one in force there, or, before the entry that began a backfill,

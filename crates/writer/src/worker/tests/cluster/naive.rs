@@ -1,7 +1,9 @@
 //! What a cluster should have counted, by walking through the whole log of each partition.
 
 use super::play::COUNTERS;
+use crate::conductor::DECIDER;
 use crate::control::{Bucket, Control};
+use crate::state::Erasure;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::event::Event;
@@ -23,6 +25,7 @@ pub enum Entry {
     /// A version of a counter.
     Rule(u32, Arc<Rule>),
     Erase(u32, String),
+    EraseAll(u32),
     Buckets(Vec<Bucket>),
     /// It counts nothing.
     Other,
@@ -33,6 +36,7 @@ impl Entry {
         match control {
             Control::Counter { version, counter, .. } => Self::Rule(*version, Arc::new(Rule::new(counter))),
             Control::Erase { counter, key } => Self::Erase(*counter, key.clone()),
+            Control::EraseAll { counter, .. } => Self::EraseAll(*counter),
             Control::Buckets { buckets, .. } => Self::Buckets(buckets.clone()),
             _ => Self::Other,
         }
@@ -89,6 +93,8 @@ pub struct Naive {
     /// For each partition and offset, the events before it, and those that the first counter counts.
     events: Vec<Vec<(i64, i64)>>,
     pub switched: BTreeMap<u32, Vec<Switched>>,
+    /// The newest erasure of each counter, by partition.
+    pub erased: BTreeMap<u32, BTreeMap<Partition, Erasure>>,
     /// When a request of each id was obeyed last, by partition.
     requests: BTreeMap<(usize, String), i64>,
 }
@@ -96,7 +102,7 @@ pub struct Naive {
 impl Naive {
     pub fn new(partitions: usize) -> Self {
         let logs = (0..partitions).map(|_| Vec::new()).collect();
-        Self { logs, events: vec![vec![(0, 0)]; partitions], switched: BTreeMap::new(), requests: BTreeMap::new() }
+        Self { logs, events: vec![vec![(0, 0)]; partitions], ..Self::default() }
     }
 
     /// A control entry that was appended now. A request whose key was used within a day counts nothing.
@@ -117,6 +123,8 @@ impl Naive {
         let (log, events) = (&mut self.logs[place], &mut self.events[place]);
         let (all, counted) = events.last().copied().unwrap_or_default();
         let is_event = i64::from(matches!(entry, Entry::Event(_)));
+        // Whether an erasure takes effect is told by more than the log: nothing before one has to be counted.
+        let counted = if matches!(entry, Entry::EraseAll(id) if id == COUNTERS[0]) { 0 } else { counted };
         log.push(entry);
         let is_first = |entry: &Entry| matches!(entry, Entry::Rule(_, rule) if rule.counter.id == COUNTERS[0]);
         let is_counted = counted > 0 || (is_event > 0 && log.iter().any(is_first));
@@ -137,10 +145,13 @@ impl Naive {
     /// All counts of a counter.
     pub fn cells(&self, counter: u32) -> Cells {
         let mut cells = Cells::new();
+        let erased = self.erased.get(&counter);
         for (partition, log) in (0..).zip(&self.logs) {
+            let erased_before = erased.and_then(|erased| erased.get(&partition)).map_or(0, |erased| erased.offset);
             for (from_s, to_s, backfill) in self.parts(counter) {
                 let mut part = Cells::new();
-                self.walk(log, counter, (from_s, to_s), backfill.map(|of| (of, of.begun[&partition])), &mut part);
+                let backfill = backfill.map(|of| (of, of.begun[&partition]));
+                self.walk(log, counter, (from_s, to_s), backfill, erased_before, &mut part);
                 for (at, count) in part {
                     *cells.entry(at).or_default() += count;
                 }
@@ -157,6 +168,7 @@ impl Naive {
         counter: u32,
         (from_s, to_s): (i64, i64),
         backfill: Option<(&Switched, Offset)>,
+        erased_before: Offset,
         cells: &mut Cells,
     ) {
         let mut in_force = None::<(u32, &Rule)>;
@@ -164,6 +176,7 @@ impl Naive {
             let before = backfill.filter(|(_, begun)| offset < *begun).map(|(backfill, _)| &backfill.counts_before);
             let rule = before.or(in_force.map(|(_, rule)| rule));
             match entry {
+                Entry::Event(_) | Entry::Buckets(_) if offset < erased_before => {}
                 Entry::Event(event) if (from_s..to_s).contains(&event.time_s) => {
                     rule.into_iter().for_each(|rule| rule.count(event, cells));
                 }
@@ -186,7 +199,10 @@ impl Naive {
     /// From which time to which other which backfill holds; `None` is what was counted in passing.
     fn parts(&self, counter: u32) -> Vec<(i64, i64, Option<&Switched>)> {
         let mut parts: Vec<(i64, Option<&Switched>)> = vec![(0, None)];
-        for backfill in self.switched.get(&counter).into_iter().flatten() {
+        let erased =
+            self.erased.get(&counter).and_then(|erased| erased.get(&DECIDER)).map_or(0, |erased| erased.number);
+        let switched = self.switched.get(&counter).into_iter().flatten();
+        for backfill in switched.filter(|backfill| backfill.number > erased) {
             parts.retain(|(from_s, _)| *from_s < backfill.after_s);
             parts.push((backfill.after_s, Some(backfill)));
         }

@@ -1,8 +1,10 @@
 //! One seed, played.
 
+mod settle;
+
 use super::engines::{Servers, SimCheckpoints, SimLog, SimStore};
 use super::naive::{Entry, Happened, Naive, Rule, Switched};
-use crate::conductor::{DECIDER, due, next_of};
+use crate::conductor::{DECIDER, due, free_of, next_of};
 use crate::control::{Bucket, Control};
 use crate::counters::is_known;
 use crate::follow::Follower;
@@ -39,6 +41,8 @@ pub enum Defect {
     SwitchesAlone,
     /// Each partition is asked by itself, or not at all when that fails half way, and takes a number of its own.
     CountsGenerationsAlone,
+    /// Each partition erases as soon as it is asked, whatever partition 0 switched to before.
+    ErasesInAnyOrder,
 }
 
 /// A worker, and what it works with.
@@ -156,6 +160,10 @@ impl Play {
             64..65 => drop(self.zombies.pop()),
             65..66 => self.trim(place),
             66..72 => self.step_zombie(),
+            72..74 => {
+                let counter = COUNTERS[self.random.below(COUNTERS.len() as u64) as usize];
+                self.erase_all(reader, counter);
+            }
             _ => self.step_owner(place),
         }
     }
@@ -219,6 +227,17 @@ impl Play {
         let erase = |partition| (partition as Partition, Control::Erase { counter, key: key.clone() });
         let entries = (0..self.logs.len()).map(erase).collect();
         self.write_some(entries);
+    }
+
+    /// Everything of a counter is to be erased, by what one process has seen. Answers the number of the erasure, which
+    /// takes effect unless partition 0 has heard of a newer one.
+    fn erase_all(&mut self, reader: usize, counter: u32) -> u32 {
+        let number = free_of(&self.readers[reader].follower.shown(), counter);
+        let partitions = if self.defect == Some(Defect::ErasesInAnyOrder) { self.logs.len() as Partition } else { 1 };
+        for partition in 0..partitions {
+            self.write(partition, Control::EraseAll { counter, number, replaces: None });
+        }
+        number
     }
 
     fn set_buckets(&mut self, place: usize) {
@@ -431,6 +450,10 @@ impl Play {
         }
         let state = &node.worker.state;
         for (id, known) in &state.counters {
+            if let Some(erased) = known.erased {
+                let newest = self.naive.erased.entry(*id).or_default().entry(partition).or_insert(erased);
+                *newest = if newest.number < erased.number { erased } else { *newest };
+            }
             let Some(backfill) = &known.backfill else { continue };
             self.begun.entry((*id, backfill.number)).or_default().insert(partition, backfill.begun);
         }
@@ -445,7 +468,8 @@ impl Play {
     fn note_switched(&mut self, state: &State) {
         for (id, known) in &state.counters {
             let switched = self.naive.switched.entry(*id).or_default();
-            for part in known.parts.iter().filter(|part| part.number > 0) {
+            let erased = known.erased.map_or(0, |erased| erased.number);
+            for part in known.parts.iter().filter(|part| part.number > erased) {
                 if switched.iter().all(|known| known.number != part.number) {
                     switched.push(Switched {
                         number: part.number,
@@ -458,117 +482,6 @@ impl Play {
             switched.sort_by_key(|known| known.number);
         }
     }
-
-    /// Everybody does what is due until nothing is, and then every count is compared.
-    pub fn settle(&mut self) {
-        self.zombies.clear();
-        for _ in 0..200 {
-            let mut busy = 0;
-            for place in 0..self.logs.len() {
-                busy += self.run_owner(place);
-                let unknown = self.unknown_to(place);
-                busy += self.write_all(unknown);
-            }
-            self.refresh(0);
-            let due = self.due(0);
-            busy += self.write_all(due);
-            if busy == 0 {
-                (0..READERS).for_each(|reader| self.refresh(reader));
-                let due = self.due(0);
-                if self.write_all(due) == 0 {
-                    return self.check();
-                }
-            }
-        }
-        panic!("the cluster does not come to rest");
-    }
-
-    fn run_owner(&mut self, place: usize) -> usize {
-        let mut node = match self.owners[place].take() {
-            Some(node) => node,
-            None => self.open(place).expect("a sound partition opens"),
-        };
-        let mut worked = match drain(&mut node.worker) {
-            Ok(worked) => worked,
-            // Another worker has stored more than this one has read, and the log has dropped it.
-            Err(_) => {
-                node = self.open(place).expect("a sound partition opens");
-                1 + drain(&mut node.worker).expect("a worker that begins where the store is")
-            }
-        };
-        let worker = &mut node.worker;
-        worker.commit().expect("committed");
-        while worker.removals.step(&*worker.store).expect("removed") {}
-        worker.commit().expect("committed");
-        let removed = std::mem::take(&mut worker.shown.lock().removed);
-        self.note(place, &mut node);
-        self.owners[place] = Some(node);
-        worked += removed.len();
-        for generation in removed {
-            self.write(place as Partition, Control::Removed { generation });
-        }
-        worked
-    }
-
-    fn check(&mut self) {
-        for (id, switched) in &mut self.naive.switched {
-            for backfill in switched {
-                backfill.begun = self.begun[&(*id, backfill.number)].clone();
-            }
-        }
-        let (now_s, servers) = (self.clock.now_s(), self.servers.lock());
-        for counter in COUNTERS {
-            let expected = self.naive.cells(counter);
-            for reader in &self.readers {
-                let view = Arc::clone(&reader.published.view());
-                let Some(index) = view.ruleset.index_of(counter) else { continue };
-                let (horizons, timeline) = (view.horizons(index, now_s), &view.timelines[index]);
-                let answers = |granularity: Granularity, time_s| time_s >= horizons.of(granularity);
-
-                let mut stored = BTreeMap::<(&str, Granularity, i64), i64>::new();
-                for ((generation, _, key, granularity, time_s), cell) in &servers.cells {
-                    if timeline.generation_at(*time_s) == *generation && answers(*granularity, *time_s) {
-                        *stored.entry((key.as_str(), *granularity, *time_s)).or_default() += cell.value();
-                    }
-                }
-                stored.retain(|_, count| *count != 0);
-                let expected = expected
-                    .iter()
-                    .map(|((key, granularity, time_s), count)| ((key.as_str(), *granularity, *time_s), *count));
-                let expected: BTreeMap<_, _> =
-                    expected.filter(|((_, granularity, time_s), _)| answers(*granularity, *time_s)).collect();
-                let wrong: Vec<_> = stored.iter().filter(|(at, count)| expected.get(*at) != Some(*count)).collect();
-                let right: Vec<_> = expected.iter().filter(|(at, count)| stored.get(*at) != Some(*count)).collect();
-                assert_eq!(wrong, right, "counter {counter} of {timeline:?}");
-            }
-        }
-    }
-
-    /// A quiet moment once more, after everybody has begun anew from what is stored.
-    pub fn step_all_away(&mut self) {
-        self.owners.iter_mut().for_each(|owner| *owner = None);
-        self.settle();
-        let states = self.owners.iter().flatten().map(|node| &node.worker.state);
-        let answering = |state: &State| {
-            let parts = |of: &crate::state::CounterState| of.timeline().parts().to_vec();
-            COUNTERS.map(|id| state.counters.get(&id).map(parts))
-        };
-        let mut answering = states.map(|state| {
-            assert!(state.queue.is_empty() && state.retired.is_empty(), "every backfill is decided and cleared away");
-            answering(state)
-        });
-        let first = answering.next();
-        assert!(answering.all(|other| Some(other) == first), "all partitions answer alike");
-    }
-}
-
-/// Applies and fills all there is. Answers how often there was anything.
-fn drain(worker: &mut Worker) -> Result<usize, crate::worker::Error> {
-    let mut worked = 0;
-    while worker.apply_some()? || worker.backfill_some()? {
-        worked += 1;
-    }
-    Ok(worked)
 }
 
 /// A configuration of a counter; the last one differs in words only.

@@ -1,0 +1,234 @@
+//! Erasing what a counter has counted: one key, or all of them; and purging an archived counter of what it keeps.
+
+use crate::Portal;
+use crate::fault::Fault;
+use crate::fields::{Fields, Query};
+use crate::html::layout;
+use crate::html::parts::{self, Mood};
+use crate::largest;
+use crate::people::audit::Deed;
+use crate::person::Person;
+use axum::extract::{Extension, Path, State};
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use raingauge_core::counter::{Counter, State as Life};
+use raingauge_core::limits::TEXT_LEN_MAX;
+use raingauge_writer::counters;
+use serde_json::{Value as Json, json};
+
+/// What was typed, and what is wrong with it.
+#[derive(Default)]
+struct Typed {
+    key: String,
+    name: String,
+    /// The reason in the form of the key, and in that of everything.
+    reasons: [String; 2],
+    problem: Option<(Place, &'static str)>,
+}
+
+/// The field that a problem is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Key,
+    KeyReason,
+    Name,
+    Reason,
+}
+
+impl Typed {
+    fn problem_of(&self, place: Place) -> Option<&'static str> {
+        self.problem.filter(|(of, _)| *of == place).map(|(_, problem)| problem)
+    }
+}
+
+/// `GET /counters/{id}/erase`
+pub async fn ask(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+    Query(query): Query,
+) -> Result<Html<String>, Fault> {
+    let counter = portal.counters.catalog().get(id).await?.counter;
+    let typed = Typed { key: query.text("key").to_owned(), ..Typed::default() };
+    Ok(page(&portal, &person, &counter, &typed).await)
+}
+
+/// `POST /counters/{id}/erase-key`
+pub async fn erase_key(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    let counter = portal.counters.catalog().get(id).await?.counter;
+    let (key, reason) = (fields.exact("key").to_owned(), fields.text("key-reason").to_owned());
+    let refuse = async |place, problem| {
+        let (key, reasons) = (key.clone(), [reason.clone(), String::new()]);
+        let typed = Typed { key, reasons, problem: Some((place, problem)), ..Typed::default() };
+        (StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &counter, &typed).await).into_response()
+    };
+    if let Some(problem) = problem_of_reason(&reason) {
+        return Ok(refuse(Place::KeyReason, problem).await);
+    }
+    match portal.counters.erase(id, &key).await {
+        Err(counters::Error::KeyOfAnother { .. }) => {
+            return Ok(refuse(Place::Key, "is no key of this counter: its template renders others").await);
+        }
+        erased => erased?,
+    }
+    Ok(done("counter.erase_key", id, json!({ "key": key, "reason": reason }), "key-erased"))
+}
+
+/// `POST /counters/{id}/erase`
+pub async fn erase(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    erase_all(&portal, &person, id, &fields, false).await
+}
+
+/// `POST /counters/{id}/purge`
+pub async fn purge(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+    Path(id): Path<u32>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
+    erase_all(&portal, &person, id, &fields, true).await
+}
+
+/// Erases everything that was counted of a counter whose name was typed. A purge is of archived ones alone.
+async fn erase_all(
+    portal: &Portal,
+    person: &Person,
+    id: u32,
+    fields: &Fields,
+    is_purge: bool,
+) -> Result<Response, Fault> {
+    let counter = portal.counters.catalog().get(id).await?.counter;
+    let (name, reason) = (fields.text("name").to_owned(), fields.text("reason").to_owned());
+    let problem = match problem_of_reason(&reason) {
+        _ if name.trim() != counter.name.trim() => Some((Place::Name, "is not the name of this counter")),
+        problem => problem.map(|problem| (Place::Reason, problem)),
+    };
+    if problem.is_some() {
+        let typed = Typed { name, reasons: [String::new(), reason], problem, ..Typed::default() };
+        let page = page(portal, person, &counter, &typed).await;
+        return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
+    }
+    let details = json!({ "name": counter.name, "reason": reason });
+    if is_purge {
+        portal.counters.purge(id).await?;
+        return Ok(done("counter.purge", id, details, "purged"));
+    }
+    portal.counters.erase_all(id).await?;
+    Ok(done("counter.erase", id, details, "erased"))
+}
+
+fn problem_of_reason(reason: &str) -> Option<&'static str> {
+    match reason.len() {
+        0 => Some("must say why, in a few words"),
+        1..=TEXT_LEN_MAX => None,
+        _ => Some("is too long: 2,000 bytes are the most"),
+    }
+}
+
+/// Back to the counter, with a line for the audit log.
+fn done(verb: &'static str, id: u32, details: Json, note: &str) -> Response {
+    let deed = Deed::new(verb, format!("counter {id}"), details);
+    (Extension(deed), Redirect::to(&format!("/counters/{id}?note={note}"))).into_response()
+}
+
+async fn page(portal: &Portal, person: &Person, counter: &Counter, typed: &Typed) -> Html<String> {
+    let is_archived = counter.state == Life::Archived;
+    let title = match is_archived {
+        true => format!("Purge {}", counter.name),
+        false => format!("Erase counts of {}", counter.name),
+    };
+    let choices = largest::keys(portal, counter.id, 0, portal.end_of_today_s()).await;
+    let choices: Vec<&str> = choices.keys().iter().map(|key| key.key.as_str()).collect();
+    let body = html! {
+        div.page-head {
+            h1 { (title) }
+            (parts::state(counter.state))
+            div.actions { a.button href={ "/counters/" (counter.id) } { "The counter" } }
+        }
+        (parts::notice(Mood::Wait, &html! {
+            "What is erased is gone for good, and no backfill brings it back. The event log keeps the events themselves until its \
+             retention ends, and backups keep what they hold."
+        }))
+        @if is_archived {
+            (whole(person, counter, typed, is_archived))
+        } @else {
+            (one_key(person, counter, typed, &choices))
+            (whole(person, counter, typed, is_archived))
+        }
+    };
+    layout::page(Some(person), layout::Place::Counters, &title, &body)
+}
+
+fn one_key(person: &Person, counter: &Counter, typed: &Typed, choices: &[&str]) -> Markup {
+    let problem = typed.problem_of(Place::Key);
+    let key = parts::Field { name: "key", label: "Key", hint: "As a whole, as it stands in answers.", problem };
+    html! {
+        section.card aria-labelledby="one-key-title" {
+            h2 id="one-key-title" { "One key" }
+            form.form method="post" action={ "/counters/" (counter.id) "/erase-key" } {
+                (parts::csrf(person))
+                p { "The counts of one key are erased, of all times. Events that arrive later count again, from nothing." }
+                (key.around(&html! {
+                    input.mono type="text" id="key" name="key" value=(typed.key) list="key-choices" autocomplete="off" spellcheck="false"
+                        required placeholder=(counter.template) aria-describedby="key-words" aria-invalid=[problem.map(|_| "true")];
+                    datalist id="key-choices" { @for choice in choices { option value=(choice) {} } }
+                }))
+                (reason("key-reason", &typed.reasons[0], typed.problem_of(Place::KeyReason)))
+                div.actions { button.button.danger type="submit" { "Erase the key" } }
+            }
+        }
+    }
+}
+
+fn whole(person: &Person, counter: &Counter, typed: &Typed, is_archived: bool) -> Markup {
+    let problem = typed.problem_of(Place::Name);
+    let name =
+        parts::Field { name: "name", label: "Name of the counter", hint: "To confirm that it is meant.", problem };
+    let (action, button) = if is_archived { ("purge", "Purge") } else { ("erase", "Erase every count") };
+    html! {
+        section.card aria-labelledby="whole-title" {
+            h2 id="whole-title" { @if is_archived { "What it keeps" } @else { "Every key" } }
+            form.form method="post" action={ "/counters/" (counter.id) "/" (action) } {
+                (parts::csrf(person))
+                @if is_archived {
+                    p {
+                        "The counter is archived, and keeps all that it had counted until then, so that it can be brought back. \
+                         Purging erases that and frees the space in the background, from about two minutes later on. Its versions stay; \
+                         when it is brought back, it counts from nothing."
+                    }
+                } @else {
+                    p {
+                        "Everything that the counter has counted is erased, of all keys and times. The counter goes on and counts \
+                         from nothing; a backfill that runs is cancelled. The space is freed in the background, from about two \
+                         minutes later on."
+                    }
+                }
+                (name.text(&typed.name))
+                (reason("reason", &typed.reasons[1], typed.problem_of(Place::Reason)))
+                div.actions {
+                    button.button.danger type="submit" { (button) }
+                    a.button href={ "/counters/" (counter.id) } { "Cancel" }
+                }
+            }
+        }
+    }
+}
+
+fn reason(name: &str, typed: &str, problem: Option<&'static str>) -> Markup {
+    let field = parts::Field { name, label: "Reason", hint: "It stands in the audit log.", problem };
+    field.around(&html! {
+        textarea id=(name) name=(name) rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby={ (name) "-words" }
+            aria-invalid=[problem.map(|_| "true")] { (typed) }
+    })
+}
