@@ -6,7 +6,8 @@
 //!        │  one batch    │  daily_count_table     │
 //!        │  of one key   └─ tile_table ───────────┘── what reader and writer read: up to 128 cells in one row
 //!        ├─ span_table: the days of all keys of a counter, side by side, for its largest keys
-//!        └─ checkpoint_table: how far the log is included
+//!        ├─ checkpoint_table: how far the log is included
+//!        └─ window_table: the identities of recent events, in chunks
 //! ```
 //!
 //! Exactly once, without a transaction: what the writer of a log partition stores for a key is a function of that
@@ -16,6 +17,7 @@
 
 mod cell;
 mod checkpoints;
+mod chunks;
 mod compaction;
 mod datacenters;
 mod error;
@@ -32,6 +34,7 @@ mod tables;
 mod writer;
 
 pub use checkpoints::CqlCheckpoints;
+pub use chunks::CqlChunks;
 pub use compaction::{CompactionOptions, CompactionTables, CompactionWay, NodeCompactor};
 pub use error::Error;
 pub use fingerprint::Fingerprint;

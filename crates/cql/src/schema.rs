@@ -26,7 +26,7 @@ impl Default for Layout {
 }
 
 /// What leads from each version of the schema to the next. One that was released is never edited.
-const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 3] = [first, second, third];
+const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 4] = [first, second, third, fourth];
 
 /// The schema that was the first to list spans.
 const LISTS_SPANS: i32 = 3;
@@ -108,6 +108,23 @@ fn third(_: &Layout, _: Server) -> Vec<String> {
              counter int, list int, period int, key text, tiles map<bigint, blob>,
              PRIMARY KEY ((counter, list), period, key)
          ) WITH compaction = {{'class': 'LeveledCompactionStrategy'}} AND {READS_AGAIN}"
+    )]
+}
+
+/// The dedupe windows of the partitions, in chunks that expire. Each is written once, so that nothing that has expired could
+/// come back, and it may go at once.
+fn fourth(_: &Layout, server: Server) -> Vec<String> {
+    let gc = match server {
+        Server::Scylla => " AND tombstone_gc = {'mode': 'timeout'}",
+        Server::Cassandra => "",
+    };
+    vec![format!(
+        "CREATE TABLE IF NOT EXISTS window_table (
+             log text, log_partition int, rules bigint, chunk bigint, bytes blob,
+             PRIMARY KEY ((log, log_partition, rules, chunk))
+         ) WITH compaction = {{'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS',
+                               'compaction_window_size': 6}}
+           AND compression = {{'enabled': false}} AND gc_grace_seconds = 10800 AND {READS_AGAIN}{gc}"
     )]
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct Statements {
     pub delete_state: PreparedStatement,
     pub progress: PreparedStatement,
     pub put_progress: PreparedStatement,
+    pub chunk: PreparedStatement,
+    pub put_chunk: PreparedStatement,
     pub keys: PreparedStatement,
     pub put_key: PreparedStatement,
     pub delete_key: PreparedStatement,
@@ -300,6 +302,19 @@ impl Statements {
             .await?,
             delete_state: prepare(
                 text("DELETE FROM state_table USING TIMESTAMP ? WHERE log = ? AND log_partition = ? AND id = ?"),
+                false,
+            )
+            .await?,
+            chunk: prepare(
+                text("SELECT bytes FROM window_table WHERE log = ? AND log_partition = ? AND rules = ? AND chunk = ?"),
+                false,
+            )
+            .await?,
+            put_chunk: prepare(
+                text(
+                    "INSERT INTO window_table (log, log_partition, rules, chunk, bytes) VALUES (?, ?, ?, ?, ?)
+                     USING TIMESTAMP ? AND TTL ?",
+                ),
                 false,
             )
             .await?,

@@ -3,10 +3,11 @@
 use crate::context::Context;
 use crate::ends;
 use crate::error::{self, Error};
-use crate::reader::{Made, NotAppendTime, Reader};
+use crate::reader::{Made, Reader, Unfit};
+use crate::restore::Restoring;
 use crate::topic::Shared;
-use crate::window;
 use raingauge_core::time::format_rfc3339;
+use raingauge_ports::dedupe;
 use raingauge_ports::log::{self, Block, Offset as PortOffset};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -52,12 +53,15 @@ impl From<Error> for Trouble {
     }
 }
 
-impl From<NotAppendTime> for Trouble {
-    fn from(NotAppendTime { offset }: NotAppendTime) -> Self {
-        Self::Log(log::Error::Corrupt(format!(
-            "the message at offset {offset} of the topic has its producer's time: message.timestamp.type was not \
-             LogAppendTime when it was appended, and it must be for all messages"
-        )))
+impl From<Unfit> for Trouble {
+    fn from(unfit: Unfit) -> Self {
+        Self::Log(match unfit {
+            Unfit::NotAppendTime { offset } => log::Error::Corrupt(format!(
+                "the message at offset {offset} of the topic has its producer's time: message.timestamp.type was not \
+                 LogAppendTime when it was appended, and it must be for all messages"
+            )),
+            Unfit::Replaced { offset, appended_ms } => replaced(offset + 1, appended_ms),
+        })
     }
 }
 
@@ -65,38 +69,50 @@ impl From<NotAppendTime> for Trouble {
 pub fn replaced(from: i64, appended_ms: i64) -> log::Error {
     let appended = format_rfc3339(appended_ms.div_euclid(1_000));
     log::Error::Replaced(format!(
-        "the message before offset {from} of the topic was appended at {appended}, later than what was counted up to there: \
+        "the message before offset {from} of the topic was appended at {appended}, and is not the one that was counted: \
          the topic was made anew, or its brokers lost its end; see docs/operations.md, \"The topic was made anew\""
     ))
 }
 
+/// Where a cursor is to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub partition: i32,
+    pub from: i64,
+    /// Where the partition begins.
+    pub start: i64,
+    /// Everything before the place was appended no later than this, as far as that is known.
+    pub before_ms: Option<i64>,
+}
+
 pub struct Cursor {
-    consumer: BaseConsumer<Context>,
+    /// None until messages are to be read.
+    consumer: Option<BaseConsumer<Context>>,
     partition: i32,
+    start: i64,
     reader: Reader,
+    /// Stored chunks of the window that take the place of messages.
+    restoring: Option<Restoring>,
+    /// When the window began to be rebuilt, until it is complete, and of how many chunks.
+    rebuilding: Option<(Instant, u64)>,
     /// The last answer, for whoever took only a part of it.
     answered: Vec<Block>,
     used: Instant,
 }
 
 impl Cursor {
-    /// Goes to a place behind `start`, where the partition begins. What of the window lies before the place is read with
+    /// Goes to a place behind the start. What of the window lies before the place is restored or read with
     /// the first [`Cursor::fill`]; it begins with the first message that was appended at or after the start of a slice,
-    /// see [`window`]. Everything before the place was appended no later than `before_ms`, as far as that is known.
-    pub fn open(
-        shared: &Shared,
-        partition: i32,
-        from: i64,
-        start: i64,
-        before_ms: Option<i64>,
-    ) -> Result<Self, Trouble> {
+    /// see [`dedupe::Window`]. Makes chunks of the window when it `records`.
+    pub fn open(shared: &Shared, place: Place, records: bool) -> Result<Self, Trouble> {
+        let Place { partition, from, start, before_ms } = place;
         let begin = match last_before(shared, partition, from, start)? {
             None => from,
             Some(appended_ms) if before_ms.is_some_and(|before_ms| appended_ms > before_ms) => {
                 return Err(Trouble::Log(replaced(from, appended_ms)));
             }
             Some(appended_ms) => {
-                let begin_ms = window::begin_ms(shared.options.dedupe_window_ms, appended_ms);
+                let begin_ms = dedupe::begin_ms(shared.options.dedupe_window_ms, appended_ms);
                 shared.ends().first_since(partition, begin_ms)?.unwrap_or(from).clamp(start, from)
             }
         };
@@ -109,12 +125,16 @@ impl Cursor {
             );
         }
         metrics::counter!("raingauge_log_cursors_total").increment(1);
+        let now = Instant::now();
         Ok(Self {
-            consumer: consumer_at(shared, partition, begin, READ_ON)?,
+            consumer: None,
             partition,
-            reader: Reader::new(&shared.options, begin, from),
+            start,
+            reader: Reader::new(&shared.options, begin, from, records),
+            restoring: None,
+            rebuilding: Some((now, 0)),
             answered: Vec::new(),
-            used: Instant::now(),
+            used: now,
         })
     }
 
@@ -150,13 +170,18 @@ impl Cursor {
         let deadline = self.used + wait;
         let mut nothing_since: Option<Instant> = None;
         while self.reader.bytes() < bytes_max.max(1) {
+            if !self.restore(shared, deadline) {
+                return Ok(());
+            }
+            self.connect(shared)?;
+            let Some(consumer) = &self.consumer else { return Ok(()) };
             let ready = self.reader.bytes() > 0;
             let patience = match (ready, self.reader.next() < end) {
                 (true, true) => MORE,
                 (true, false) => Duration::ZERO,
                 (false, _) => deadline.saturating_duration_since(Instant::now()).min(STALE),
             };
-            match self.consumer.poll(patience) {
+            match consumer.poll(patience) {
                 Some(Ok(message)) => {
                     nothing_since = None;
                     self.reader.take(&message)?;
@@ -173,6 +198,49 @@ impl Cursor {
             if !ready && Instant::now() >= deadline {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Puts stored chunks of the window in the place of messages, as far as there are any. Answers whether messages are to be
+    /// read now; `false` when the time is over.
+    fn restore(&mut self, shared: &Shared, deadline: Instant) -> bool {
+        if self.restoring.is_none()
+            && let Some(number) = self.reader.look_for()
+        {
+            self.restoring = Restoring::begin(shared, self.partition, &mut self.reader, number);
+        }
+
+        while let Some(restoring) = &mut self.restoring {
+            if restoring.step(&mut self.reader) {
+                if Instant::now() >= deadline {
+                    return false;
+                }
+                continue;
+            }
+            if restoring.restored() > 0 {
+                // Another client goes on behind them, so that nothing comes that the one before had fetched.
+                self.consumer = None;
+            }
+            self.rebuilding = self.rebuilding.map(|(began, chunks)| (began, chunks + restoring.restored()));
+            self.restoring = None;
+        }
+
+        if self.reader.next() >= self.reader.answers_from()
+            && let Some((began, chunks)) = self.rebuilding.take()
+        {
+            let (partition, ids, took) = (self.partition, self.reader.window().len(), began.elapsed());
+            metrics::histogram!("raingauge_dedupe_rebuild_seconds").record(took.as_secs_f64());
+            tracing::debug!(partition, chunks, ids, took_s = took.as_secs_f64(), "the dedupe window is complete");
+        }
+        true
+    }
+
+    /// Makes the client that reads on here, unless there is one.
+    fn connect(&mut self, shared: &Shared) -> Result<(), Trouble> {
+        if self.consumer.is_none() {
+            let at = self.reader.resumes_at(self.start);
+            self.consumer = Some(consumer_at(shared, self.partition, at, READ_ON)?);
         }
         Ok(())
     }

@@ -14,6 +14,10 @@
 //! reads the same. Repetitions, messages that are refused and offsets without a message are read as
 //! [`raingauge_ports::record::Entry::Void`].
 //!
+//! A reader needs the identities of the dedupe window before its place. They are kept in chunks that it makes while it reads,
+//! where the topic was given a store for them, and read from the topic where they are missing: see
+//! [`raingauge_ports::dedupe`].
+//!
 //! Offsets of the ports are `epoch * 2^48 + offset in Kafka`. The epoch is raised by whoever recreates a topic.
 
 mod changes;
@@ -24,6 +28,7 @@ mod dead_letters;
 mod ends;
 mod error;
 mod group;
+mod keeper;
 mod leases;
 mod log;
 mod message;
@@ -31,11 +36,11 @@ mod migrate;
 mod options;
 mod producer;
 mod reader;
+mod restore;
 mod sink;
 mod stream;
 mod topic;
 mod transactions;
-mod window;
 
 pub use changes::{KafkaFeed, listen};
 pub use control::{ControlFault, ControlRules};

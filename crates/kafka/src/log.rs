@@ -1,8 +1,9 @@
 //! One partition, read.
 
-use crate::cursor::{Cursor, Found, Trouble, last_before, probe, replaced};
+use crate::cursor::{Cursor, Found, Place, Trouble, last_before, probe, replaced};
 use crate::dead_letters;
 use crate::ends::Span;
+use crate::keeper::Keeper;
 use crate::options::EPOCH_STEP;
 use crate::topic::Shared;
 use parking_lot::Mutex;
@@ -24,8 +25,8 @@ const BEHIND_IDLE: Duration = Duration::from_secs(60);
 /// How often in a row messages may come damaged over the network before they are taken to lie there so.
 const DAMAGED_MAX: u32 = 3;
 
-/// One partition of the topic. Reading on where the last answer ended is cheap; beginning anywhere else reads
-/// the dedupe window before that place first, and answers nothing until it has.
+/// One partition of the topic. Reading on where the last answer ended is cheap; beginning anywhere else rebuilds
+/// the dedupe window before that place first, from what is stored of it and else from the topic, and answers nothing until then.
 ///
 /// While the brokers are out of reach, reading answers nothing, after a second, and the ends are what they were last.
 pub struct KafkaLog {
@@ -36,6 +37,8 @@ pub struct KafkaLog {
     /// Before this offset what cannot be counted has been sent to the dead-letter topic; -1 before the first read. Only
     /// logs that are counted have it.
     dead_lettered: Option<Arc<AtomicI64>>,
+    /// Stores the chunks of the window of what is counted.
+    keeper: Option<Keeper>,
     cursors: Mutex<Vec<Cursor>>,
     /// Where a backfill reads. It is none of the others, so that it never takes the place of who counts.
     behind: Mutex<Option<Cursor>>,
@@ -54,20 +57,23 @@ impl KafkaLog {
         partition: Partition,
         span: Arc<Span>,
         dead_lettered: Option<Arc<AtomicI64>>,
-    ) -> Self {
-        Self {
+    ) -> std::io::Result<Self> {
+        let chunks = shared.chunks().filter(|_| dead_lettered.is_some());
+        let keeper = chunks.map(|store| Keeper::start(Arc::clone(store), partition)).transpose()?;
+        Ok(Self {
             base: shared.options.base(),
             shared,
             partition,
             span,
             dead_lettered,
+            keeper,
             cursors: Mutex::default(),
             behind: Mutex::default(),
             damaged: AtomicU32::new(0),
             stops: AtomicBool::new(false),
             answered: Mutex::default(),
             first: Mutex::default(),
-        }
+        })
     }
 
     /// Kafka's offset. What an older epoch had is gone with its topic, and the new one is read from its beginning.
@@ -111,7 +117,13 @@ impl KafkaLog {
     fn open_cursor(&self, place: i64) -> Result<Cursor, Trouble> {
         let answered = self.answered.lock().filter(|(end, _)| *end == place);
         let before_ms = answered.map(|(_, appended_ms)| appended_ms);
-        Cursor::open(&self.shared, self.partition.into(), place, self.span.start(), before_ms)
+        self.open_at(place, before_ms, self.keeper.is_some())
+    }
+
+    /// A cursor that makes chunks of its window when it `records`.
+    fn open_at(&self, place: i64, before_ms: Option<i64>, records: bool) -> Result<Cursor, Trouble> {
+        let span = Place { partition: self.partition.into(), from: place, start: self.span.start(), before_ms };
+        Cursor::open(&self.shared, span, records)
     }
 
     /// Whoever counts, and waits at the end, will read on there: what of the window lies before it is read meanwhile.
@@ -176,6 +188,9 @@ impl KafkaLog {
             cursor.reader().keep_poison_from(sent_to.load(Ordering::Acquire));
         }
         cursor.fill(&self.shared, end, bytes_max, wait)?;
+        if let Some(keeper) = &self.keeper {
+            cursor.reader().take_full().into_iter().for_each(|chunk| keeper.keep(chunk));
+        }
         self.shared.ends().reaches(&self.span, cursor.reader().next());
         Ok(())
     }
@@ -277,8 +292,7 @@ impl EventLog for KafkaLog {
             return Ok(blocks);
         }
         let standing = behind.take().filter(|cursor| cursor.stands_at(place));
-        let open = || Cursor::open(&self.shared, self.partition.into(), place, self.span.start(), None);
-        let read = standing.map_or_else(open, Ok).and_then(|mut cursor| {
+        let read = standing.map_or_else(|| self.open_at(place, None, false), Ok).and_then(|mut cursor| {
             let blocks = self.advance(&mut cursor, bytes_max, BEHIND_WAIT)?;
             *behind = Some(cursor);
             Ok(blocks)

@@ -3,6 +3,7 @@
 use crate::control::ControlRules;
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -133,6 +134,13 @@ impl Options {
     /// The port's offset of the topic's first message ever.
     pub fn base(&self) -> u64 {
         u64::from(self.epoch) * EPOCH_STEP
+    }
+
+    /// A hash of the options that decide on which messages have an identity. Chunks of the dedupe window are kept by it.
+    pub(crate) fn dedupe_rules(&self) -> u64 {
+        let decides = (self.future_allowance_s, self.checks_partitions, self.partitions);
+        let digest = Sha256::digest(format!("{decides:?}"));
+        digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
     }
 
     /// What every client has.

@@ -3,7 +3,7 @@
 use crate::dead_letters::Poison;
 use crate::message::{self, Reading};
 use crate::options::Options;
-use crate::window::{Verdict, Window};
+use raingauge_ports::dedupe::{Chunk, Recorder, Verdict, Window};
 use raingauge_ports::log::{Block, Offset};
 use raingauge_ports::record;
 use rdkafka::{Message, Timestamp};
@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 
 /// Takes the messages of a partition in order and makes entries of them. Offsets are Kafka's, except in blocks.
 pub struct Reader {
-    window: Window,
+    recorder: Recorder,
     options: Arc<Options>,
     /// The port's offset of Kafka's offset 0.
     base: Offset,
@@ -35,12 +35,18 @@ pub struct Reader {
     repetitions: u64,
     /// Where an entry is put together.
     entry: Vec<u8>,
+    /// The last message that the stored chunks include: its offset, and when it was appended. It is read again, so that
+    /// chunks of another log are noticed.
+    expected: Option<(i64, i64)>,
 }
 
-/// A message that tells no append time.
-#[derive(Debug)]
-pub struct NotAppendTime {
-    pub offset: i64,
+/// A message that cannot be counted after what was counted before it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It tells no append time.
+    NotAppendTime { offset: i64 },
+    /// It is not the one that lay at its offset, or there is none any more.
+    Replaced { offset: i64, appended_ms: i64 },
 }
 
 /// What was made of some messages.
@@ -52,10 +58,12 @@ pub struct Made {
 }
 
 impl Reader {
-    /// Reads from `begin` on, and answers from `answers_from` on.
-    pub fn new(options: &Arc<Options>, begin: i64, answers_from: i64) -> Self {
+    /// Reads from `begin` on, and answers from `answers_from` on. Makes chunks of the window when it `records`.
+    pub fn new(options: &Arc<Options>, begin: i64, answers_from: i64, records: bool) -> Self {
+        let window = Window::new(options.dedupe_window_ms, options.dedupe_ids_max);
+        let first = options.base() + begin as Offset;
         Self {
-            window: Window::new(options.dedupe_window_ms, options.dedupe_ids_max),
+            recorder: Recorder::new(window, options.dedupe_rules(), first, records),
             options: Arc::clone(options),
             base: options.base(),
             next: begin,
@@ -68,6 +76,7 @@ impl Reader {
             poison_bytes: 0,
             repetitions: 0,
             entry: Vec::new(),
+            expected: None,
         }
     }
 
@@ -97,7 +106,38 @@ impl Reader {
     }
 
     pub fn window(&mut self) -> &mut Window {
-        &mut self.window
+        self.recorder.window()
+    }
+
+    pub fn recorder(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    /// The chunks that have become full.
+    pub fn take_full(&mut self) -> Vec<Chunk> {
+        self.recorder.take_full()
+    }
+
+    /// The number of the chunk that would save reading on here, once for each.
+    pub fn look_for(&mut self) -> Option<u64> {
+        self.recorder.look_for(self.base + self.answers_from as Offset)
+    }
+
+    /// Goes on behind a stored chunk. Answers `false` when it cannot be used.
+    pub fn restore(&mut self, bytes: &[u8]) -> bool {
+        let Some(restored) = self.recorder.restore(bytes) else { return false };
+        self.next = (restored.next - self.base) as i64;
+        if let Some((offset, appended_ms)) = restored.last {
+            self.last_ms = appended_ms;
+            self.expected = Some(((offset - self.base) as i64, appended_ms));
+        }
+        true
+    }
+
+    /// Where reading has to begin: with the last message that is known, or where the partition begins by now.
+    pub fn resumes_at(&mut self, start: i64) -> i64 {
+        self.expected = self.expected.filter(|(offset, _)| *offset >= start);
+        self.expected.map_or(self.next, |(offset, _)| offset)
     }
 
     /// From which offset on refused messages are to be kept.
@@ -116,46 +156,50 @@ impl Reader {
     }
 
     /// Takes a message. One that lies before the next offset has been taken already.
-    pub fn take<M: Message>(&mut self, message: &M) -> Result<(), NotAppendTime> {
+    pub fn take<M: Message>(&mut self, message: &M) -> Result<(), Unfit> {
         let offset = message.offset();
         let Timestamp::LogAppendTime(appended_ms) = message.timestamp() else {
-            return Err(NotAppendTime { offset });
+            return Err(Unfit::NotAppendTime { offset });
         };
+        let is_due = |(expected, _): &mut (i64, i64)| *expected <= offset;
+        if self.expected.take_if(is_due).is_some_and(|expected| expected != (offset, appended_ms)) {
+            return Err(Unfit::Replaced { offset, appended_ms });
+        }
         if offset < self.next {
             return Ok(());
         }
         self.skip_to(offset);
         self.next = offset + 1;
         self.last_ms = appended_ms;
-        let answered = offset >= self.answers_from;
+        let (answered, place) = (offset >= self.answers_from, self.base + offset as Offset);
         let mut entry = std::mem::take(&mut self.entry);
         entry.clear();
         let options = Arc::clone(&self.options);
         match message::read(message, appended_ms, &options) {
             Reading::Event(event) if answered => {
                 let identity = record::push_event(&event, &mut entry);
-                if self.window.see(appended_ms, identity) == Verdict::Repetition {
+                if self.recorder.see(place, appended_ms, identity) == Verdict::Repetition {
                     entry.clear();
                     record::push_void(&mut entry);
                     self.repetitions += 1;
                 }
             }
             Reading::Event(event) => {
-                self.window.see(appended_ms, record::identity(&event.source, &event.id));
+                self.recorder.see(place, appended_ms, record::identity(&event.source, &event.id));
             }
             Reading::Control(payload, identity) => {
-                match identity.map(|identity| self.window.see(appended_ms, identity)) {
+                match identity.map(|identity| self.recorder.see(place, appended_ms, identity)) {
                     // A copy of a signed entry.
                     Some(Verdict::Repetition) => record::push_void(&mut entry),
                     Some(Verdict::New) => record::push_control(payload, &mut entry),
                     None => {
-                        self.window.pass(appended_ms);
+                        self.recorder.pass(place, appended_ms);
                         record::push_control(payload, &mut entry);
                     }
                 }
             }
             Reading::Refused(rejection) => {
-                self.window.pass(appended_ms);
+                self.recorder.pass(place, appended_ms);
                 record::push_void(&mut entry);
                 if answered && offset >= self.poison_from {
                     let poison = Poison::of(message, rejection);
@@ -180,6 +224,7 @@ impl Reader {
             self.push(missing, self.last_ms, &void);
         }
         self.next = self.next.max(offset);
+        self.recorder.skip_to(self.base + self.next as Offset);
     }
 
     /// Appends the entry at an offset to its block: entries that were appended together lie in one.

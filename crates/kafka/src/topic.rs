@@ -8,9 +8,10 @@ use crate::migrate;
 use crate::options::Options;
 use crate::producer::Producer;
 use parking_lot::Mutex;
+use raingauge_ports::dedupe::ChunkStore;
 use raingauge_ports::log::Partition;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicI64;
 
 /// A topic that was found to be one that can be counted by. Cheap to clone.
@@ -22,6 +23,7 @@ pub struct Shared {
     pub connection: Arc<Connection>,
     watching: Watching,
     producer: Mutex<Option<Arc<Producer>>>,
+    chunks: OnceLock<Arc<dyn ChunkStore>>,
     /// Of each partition that this process counted, the offset before which dead letters have been sent.
     dead_lettered: Mutex<HashMap<Partition, Arc<AtomicI64>>>,
 }
@@ -29,6 +31,11 @@ pub struct Shared {
 impl Shared {
     pub fn ends(&self) -> &Ends {
         &self.watching.ends
+    }
+
+    /// Where dedupe windows are kept, when they are.
+    pub fn chunks(&self) -> Option<&Arc<dyn ChunkStore>> {
+        self.chunks.get()
     }
 
     /// The producer, made when it is needed first.
@@ -56,8 +63,15 @@ impl KafkaTopic {
             connection,
             watching,
             producer: Mutex::default(),
+            chunks: OnceLock::new(),
             dead_lettered: Mutex::default(),
         })))
+    }
+
+    /// Keeps the dedupe windows of counted partitions in a store, and takes them from there: whoever takes a partition over
+    /// reads their end from the topic instead of all of it. The first store stays.
+    pub fn keep_windows_in(&self, store: Arc<dyn ChunkStore>) {
+        let _ = self.0.chunks.set(store);
     }
 
     pub fn partitions(&self) -> Partition {
@@ -89,7 +103,7 @@ impl KafkaTopic {
             .ends()
             .span(partition)
             .map_err(|error| Error::Unreachable { brokers: self.options().place(), reason: error.to_string() })?;
-        Ok(KafkaLog::new(Arc::clone(&self.0), partition, span, dead_lettered))
+        Ok(KafkaLog::new(Arc::clone(&self.0), partition, span, dead_lettered)?)
     }
 
     /// Answers when there is a topic with this name.

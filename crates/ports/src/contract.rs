@@ -4,6 +4,7 @@ pub mod buckets;
 pub mod cache;
 pub mod catalog;
 pub mod checks;
+pub mod chunks;
 pub mod drafts;
 pub mod instances;
 pub mod log;

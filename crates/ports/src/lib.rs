@@ -16,6 +16,7 @@ pub mod checks;
 pub mod clock;
 pub mod cluster;
 pub mod contract;
+pub mod dedupe;
 pub mod drafts;
 pub mod identity;
 pub mod instances;

@@ -267,7 +267,17 @@ const METRICS: &[Metric] = &[
     Metric::counter(
         "raingauge_log_cursors_total",
         &[],
-        "Places of the log from which reading began anew, each with a read of the dedupe window before it.",
+        "Places of the log from which reading began anew, each of which needs the dedupe window before it.",
+    ),
+    Metric::histogram(
+        "raingauge_dedupe_rebuild_seconds",
+        &[],
+        "Time from beginning to read at a place of the log until the dedupe window before it is complete.",
+    ),
+    Metric::counter(
+        "raingauge_dedupe_chunks_dropped_total",
+        &[],
+        "Parts of dedupe windows that could not be stored: who takes the partition over reads them from the log.",
     ),
     Metric::gauge("raingauge_kafka_connected", Unit::Count, "1 while Kafka is in reach of this process, otherwise 0."),
     Metric::counter(

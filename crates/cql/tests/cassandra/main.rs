@@ -1,6 +1,7 @@
 //! The store on a real cluster, whose nodes `RAINGAUGE_TEST_CQL` names: `make test` starts one.
 
 mod checkpoints;
+mod chunks;
 mod compaction;
 mod exactly_once;
 mod keys;

@@ -2,6 +2,7 @@ use super::*;
 use crate::control::{self, ControlRules, Place};
 use proptest::prelude::*;
 use raingauge_core::event::Event;
+use raingauge_ports::dedupe::CHUNK_OFFSETS;
 use raingauge_ports::record::Entry;
 use rdkafka::message::OwnedMessage;
 
@@ -98,7 +99,7 @@ proptest! {
         partition in partitions(), cut in any::<prop::sample::Index>(), chunks in (1..9_usize, 1..9_usize),
     ) {
         let (messages, end, options) = (messages(&partition), partition.len() as i64, options(3));
-        let (whole, _) = read(&mut Reader::new(&options, 0, 0), &messages, end, chunks.0);
+        let (whole, _) = read(&mut Reader::new(&options, 0, 0, false), &messages, end, chunks.0);
         prop_assert_eq!(whole.len() as i64, end);
         prop_assert!(whole.iter().zip(0..).all(|((offset, ..), place)| *offset == options.base() + place));
 
@@ -113,11 +114,11 @@ proptest! {
         let begin = match reference {
             None => from,
             Some(message) => {
-                let begin_ms = crate::window::begin_ms(WINDOW_MS, message.timestamp().to_millis().unwrap());
+                let begin_ms = raingauge_ports::dedupe::begin_ms(WINDOW_MS, message.timestamp().to_millis().unwrap());
                 messages.iter().find(|message| message.timestamp().to_millis().unwrap() >= begin_ms).unwrap().offset()
             }
         };
-        let mut reader = Reader::new(&options, begin, from);
+        let mut reader = Reader::new(&options, begin, from, true);
         reader.keep_poison_from(from + 2);
         let rest: Vec<_> = messages.iter().filter(|message| message.offset() >= begin).cloned().collect();
         let (seen, poison) = read(&mut reader, &rest, end, chunks.1);
@@ -131,14 +132,14 @@ proptest! {
 #[test]
 fn a_producers_time_is_refused() {
     let message = OwnedMessage::new(None, None, "t".to_owned(), Timestamp::CreateTime(1), 0, 7, None);
-    assert_eq!(Reader::new(&options(0), 0, 0).take(&message).unwrap_err().offset, 7);
+    assert_eq!(Reader::new(&options(0), 0, 0, false).take(&message), Err(Unfit::NotAppendTime { offset: 7 }));
 }
 
 /// What is put aside counts toward the bytes that a read may hold.
 #[test]
 fn refused_messages_take_memory() {
     let appended = Timestamp::LogAppendTime(1_000);
-    let mut reader = Reader::new(&options(0), 0, 0);
+    let mut reader = Reader::new(&options(0), 0, 0, false);
     reader.keep_poison_from(0);
     for offset in 0..10 {
         let message = OwnedMessage::new(Some(vec![b'x'; 20_000]), None, "t".to_owned(), appended, 0, offset, None);
@@ -163,7 +164,41 @@ fn a_copy_of_a_signed_control_entry_counts_nothing() {
         OwnedMessage::new(Some(b"note".to_vec()), None, "t".to_owned(), appended, 0, offset, Some(headers))
     };
     let messages: Vec<_> = [(0, signed(1)), (1, signed(1)), (2, signed(2))].into_iter().map(message).collect();
-    let (seen, poison) = read(&mut Reader::new(&options, 0, 0), &messages, 3, 3);
+    let (seen, poison) = read(&mut Reader::new(&options, 0, 0, false), &messages, 3, 3);
     let texts: Vec<&str> = seen.iter().map(|(.., text)| text.as_str()).collect();
     assert_eq!((texts, poison), (vec!["control", "void", "control"], Vec::new()));
+}
+
+/// Who restores chunks reads the last of their messages once more, and goes on only when it is still that one.
+#[test]
+fn chunks_of_another_log_are_noticed() {
+    let options = Arc::new(Options { dedupe_window_ms: 60_000, ..Options::default() });
+    let message = |offset: i64, appended_ms: i64| {
+        let event = Event { id: offset.to_string().into(), ..Event::of_data("t", 1_000, "{}") };
+        let (headers, appended) = (message::headers_of(&event), Timestamp::LogAppendTime(appended_ms));
+        OwnedMessage::new(Some(b"{}".to_vec()), None, "t".to_owned(), appended, 0, offset, Some(headers))
+    };
+    let last = CHUNK_OFFSETS as i64 - 3;
+    let mut first = Reader::new(&options, 0, 0, true);
+    [message(5, 1_000), message(last, 2_000)].iter().for_each(|message| first.take(message).unwrap());
+    first.skip_to(last + 10);
+    let chunk = first.take_full().remove(0);
+    assert!(Reader::new(&options, 0, 0, true).take_full().is_empty());
+
+    let restored = || {
+        let mut next = Reader::new(&options, 0, last + 10, true);
+        assert_eq!(next.look_for(), Some(0));
+        assert!(next.restore(&chunk.bytes));
+        assert_eq!((next.next(), next.resumes_at(0)), (CHUNK_OFFSETS as i64, last));
+        next
+    };
+    restored().take(&message(last, 2_000)).unwrap();
+    let unfit = |message: OwnedMessage| restored().take(&message).unwrap_err();
+    assert_eq!(unfit(message(last, 2_001)), Unfit::Replaced { offset: last, appended_ms: 2_001 });
+    assert_eq!(unfit(message(last + 5, 2_000)), Unfit::Replaced { offset: last + 5, appended_ms: 2_000 });
+
+    // What has been trimmed cannot be compared.
+    let mut trimmed = restored();
+    assert_eq!(trimmed.resumes_at(last + 1), CHUNK_OFFSETS as i64);
+    trimmed.take(&message(last + 5, 3_000)).unwrap();
 }

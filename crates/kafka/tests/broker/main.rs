@@ -12,3 +12,4 @@ mod outage;
 mod support;
 mod topics;
 mod whole;
+mod windows;

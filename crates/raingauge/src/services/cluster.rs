@@ -19,8 +19,8 @@ use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
-    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlLease, CqlReader, CqlWriter, Feed,
-    NodeCompactor,
+    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlChunks, CqlLease, CqlReader, CqlWriter,
+    Feed, NodeCompactor,
 };
 use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
 use raingauge_maintenance::Maintenance;
@@ -108,6 +108,12 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     let Database { catalog, people, drafts, instances, checks, rollouts } = database::open(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
+    topic.keep_windows_in(Arc::new(CqlChunks::new(
+        cql.clone(),
+        &settings.cluster.kafka.topic,
+        settings.dedupe.window,
+        Handle::current(),
+    )));
     let published = Arc::new(Published::default());
     let checkpoints: Arc<dyn Checkpoints> = Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
     let (never, partitions) = (|_: &NotThere| false, topic.partitions());

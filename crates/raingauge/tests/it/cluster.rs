@@ -21,4 +21,5 @@ mod portal;
 mod roles;
 mod rollout;
 mod start_order;
+mod takeover;
 mod watching;

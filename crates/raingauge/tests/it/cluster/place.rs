@@ -158,7 +158,13 @@ impl Place {
         self.try_cql(statement).expect("the statement runs");
     }
 
-    fn try_cql(&self, statement: &str) -> Result<(), String> {
+    /// How many rows a statement finds.
+    pub fn rows(&self, statement: &str) -> usize {
+        self.try_cql(statement).expect("the statement runs")
+    }
+
+    /// Answers the number of rows.
+    fn try_cql(&self, statement: &str) -> Result<usize, String> {
         let options = raingauge_cql::Options {
             contact_points: self.addresses.cql.split(',').map(str::to_owned).collect(),
             keyspace: self.keyspace.clone(),
@@ -167,8 +173,8 @@ impl Place {
         };
         self.runtime.block_on(async {
             let cql = Cql::connect(options).await.map_err(|error| error.to_string())?;
-            let ran = cql.session_for_tests().query_unpaged(statement, ()).await;
-            ran.map(drop).map_err(|error| error.to_string())
+            let ran = cql.session_for_tests().query_unpaged(statement, ()).await.map_err(|error| error.to_string())?;
+            Ok(ran.into_rows_result().map_or(0, |rows| rows.rows_num()))
         })
     }
 }

@@ -15,15 +15,41 @@
 //!   remembered of a slice does not depend on older ones. Only when the slice at hand has too many by itself, it is
 //!   forgotten as well, and begins anew.
 
+use crate::record::Identity;
 use hashbrown::HashTable;
-use raingauge_ports::record::Identity;
 use std::collections::VecDeque;
 
 /// Slices of a window, besides the one at hand.
 pub const SLICES: i64 = 24;
 
-/// An identity and the slice that it was last seen in, in 16 bytes. 96 bits of the identity are compared; the others
-/// choose the partition, and hardly differ within one.
+/// What is compared of an identity: its upper 96 bits. The others choose the partition, and hardly differ within one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    high: u64,
+    low: u32,
+}
+
+impl Fingerprint {
+    pub const BYTES: usize = 12;
+
+    pub fn of(identity: Identity) -> Self {
+        Self { high: (identity >> 64) as u64, low: (identity >> 32) as u32 }
+    }
+
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.high.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.low.to_le_bytes());
+        bytes
+    }
+
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
+        Self { high: u64::from_le_bytes([a, b, c, d, e, f, g, h]), low: u32::from_le_bytes([i, j, k, l]) }
+    }
+}
+
+/// An identity and the slice that it was last seen in, in 16 bytes.
 #[derive(Clone, Copy)]
 struct Seen {
     high: u64,
@@ -33,8 +59,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(identity: Identity, slice: i64) -> Self {
-        Self { high: (identity >> 64) as u64, low: (identity >> 32) as u32, slice: slice as u32 }
+    fn new(Fingerprint { high, low }: Fingerprint, slice: i64) -> Self {
+        Self { high, low, slice: slice as u32 }
     }
 }
 
@@ -80,9 +106,14 @@ impl Window {
 
     /// Takes note of a message and tells whether it is a repetition.
     pub fn see(&mut self, appended_ms: i64, identity: Identity) -> Verdict {
+        self.see_fingerprint(appended_ms, Fingerprint::of(identity))
+    }
+
+    /// The same, of an identity of which only the fingerprint is left.
+    pub fn see_fingerprint(&mut self, appended_ms: i64, fingerprint: Fingerprint) -> Verdict {
         self.pass(appended_ms);
         let slice = self.newest_ms.div_euclid(self.width_ms);
-        let new = Seen::new(identity, slice);
+        let new = Seen::new(fingerprint, slice);
         let same = |seen: &Seen| seen.high == new.high && seen.low == new.low;
         let verdict = match self.seen.find_mut(new.high, same) {
             Some(seen) => {
@@ -130,6 +161,11 @@ impl Window {
         if self.seen.capacity() > 4 * self.seen.len() {
             self.seen.shrink_to(2 * self.seen.len(), |seen| seen.high);
         }
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
     }
 
     /// Identities that are remembered.

@@ -1,0 +1,84 @@
+//! Storing the chunks of a window behind the reader that makes them.
+
+use parking_lot::Mutex;
+use raingauge_ports::dedupe::{Chunk, ChunkStore};
+use raingauge_ports::log::Partition;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Chunks that wait to be stored: some MB.
+const WAITING_MAX: usize = 16;
+/// How long a reader waits when so many wait. Then a chunk is dropped, and a successor reads its
+/// messages instead.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+const WAIT_STEP: Duration = Duration::from_millis(10);
+/// How long the store is asked to take a chunk, and how long it is left alone in between: doubled
+/// each time, up to the longest.
+const TRY_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// A thread that stores what it is given, in order.
+pub struct Keeper {
+    partition: Partition,
+    chunks: Mutex<SyncSender<Chunk>>,
+    is_left: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    pub fn start(store: Arc<dyn ChunkStore>, partition: Partition) -> std::io::Result<Self> {
+        let (sender, chunks) = sync_channel(WAITING_MAX);
+        let is_left = Arc::<AtomicBool>::default();
+        let left = Arc::clone(&is_left);
+        let keep = move || store_all(&*store, partition, &chunks, &left);
+        thread::Builder::new().name("window-keeper".to_owned()).spawn(keep)?;
+        Ok(Self { partition, chunks: Mutex::new(sender), is_left })
+    }
+
+    /// Stores a chunk soon. Counting never waits for it for long.
+    pub fn keep(&self, mut chunk: Chunk) {
+        let deadline = Instant::now() + WAIT_MAX;
+        let chunks = self.chunks.lock();
+        while let Err(TrySendError::Full(back)) = chunks.try_send(chunk) {
+            if Instant::now() >= deadline {
+                return dropped(self.partition, back.number, "too many wait to be stored");
+            }
+            chunk = back;
+            thread::sleep(WAIT_STEP);
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.is_left.store(true, Ordering::Release);
+    }
+}
+
+/// Ends when the keeper is dropped and everything has been stored, or tried once.
+fn store_all(store: &dyn ChunkStore, partition: Partition, chunks: &Receiver<Chunk>, is_left: &AtomicBool) {
+    for chunk in chunks {
+        let (deadline, mut pause) = (Instant::now() + TRY_MAX, PAUSE_MIN);
+        while let Err(error) = store.put(partition, &chunk) {
+            if is_left.load(Ordering::Acquire) || Instant::now() >= deadline {
+                dropped(partition, chunk.number, &error.to_string());
+                break;
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+fn dropped(partition: Partition, chunk: u64, reason: &str) {
+    metrics::counter!("raingauge_dedupe_chunks_dropped_total").increment(1);
+    tracing::warn!(
+        partition,
+        chunk,
+        reason,
+        "a part of the dedupe window is not stored: a successor reads it from the log"
+    );
+}
