@@ -27,6 +27,25 @@ impl Cql {
         }
     }
 
+    /// Compares the id of the topic of an epoch with the one that was counted first, and keeps it when it is the first.
+    /// Answers whether they are the same.
+    pub async fn is_same_topic(&self, log: &str, epoch: u16, id: u128) -> Result<bool, Error> {
+        // A row beside that of the settings, which no migration replaces. No topic has such a name.
+        let (row, epoch, id) = (format!("{log}#ids"), epoch.to_string(), format!("{id:032x}"));
+        let mut insert =
+            Statement::new("UPDATE settings_table SET settings[?] = ? WHERE log = ? IF settings[?] = NULL");
+        insert.set_is_idempotent(true);
+        let values = (&epoch, &id, &row, &epoch);
+        self.session.query_unpaged(insert, values).await.map_err(error::execution)?;
+
+        let select = "SELECT settings FROM settings_table WHERE log = ?";
+        let found = self.session.query_unpaged(select, (&row,)).await.map_err(error::execution)?;
+        let rows = found.into_rows_result().map_err(error::request)?;
+        let kept = rows.maybe_first_row::<(Fingerprint,)>().map_err(error::request)?;
+        let kept = kept.and_then(|(kept,)| kept.get(&epoch).cloned());
+        kept.map(|kept| kept == id).ok_or_else(|| error::request("the id of the topic is not stored yet"))
+    }
+
     /// Keeps the settings of this process: those that were kept before count no more.
     pub async fn put_settings(&self, log: &str, own: &Fingerprint) -> Result<(), Error> {
         let insert = "INSERT INTO settings_table (log, settings) VALUES (?, ?)";

@@ -284,7 +284,7 @@ fn first_message(consumer: &BaseConsumer<Context>, timeout: Duration) -> Result<
         match consumer.poll(STALE) {
             Some(Ok(message)) => {
                 let Timestamp::LogAppendTime(appended_ms) = message.timestamp() else {
-                    return Err(NotAppendTime { offset: message.offset() }.into());
+                    return Err(Unfit::NotAppendTime { offset: message.offset() }.into());
                 };
                 return Ok(Found::Message { offset: message.offset(), appended_ms });
             }

@@ -3,6 +3,7 @@
 use crate::context::{Connection, Context};
 use crate::error::{self, Error};
 use crate::options::Options;
+use crate::topic_id;
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log::Partition;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -10,7 +11,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,9 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const ROUNDS_PER_START: u32 = 20;
 /// A partition that ends earlier than it did is believed only after this: a new leader may not know the end yet.
 const SHRUNK_FOR: Duration = Duration::from_secs(30);
-/// How often it is looked whether the topic still has as many partitions.
+/// How often it is looked whether the topic still has as many partitions, and whether it is still the same.
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(60);
+const TOPIC_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The offsets, in Kafka's count, between which a partition holds messages. Behind the end lie those of transactions
 /// that are not committed yet.
@@ -61,6 +63,10 @@ pub struct Ends {
     connection: Arc<Connection>,
     topic: Arc<str>,
     partitions: Partition,
+    /// What the brokers called the topic first; `None` where they know of no ids, or could not tell.
+    topic_id: Option<u128>,
+    /// Why the topic is not the one that was counted, once that is known.
+    replaced: OnceLock<String>,
     timeout: Duration,
     state: Mutex<State>,
     changed: Condvar,
@@ -96,12 +102,18 @@ impl Ends {
         let client: BaseConsumer<Context> =
             options.admin_config().create_with_context(context).map_err(error::settings)?;
         let partitions = partitions_of(&client, options, options.request_timeout)?;
+        let topic_id = topic_id::ask(&client, &options.topic, options.request_timeout).unwrap_or_else(|error| {
+            tracing::warn!(%error, topic = options.topic, "the brokers do not tell the id of the topic");
+            None
+        });
         let ends = Arc::new(Self {
             client,
             uncommitted,
             connection,
             topic: options.topic.as_str().into(),
             partitions,
+            topic_id,
+            replaced: OnceLock::new(),
             timeout: options.request_timeout,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -113,6 +125,23 @@ impl Ends {
 
     pub fn partitions(&self) -> Partition {
         self.partitions
+    }
+
+    pub fn topic_id(&self) -> Option<u128> {
+        self.topic_id
+    }
+
+    /// Why the topic is not the one that was counted; nothing as long as it is.
+    pub fn replaced(&self) -> Option<&str> {
+        self.replaced.get().map(String::as_str)
+    }
+
+    /// Notes that the topic is not the one that was counted. From now on nothing of it is read.
+    pub fn refuse(&self, reason: String) {
+        if self.replaced.set(reason).is_ok() {
+            tracing::error!(topic = %self.topic, reason = self.replaced(), "nothing of the topic is read any more");
+            self.changed.notify_all();
+        }
     }
 
     /// Asks where a partition begins and ends, and goes on asking while the answer is held. Blocks the thread.
@@ -159,7 +188,8 @@ impl Ends {
     }
 
     fn run(&self) {
-        let (mut round, mut counted) = (0_u32, Instant::now());
+        let mut round = 0_u32;
+        let (mut counted, mut identified) = (Instant::now(), Instant::now());
         let mut pause = INTERVAL;
         while let Some(spans) = self.pause(pause) {
             // Whatever the client has to report, among it that no broker answers.
@@ -172,6 +202,10 @@ impl Ends {
                 }
             };
             round = round.wrapping_add(1);
+            if identified.elapsed() > TOPIC_INTERVAL {
+                identified = Instant::now();
+                self.check_topic();
+            }
             if counted.elapsed() > PARTITIONS_INTERVAL {
                 counted = Instant::now();
                 self.check_partitions();
@@ -220,6 +254,16 @@ impl Ends {
         Ok(())
     }
 
+    /// Looks whether the topic was made anew while it is read.
+    fn check_topic(&self) {
+        let Some(first) = self.topic_id.filter(|_| self.replaced().is_none()) else { return };
+        if let Ok(Some(found)) = topic_id::ask(&self.client, &self.topic, self.timeout)
+            && found != first
+        {
+            self.refuse(made_anew(&self.topic));
+        }
+    }
+
     fn check_partitions(&self) {
         let Ok(metadata) = self.client.fetch_metadata(Some(&self.topic), self.timeout) else { return };
         let found = metadata.topics().first().map_or(0, |topic| topic.partitions().len());
@@ -233,6 +277,14 @@ impl Ends {
             );
         }
     }
+}
+
+/// A topic with the name of the one that was counted, and another id.
+pub fn made_anew(topic: &str) -> String {
+    format!(
+        "the topic {topic} was made anew: its id is not the one of the topic that was counted; stop all processes, raise \
+         kafka.epoch, and see docs/operations.md, \"The topic was made anew\""
+    )
 }
 
 /// Asks for the offset of a time in each partition, or for their beginnings or ends. A partition without a leader is left

@@ -40,6 +40,7 @@ mod restore;
 mod sink;
 mod stream;
 mod topic;
+mod topic_id;
 mod transactions;
 
 pub use changes::{KafkaFeed, listen};

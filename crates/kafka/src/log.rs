@@ -89,6 +89,9 @@ impl KafkaLog {
 
     /// Looks whether the partition has a place: `false` when it is its end, and there is nothing to read.
     fn look(&self, from: Offset, place: i64) -> Result<bool, Error> {
+        if let Some(reason) = self.shared.ends().replaced() {
+            return Err(Error::Replaced(reason.to_owned()));
+        }
         if place < self.span.start() {
             return Err(Error::Trimmed { asked: from, start: self.start() });
         }
@@ -247,10 +250,10 @@ impl EventLog for KafkaLog {
 
     fn verify(&self, position: Offset, appended_ms: i64) -> Result<(), Error> {
         let place = self.place_of(position)?;
+        self.look(position, place.max(self.span.start()))?;
         if place <= self.span.start() {
             return Ok(());
         }
-        self.look(position, place)?;
         match last_before(&self.shared, self.partition.into(), place, self.span.start()) {
             Ok(Some(last_ms)) if last_ms > appended_ms => Err(replaced(place, last_ms)),
             Ok(_) => Ok(()),

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use raingauge_ports::dedupe::ChunkStore;
 use raingauge_ports::log::Partition;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, OnceLock};
 
 /// A topic that was found to be one that can be counted by. Cheap to clone.
 #[derive(Clone)]
@@ -72,6 +72,16 @@ impl KafkaTopic {
     /// reads their end from the topic instead of all of it. The first store stays.
     pub fn keep_windows_in(&self, store: Arc<dyn ChunkStore>) {
         let _ = self.0.chunks.set(store);
+    }
+
+    /// The id that the brokers gave the topic when it was made; nothing from brokers that know of none.
+    pub fn id(&self) -> Option<u128> {
+        self.0.ends().topic_id()
+    }
+
+    /// Reads nothing of the topic from now on, because it is not the one that was counted.
+    pub fn refuse(&self) {
+        self.0.ends().refuse(ends::made_anew(&self.options().topic));
     }
 
     pub fn partitions(&self) -> Partition {

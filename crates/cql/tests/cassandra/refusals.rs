@@ -72,3 +72,20 @@ fn settings_that_differ_between_processes_are_refused() {
     check("events", "48").expect("the new ones");
     check("events", "24").expect_err("the old ones");
 }
+
+/// The first id of an epoch is the topic that is counted, and stays so.
+#[test]
+fn a_topic_with_another_id_is_told() {
+    let Some(place) = Place::new() else { return };
+    let cql = place.cql();
+    let is_same = |epoch, id| place.block_on(cql.is_same_topic("test-log", epoch, id)).expect("answered");
+    assert!(is_same(0, 7) && is_same(0, 7));
+    assert!(!is_same(0, 8), "made anew");
+    assert!(is_same(1, 8), "and the epoch raised");
+    assert!(is_same(0, 7) && !is_same(1, 7));
+    assert!(place.block_on(cql.is_same_topic("other-log", 0, 8)).expect("answered"));
+
+    // Migrating again forgets no topic.
+    place.block_on(cql.put_settings("test-log", &[].into())).expect("stored");
+    assert!(!is_same(0, 8));
+}

@@ -1,4 +1,4 @@
-use crate::support::{One, SOON, made, options, plan};
+use crate::support::{One, SOON, made, options, plan, until};
 use raingauge_kafka::{Error, KafkaLeases, KafkaTopic, Options, Plan, migrate};
 use raingauge_ports::contract::log::batch;
 use raingauge_ports::log::{self, EventLog};
@@ -87,6 +87,39 @@ async fn a_topic_whose_acknowledged_events_can_be_lost_is_told() {
     assert_eq!(migrate(&careful, &plan(1)).await.unwrap()[0].warnings, Vec::<String>::new());
 }
 
+async fn make_anew(options: &Options) {
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
+    admin.delete_topics(&[&options.topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
+    // The brokers delete in the background.
+    let deadline = Instant::now() + SOON;
+    while !migrate(options, &plan(1)).await.is_ok_and(|done| done[0].created) {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A topic that is made anew while it is read has another id, whatever its offsets and times are.
+#[tokio::test]
+async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
+    let Some(options) = options("under-way") else { return };
+    let one = One::new(&options).await;
+    let id = one.topic.id().expect("these brokers know of ids");
+    one.append(batch(&["a", "b"])).await;
+    assert_eq!(KafkaTopic::open(options.clone()).await.unwrap().id(), Some(id), "it stays the same");
+
+    make_anew(&options).await;
+    until("what is not the same is not read", || matches!(one.log.read(0, 1), Err(log::Error::Replaced(_))));
+    let refused = one.log.verify(0, 0).unwrap_err().to_string();
+    assert!(refused.contains("made anew") && refused.contains("kafka.epoch"), "{refused}");
+
+    let next = One::open(&options).await;
+    assert_ne!(next.topic.id(), Some(id));
+    next.log.verify(0, 0).unwrap();
+    next.topic.refuse();
+    assert!(matches!(next.log.read(0, 1), Err(log::Error::Replaced(_))));
+}
+
 /// Offsets alone do not tell a topic from its successor: what was appended later than the checkpoint lies before it.
 #[tokio::test]
 async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
@@ -100,15 +133,7 @@ async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
     one.log.verify(end, appended_ms).unwrap();
     drop(one);
 
-    let admin: AdminClient<DefaultClientContext> =
-        ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
-    admin.delete_topics(&[&options.topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
-    // The brokers delete in the background.
-    let deadline = Instant::now() + SOON;
-    while !migrate(&options, &plan(1)).await.is_ok_and(|done| done[0].created) {
-        assert!(Instant::now() < deadline);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    make_anew(&options).await;
     let one = One::open(&options).await;
     one.append(batch(&["e", "f"])).await;
     let short = one.log.verify(end, appended_ms).unwrap_err().to_string();

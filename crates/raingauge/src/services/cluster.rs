@@ -108,6 +108,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     let Database { catalog, people, drafts, instances, checks, rollouts } = database::open(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
+    check_topic(startup, &cql, &topic).await?;
     topic.keep_windows_in(Arc::new(CqlChunks::new(
         cql.clone(),
         &settings.cluster.kafka.topic,
@@ -230,6 +231,18 @@ async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<Ka
     let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
     let what = format!("the event log, topic {} of {}", options.topic, options.place());
     Ok(until_there(startup, &what, is_final, async || KafkaTopic::open(options.clone()).await).await?)
+}
+
+/// Compares the topic with the one that was counted: one that was made anew is not read.
+async fn check_topic(startup: &Startup, cql: &Cql, topic: &KafkaTopic) -> anyhow::Result<()> {
+    let Some(id) = topic.id() else { return Ok(()) };
+    let (name, epoch) = (&topic.options().topic, topic.options().epoch);
+    let never = |_: &raingauge_cql::Error| false;
+    let is_same = async || cql.is_same_topic(name, epoch, id).await;
+    if !until_there(startup, "the id of the topic that was counted", never, is_same).await? {
+        topic.refuse();
+    }
+    Ok(())
 }
 
 /// Every partition, to be looked at.
