@@ -45,6 +45,9 @@ pub struct State {
     /// Requests with a key that were obeyed.
     #[serde(default, skip_serializing_if = "Requests::is_empty")]
     pub requests: Requests,
+    /// The offset of the last entry that changed the state; `None` where an older version kept none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_change: Option<Offset>,
 }
 
 impl Default for State {
@@ -56,6 +59,7 @@ impl Default for State {
             queue: Vec::new(),
             begun: 0,
             requests: Requests::default(),
+            last_change: None,
         }
     }
 }

@@ -4,6 +4,7 @@ mod apply;
 mod backfill;
 mod prolong;
 mod removal;
+mod reread;
 mod upkeep;
 
 use crate::conductor::DECIDER;
@@ -44,6 +45,9 @@ pub struct Options {
     pub commit_time_max: Duration,
     /// How long the worker goes on applying when it is told to stop.
     pub drain_timeout: Duration,
+    /// How far back from the checkpoint a worker begins to read, in time of the log: what servers of the store may lose
+    /// that have acknowledged it. Zero where store and checkpoint are durable together.
+    pub rereads: Duration,
     /// Whether the worker itself tells how far behind it is; otherwise a process with many workers measures them.
     pub tells_lag: bool,
 }
@@ -57,6 +61,7 @@ impl Default for Options {
             catches_up: true,
             commit_time_max: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
+            rereads: Duration::ZERO,
             tells_lag: true,
         }
     }
@@ -218,8 +223,11 @@ struct Worker {
     stamp_us: i64,
     /// The stamps of the block at hand are this and their offsets.
     stamp_base_us: i64,
-    /// Entries before this are committed.
+    /// Entries before this are committed, and the stamp of the last one. Reading again, the worker is behind that.
     committed: Offset,
+    committed_us: i64,
+    /// Whether anything that is read again may have changed the store since the last commit.
+    rereads: bool,
     /// The last checkpoint needs the log from here on.
     needed_from: Offset,
     state: State,
@@ -273,6 +281,8 @@ impl Worker {
             stamp_us,
             stamp_base_us: 0,
             committed: position,
+            committed_us: stamp_us,
+            rereads: false,
             needed_from: position,
             state: State::from_json(&state).map_err(Error::State)?,
             state_json: state,
@@ -300,6 +310,7 @@ impl Worker {
         }
         worker.publish();
         worker.published.set_applied(worker.log.partition(), position);
+        worker.go_back();
         Ok(worker)
     }
 
@@ -325,7 +336,13 @@ impl Worker {
     /// Applies some blocks of the log. Answers whether there were any.
     fn apply_some(&mut self) -> Result<bool, Error> {
         let began = Instant::now();
-        let blocks = self.log.read(self.position, self.options.read_bytes).map_err(|error| self.explain(error))?;
+        let blocks = match self.log.read(self.position, self.options.read_bytes) {
+            Err(log::Error::Trimmed { .. }) if self.position < self.committed => {
+                self.go_forth();
+                return Ok(true);
+            }
+            read => read.map_err(|error| self.explain(error))?,
+        };
         let Some(end) = blocks.last().map(Block::end) else {
             self.report_lag(None);
             return Ok(false);
@@ -401,6 +418,9 @@ impl Worker {
                 for generation in self.state.counted(counter, self.fill.as_ref().is_some_and(is_filled)) {
                     self.store.erase(generation, &key, offset)?;
                 }
+                // Nobody reads what lies before it again, and counts what is erased for a moment.
+                self.state.last_change = Some(offset);
+                self.state_changed = true;
                 return Ok(());
             }
             Control::EraseAll { counter, number, replaces } => {
@@ -423,6 +443,7 @@ impl Worker {
                 self.shown.lock().removed.retain(|removed| *removed != generation);
             }
         }
+        self.state.last_change = Some(offset);
         (self.state_changed, self.unpublished) = (true, true);
         self.take_up_fill();
         Ok(())
@@ -431,6 +452,7 @@ impl Worker {
     /// Takes note of a request with a key. Returns whether it is to be obeyed.
     fn remember(&mut self, request: Request, offset: Offset) -> bool {
         (self.state_changed, self.unshown) = (true, true);
+        self.state.last_change = Some(offset);
         self.state.requests.take(request, offset, self.applied_s)
     }
 
@@ -463,7 +485,7 @@ impl Worker {
     }
 
     fn commit_when_due(&mut self) -> Result<(), Error> {
-        let changed = self.position != self.committed || self.state_changed || self.fill_changed;
+        let changed = self.position != self.committed || self.rereads || self.state_changed || self.fill_changed;
         if changed && self.last_commit.elapsed() >= self.options.commit_interval {
             self.commit()?;
         }
@@ -477,20 +499,21 @@ impl Worker {
             self.state.forget_before(self.log.start());
             self.state_json = self.state.to_json();
         }
-        let checkpoint = Checkpoint {
-            position: self.position,
-            state: self.state_json.clone(),
-            stamp_us: self.stamp_us,
-            progress: self.progress_to_store(),
-        };
+        let is_behind = self.position < self.committed;
+        let (position, stamp_us) =
+            if is_behind { (self.committed, self.committed_us) } else { (self.position, self.stamp_us) };
+        let checkpoint =
+            Checkpoint { position, state: self.state_json.clone(), stamp_us, progress: self.progress_to_store() };
         let removed = self.removals.take_removed();
         *self.committing.lock() = Some(began);
         let committed = self.store.commit(&checkpoint);
         *self.committing.lock() = None;
         committed?;
-        (self.committed, self.state_changed, self.fill_changed) = (self.position, false, false);
+        (self.committed, self.committed_us) = (position, stamp_us);
+        self.rereads &= is_behind;
+        (self.state_changed, self.fill_changed) = (false, false);
         self.shown_committed_s.store(self.applied_s, Ordering::Release);
-        self.shown_committed.store(self.position, Ordering::Release);
+        self.shown_committed.store(position, Ordering::Release);
         self.needed_from = self.needs_log_from();
         // Nothing of what was retired before this commit changes any more, and what was removed is gone for good.
         self.removals.want(&self.state.retired);

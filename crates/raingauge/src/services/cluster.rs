@@ -302,6 +302,7 @@ fn start_fleet(
         catches_up: false,
         // What is in the log is counted by whoever counts the partition next.
         drain_timeout: Duration::ZERO,
+        rereads: settings.cluster.rereads,
         tells_lag: false,
         ..worker::Options::default()
     };

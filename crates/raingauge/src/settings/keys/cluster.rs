@@ -47,6 +47,14 @@ pub const KEYS: &[Key] = &[
         (10, 60_000),
         "How often a writer stores what it has counted, after which readers see it.",
     ),
+    whole(
+        "cluster",
+        "reread_s",
+        15,
+        (0, 604_800),
+        "seconds",
+        "How much of the log before its checkpoint a writer that takes a partition over reads again; 0 for none.",
+    ),
     one_of(
         "cluster",
         "publish_tiles",

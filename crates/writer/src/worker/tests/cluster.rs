@@ -7,6 +7,7 @@
 mod engines;
 mod naive;
 mod play;
+mod reread;
 
 use play::{Defect, Play};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -77,6 +77,12 @@ impl EventLog for SimLog {
         if inner.start == 0 { 0 } else { first.map_or(self.clock.now_ms(), |block| block.appended_ms) }
     }
 
+    fn begin_since(&self, appended_ms: i64) -> Offset {
+        let inner = self.inner.lock();
+        let first = inner.blocks.iter().find(|block| block.appended_ms >= appended_ms);
+        first.map_or(inner.end, |block| block.base)
+    }
+
     fn end(&self) -> Offset {
         self.inner.lock().end
     }
