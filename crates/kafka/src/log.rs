@@ -304,6 +304,12 @@ impl EventLog for KafkaLog {
         read.or_else(|trouble| self.explain(from, place, trouble))
     }
 
+    fn leave(&self, offset: Offset) {
+        if let Ok(place) = self.place_of(offset) {
+            drop(self.standing_at(place));
+        }
+    }
+
     fn start(&self) -> Offset {
         self.base + self.span.start() as Offset
     }

@@ -181,6 +181,9 @@ pub trait EventLog: Send + Sync {
         self.read(from, bytes_max)
     }
 
+    /// Nobody reads on at this offset: what was kept for that may go, such as the dedupe window of a walk.
+    fn leave(&self, _offset: Offset) {}
+
     /// The offset of the first entry that is kept.
     fn start(&self) -> Offset;
 

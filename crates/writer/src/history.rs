@@ -38,25 +38,38 @@ pub fn walk(
     from: Offset,
     to: Offset,
     stop: &Stop,
-    mut visit: impl for<'a> FnMut(Step<'a>, &mut Scratch<'a>),
+    visit: impl for<'a> FnMut(Step<'a>, &mut Scratch<'a>),
 ) -> Result<(), Error> {
     let mut next = from.max(log.start());
+    let walked = walk_on(log, &mut next, to, stop, visit);
+    log.leave(next);
+    walked
+}
+
+/// Walks, and moves `next` behind what was read.
+fn walk_on(
+    log: &dyn EventLog,
+    next: &mut Offset,
+    to: Offset,
+    stop: &Stop,
+    mut visit: impl for<'a> FnMut(Step<'a>, &mut Scratch<'a>),
+) -> Result<(), Error> {
     let mut silent_since = None;
-    while next < to {
+    while *next < to {
         if stop.is_set() {
             return Err(stopped());
         }
-        let blocks = match log.read(next, READ_BYTES) {
+        let blocks = match log.read(*next, READ_BYTES) {
             // The log is trimmed while it is walked through.
-            Err(Error::Trimmed { start, .. }) if start > next => {
-                next = start;
+            Err(Error::Trimmed { start, .. }) if start > *next => {
+                *next = start;
                 continue;
             }
             blocks => blocks?,
         };
         let Some(end) = blocks.last().map(Block::end) else {
             let log_end = log.end();
-            if next >= log_end {
+            if *next >= log_end {
                 return Ok(());
             }
             if silent_since.get_or_insert_with(Instant::now).elapsed() > SILENCE_MAX {
@@ -66,13 +79,14 @@ pub fn walk(
             continue;
         };
         silent_since = None;
+        let first = std::mem::replace(next, end);
         for block in &blocks {
             if stop.is_set() {
                 return Err(stopped());
             }
             let appended_s = block.appended_ms.div_euclid(1_000);
             let mut scratch = Scratch::default();
-            for entry in block.entries(next) {
+            for entry in block.entries(first) {
                 let (offset, entry) = entry?;
                 if offset >= to {
                     return Ok(());
@@ -80,11 +94,82 @@ pub fn walk(
                 visit(Step { offset, appended_s, entry }, &mut scratch);
             }
         }
-        next = end;
     }
     Ok(())
 }
 
 fn stopped() -> Error {
     Error::Io(std::io::Error::other("nobody waits any more for what the log is read for"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use raingauge_ports::contract::log::batch;
+    use raingauge_ports::log::{EventSink, Partition};
+    use raingauge_ports::memory::MemoryLog;
+    use raingauge_ports::scans::Scans;
+
+    /// A log that notes where nobody reads on.
+    #[derive(Default)]
+    struct Noted {
+        log: MemoryLog,
+        left: Mutex<Vec<Offset>>,
+    }
+
+    impl EventLog for Noted {
+        fn partition(&self) -> Partition {
+            self.log.partition()
+        }
+
+        fn read(&self, from: Offset, _bytes_max: usize) -> Result<Vec<Block>, Error> {
+            self.log.read(from, 1)
+        }
+
+        fn leave(&self, offset: Offset) {
+            self.left.lock().push(offset);
+        }
+
+        fn start(&self) -> Offset {
+            self.log.start()
+        }
+
+        fn start_ms(&self) -> i64 {
+            self.log.start_ms()
+        }
+
+        fn end(&self) -> Offset {
+            self.log.end()
+        }
+
+        fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
+            self.log.wait_beyond(offset, timeout)
+        }
+
+        fn trim(&self, applied_to: Offset) -> Result<(), Error> {
+            self.log.trim(applied_to)
+        }
+    }
+
+    /// A walk keeps no window behind it, wherever it ends.
+    #[tokio::test]
+    async fn a_walk_leaves_the_place_where_it_ends() {
+        let noted = Noted::default();
+        for ids in [["a", "b"], ["c", "d"], ["e", "f"]] {
+            noted.log.append(batch(&ids)).await.expect("appended");
+        }
+        let walk_to = |to, stop: &Stop| {
+            let mut visited = Vec::new();
+            let walked = walk(&noted, 1, to, stop, |step, _| visited.push(step.offset));
+            (walked.is_ok(), visited, noted.left.lock().pop())
+        };
+        assert_eq!(walk_to(6, &Stop::default()), (true, vec![1, 2, 3, 4, 5], Some(6)));
+        // A block was read as a whole, and behind it reading would have gone on.
+        assert_eq!(walk_to(3, &Stop::default()), (true, vec![1, 2], Some(4)));
+        let turn = Scans::default().turn("somebody").await.expect("a turn");
+        let stop = turn.stop().clone();
+        drop(turn);
+        assert_eq!(walk_to(6, &stop), (false, vec![], Some(1)));
+    }
 }
