@@ -135,7 +135,7 @@ async fn run(
     let listed_before_us = (wall_s() - LISTED_MARGIN_S) * 1_000_000;
     let mut pages = keys::Pages::new(cql, generation);
     while let Some(keys) = flush.until_done("keys are listed", async || pages.next().await).await? {
-        let each = keys.iter().map(|key| walk.listed(key, tiles, listed_before_us));
+        let each = keys.iter().map(|key| walk.whole(key, tiles, listed_before_us));
         stream::iter(each).buffer_unordered(KEYS_IN_FLIGHT).try_collect::<()>().await?;
     }
     Ok(())
@@ -167,8 +167,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Works on a key of the list. One of which nothing is left leaves the list, unless it was listed lately.
-    async fn listed(&self, key: &str, tiles: &AtomicU64, listed_before_us: i64) -> Result<(), Error> {
+    /// Works on a key and its place in the list of keys, which it leaves when nothing of it is left, unless it was listed lately.
+    async fn whole(&self, key: &str, tiles: &AtomicU64, listed_before_us: i64) -> Result<(), Error> {
         self.key(key, tiles).await?;
         // Of several partitions that remove at once, the last one finds that nothing is left.
         if self.work == Work::Remove && self.is_empty(key).await? {
