@@ -160,7 +160,7 @@ fn an_erasure_begins_from_nothing() {
     assert_eq!(rules.iter().map(|rule| rule.since).collect::<Vec<_>>(), [20], "nothing counts what was erased");
     state.switch(1, 3, 7);
     assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
-    state.forget_rules_before(25);
+    state.forget_before(25);
     assert_eq!(since(&state), [20]);
 }
 
