@@ -66,7 +66,10 @@ pub struct Known {
     recent_from: Offset,
     /// Full sets, oldest first.
     full: VecDeque<FullSet>,
-    /// Writes the first of them.
+    /// The memory of a set that became a run, for the next one: to give it back to the system and
+    /// take it anew would clear it each time.
+    spare: Option<IdentitySet>,
+    /// Writes the first of the full sets.
     sealing: Option<JoinHandle<io::Result<Run>>>,
     /// Nothing is written before this time, since writing failed.
     retry_ms: i64,
@@ -98,6 +101,7 @@ impl Known {
             recent_from: runs.last().map_or(0, |run| run.to),
             sealed_to: runs.last().map_or(0, |run| run.to),
             full: VecDeque::new(),
+            spare: None,
             sealing: None,
             retry_ms: 0,
             runs: Arc::new(Runs::new(runs)),
@@ -200,7 +204,8 @@ impl Known {
     fn set_aside_when_full(&mut self, to: Offset, newest_ms: i64) {
         if self.recent.len() >= self.set_ids_max {
             // The next one will be as large: to grow by doubling would move every identity once more.
-            let next = IdentitySet::with_capacity_and_hasher(self.set_ids_max, Default::default());
+            let new = || IdentitySet::with_capacity_and_hasher(self.set_ids_max, Default::default());
+            let next = self.spare.take().unwrap_or_else(new);
             let ids = Arc::new(std::mem::replace(&mut self.recent, next));
             self.full.push_back(FullSet { ids, from: self.recent_from, to, newest_ms });
             self.recent_from = to;
@@ -222,7 +227,11 @@ impl Known {
         let Some(thread) = self.sealing.take() else { return };
         match thread.join() {
             Ok(Ok(run)) => {
-                self.full.pop_front();
+                let sealed = self.full.pop_front().and_then(|set| Arc::into_inner(set.ids));
+                self.spare = sealed.map(|mut ids| {
+                    ids.clear();
+                    ids
+                });
                 self.sealed_to = run.to;
                 self.runs.push(run);
                 self.remove_expired(now_ms);

@@ -25,6 +25,8 @@ const MAGIC: &[u8; 8] = b"RAINIDS2";
 const HEADER_LEN: usize = 44;
 const CRC_AT: usize = HEADER_LEN - 4;
 const ID_LEN: usize = 16;
+/// Identities that are written at once: a run is not made in memory a second time.
+const WRITE_IDS: usize = 16 * 1024;
 /// Identities between two posts of the fence.
 const PAGE_IDS: usize = 256;
 
@@ -53,21 +55,26 @@ impl Run {
         newest_ms: i64,
     ) -> io::Result<Self> {
         ids.sort_unstable();
-        let mut bytes = Vec::with_capacity(HEADER_LEN + ids.len() * ID_LEN);
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&(ids.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(&from.to_le_bytes());
-        bytes.extend_from_slice(&to.to_le_bytes());
-        bytes.extend_from_slice(&newest_ms.to_le_bytes());
-        bytes.extend_from_slice(&[0; 4]);
-        ids.iter().for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..CRC_AT]), &bytes[HEADER_LEN..]);
-        bytes[CRC_AT..HEADER_LEN].copy_from_slice(&crc.to_le_bytes());
+        let mut header = Vec::with_capacity(HEADER_LEN);
+        header.extend_from_slice(MAGIC);
+        header.extend_from_slice(&(ids.len() as u64).to_le_bytes());
+        header.extend_from_slice(&from.to_le_bytes());
+        header.extend_from_slice(&to.to_le_bytes());
+        header.extend_from_slice(&newest_ms.to_le_bytes());
 
         let name = format!("ids-{from:020}.run");
         let unfinished = format!("ids-{from:020}.unfinished");
         let file = folder.create(&unfinished)?;
-        file.write_at(&bytes, 0)?;
+        let (mut crc, mut at, mut bytes) = (crc32c::crc32c(&header), HEADER_LEN as u64, Vec::new());
+        for some in ids.chunks(WRITE_IDS) {
+            bytes.clear();
+            some.iter().for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
+            crc = crc32c::crc32c_append(crc, &bytes);
+            file.write_at(&bytes, at)?;
+            at += bytes.len() as u64;
+        }
+        header.extend_from_slice(&crc.to_le_bytes());
+        file.write_at(&header, 0)?;
         file.sync()?;
         folder.rename(&unfinished, &name)?;
         folder.sync()?;
@@ -97,8 +104,7 @@ impl Run {
     }
 
     fn over(name: String, file: Arc<dyn File>, ids: &[Identity], (from, to): (Offset, Offset), newest_ms: i64) -> Self {
-        let hashes: Vec<u64> = ids.iter().map(|id| *id as u64).collect();
-        let filter = BinaryFuse16::try_from(hashes);
+        let filter = BinaryFuse16::try_from_iterator(ids.iter().map(|id| *id as u64));
         if let Err(reason) = &filter {
             tracing::warn!(run = %name, reason, "no filter over identities could be built; lookups read the disk");
         }
