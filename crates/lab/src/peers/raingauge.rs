@@ -69,10 +69,10 @@ impl Client for Connected {
     async fn ask(&mut self, asking: &Asking) -> Result<Vec<i64>> {
         let body = self.connection.call(&asking.request).await?;
         if asking.is_series {
-            let series: Series = serde_json::from_slice(&body)?;
+            let series: Series = sonic_rs::from_slice(&body)?;
             return Ok(series.points.iter().map(|point| point.count).collect());
         }
-        let answer: Answer = serde_json::from_slice(&body)?;
+        let answer: Answer = sonic_rs::from_slice(&body)?;
         let count = |item: &counts::Item| item.count.with_context(|| format!("no count of {}", item.key));
         answer.results.iter().map(count).collect()
     }
