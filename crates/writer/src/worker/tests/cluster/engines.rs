@@ -77,6 +77,11 @@ impl EventLog for SimLog {
         if inner.start == 0 { 0 } else { first.map_or(self.clock.now_ms(), |block| block.appended_ms) }
     }
 
+    fn appended_ms(&self, offset: Offset) -> Option<i64> {
+        let inner = self.inner.lock();
+        inner.blocks.iter().find(|block| block.end() > offset).map(|block| block.appended_ms)
+    }
+
     fn begin_since(&self, appended_ms: i64) -> Offset {
         let inner = self.inner.lock();
         let first = inner.blocks.iter().find(|block| block.appended_ms >= appended_ms);
