@@ -14,6 +14,7 @@ use crate::worker::tests::world::{START_S, counter, of_json};
 use crate::worker::{Options, Worker};
 use parking_lot::Mutex;
 use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::counter::Counter;
 use raingauge_core::event::Event;
 use raingauge_ports::buckets::BucketWriter;
 use raingauge_ports::catalog::{Catalog, Change, Versioned};
@@ -77,6 +78,8 @@ pub struct Play {
     /// The state of each partition at each position that a worker was seen at.
     states: BTreeMap<(usize, Offset), State>,
     begun: BTreeMap<(u32, u32), BTreeMap<Partition, Offset>>,
+    /// What each backfill counts the entries before that by. States forget it with the entries.
+    counts_before: BTreeMap<(u32, u32), Counter>,
 }
 
 /// Numbers that follow from a seed: SplitMix64.
@@ -130,6 +133,7 @@ impl Play {
             stale: Vec::new(),
             states: BTreeMap::new(),
             begun: BTreeMap::new(),
+            counts_before: BTreeMap::new(),
         }
     }
 
@@ -455,7 +459,11 @@ impl Play {
                 *newest = if newest.number < erased.number { erased } else { *newest };
             }
             let Some(backfill) = &known.backfill else { continue };
-            self.begun.entry((*id, backfill.number)).or_default().insert(partition, backfill.begun);
+            let backfill_of = (*id, backfill.number);
+            self.begun.entry(backfill_of).or_default().insert(partition, backfill.begun);
+            if let Some(before) = backfill.rules.first().filter(|_| partition == DECIDER) {
+                self.counts_before.entry(backfill_of).or_insert_with(|| before.counter.clone());
+            }
         }
         if partition == DECIDER {
             self.note_switched(state);
@@ -471,10 +479,11 @@ impl Play {
             let erased = known.erased.map_or(0, |erased| erased.number);
             for part in known.parts.iter().filter(|part| part.number > erased) {
                 if switched.iter().all(|known| known.number != part.number) {
+                    let before = self.counts_before.get(&(*id, part.number));
                     switched.push(Switched {
                         number: part.number,
                         after_s: part.from_s,
-                        counts_before: Rule::new(&part.rules[0].counter),
+                        counts_before: Rule::new(before.unwrap_or(&part.rules[0].counter)),
                         begun: BTreeMap::new(),
                     });
                 }
@@ -509,5 +518,6 @@ fn plain(state: &State) -> State {
             rules.drain(..rules.len().saturating_sub(1));
         });
     }
+    state.requests.forget_before(Offset::MAX);
     state
 }
