@@ -104,6 +104,12 @@ pub trait Catalog: Send + Sync {
 
     fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>>;
 
+    /// The newest versions of the counters that were changed after a revision, by id. Others may be among them; a catalog
+    /// that does not know answers all.
+    fn changed_since(&self, _revision: i64) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
+        self.list()
+    }
+
     /// All versions of a counter, newest first.
     fn versions(&self, id: u32) -> BoxFuture<'_, Result<Vec<Versioned>, Error>>;
 

@@ -7,6 +7,10 @@ pub const LIST: &str =
     "SELECT counter_id, version, configuration, changed_by, reason, changed_at FROM counters ORDER BY counter_id";
 pub const GET: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
     FROM counter_versions WHERE counter_id = ? ORDER BY version DESC LIMIT 1";
+/// The newest versions of the counters whose newest one has a revision above this.
+pub const CHANGED: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
+    FROM counter_versions changed WHERE revision > ? AND NOT EXISTS (SELECT 1 FROM counter_versions newer
+        WHERE newer.counter_id = changed.counter_id AND newer.version > changed.version) ORDER BY counter_id";
 pub const VERSIONS: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
     FROM counter_versions WHERE counter_id = ? ORDER BY version DESC";
 

@@ -19,6 +19,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSy
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// Connections that read at the same time. Few read the catalog: every role holds a copy in memory.
 const READERS_MAX: u32 = 2;
@@ -32,6 +33,9 @@ const ADD: &str = "INSERT INTO counter_versions
 /// Every change adds one row to one of the two, and none is ever deleted.
 const REVISION: &str = "SELECT (SELECT COALESCE(MAX(revision), 0) FROM counter_versions)
     + (SELECT COALESCE(MAX(version), 0) FROM cache_policies)";
+/// Of a revision as that statement answers it, the least that its changes of counters may come to.
+const REVISION_OF_COUNTERS: &str = "SELECT ? - COALESCE(MAX(version), 0) FROM cache_policies";
+const NEWEST_REVISION: &str = "SELECT COALESCE(MAX(revision), 0) FROM counter_versions";
 
 /// The catalog in an SQLite file, which several processes of one machine may share.
 #[derive(Clone, Debug)]
@@ -40,7 +44,28 @@ pub struct SqliteCatalog {
     /// One connection: changes of this process wait for each other in a queue, and only those of other processes
     /// meet at the lock of the file, which is not fair.
     writer: SqlitePool,
+    /// All counters as the last change of this process found them: the next one reads what has changed since.
+    newest: Arc<Mutex<Newest>>,
     faults: Arc<Faults>,
+}
+
+/// The newest versions of all counters, by id, at a revision of `counter_versions`.
+#[derive(Debug, Default)]
+struct Newest {
+    revision: i64,
+    counters: Vec<Versioned>,
+}
+
+impl Newest {
+    fn take_up(&mut self, changed: Vec<Versioned>, revision: i64) {
+        for found in changed {
+            match self.counters.binary_search_by_key(&found.counter.id, |known| known.counter.id) {
+                Ok(place) => self.counters[place] = found,
+                Err(place) => self.counters.insert(place, found),
+            }
+        }
+        self.revision = revision;
+    }
 }
 
 impl SqliteCatalog {
@@ -64,7 +89,7 @@ impl SqliteCatalog {
                 .max_lifetime(None)
                 .connect_lazy_with(options.clone())
         };
-        Ok(Self { readers: pool(READERS_MAX), writer: pool(1), faults })
+        Ok(Self { readers: pool(READERS_MAX), writer: pool(1), newest: Arc::default(), faults })
     }
 
     /// The drafts in the same file.
@@ -111,11 +136,20 @@ impl SqliteCatalog {
         decide: impl FnOnce(&[Versioned]) -> Result<Decision, Error> + Send,
     ) -> Result<Versioned, Error> {
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(self.fault())?;
-        let newest: Vec<Row> = sqlx::query_as(rows::LIST).fetch_all(&mut *transaction).await.map_err(self.fault())?;
-        let added = match decide(&rows::from_rows(newest)?)? {
-            Decision::Keep(current) => return Ok(current),
+        let mut newest = self.newest.lock().await;
+        let changed = sqlx::query_as(rows::CHANGED).bind(newest.revision);
+        let changed: Vec<Row> = changed.fetch_all(&mut *transaction).await.map_err(self.fault())?;
+        let revision = sqlx::query_scalar(NEWEST_REVISION).fetch_one(&mut *transaction).await.map_err(self.fault())?;
+        newest.take_up(rows::from_rows(changed)?, revision);
+        let added = match decide(&newest.counters)? {
+            // Who changed it may have been removed since, and have a number for a name.
+            Decision::Keep(current) => {
+                drop((transaction, newest));
+                return self.get(current.counter.id).await;
+            }
             Decision::Add(added) => added,
         };
+        drop(newest);
         let (id, version, configuration, changed_by, reason, changed_at) = rows::to_row(&added);
         let statement = sqlx::query(ADD).bind(id).bind(version).bind(configuration);
         let statement = statement.bind(changed_by).bind(reason).bind(changed_at);
@@ -158,6 +192,16 @@ impl Catalog for SqliteCatalog {
 
     fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>> {
         Box::pin(async move { self.rows(rows::GET, id).await?.pop().ok_or(Error::NotFound(id)) })
+    }
+
+    fn changed_since(&self, revision: i64) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
+        Box::pin(async move {
+            let least = sqlx::query_scalar(REVISION_OF_COUNTERS).bind(revision).fetch_one(&self.readers);
+            let least: i64 = least.await.map_err(self.fault())?;
+            let changed: Vec<Row> =
+                sqlx::query_as(rows::CHANGED).bind(least).fetch_all(&self.readers).await.map_err(self.fault())?;
+            rows::from_rows(changed)
+        })
     }
 
     fn versions(&self, id: u32) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {

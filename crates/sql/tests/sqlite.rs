@@ -107,6 +107,23 @@ async fn opening_again_finds_everything() {
     assert!(path.exists());
 }
 
+#[tokio::test]
+async fn what_has_changed_is_read_and_nothing_else() {
+    let (_folder, path) = folder();
+    let [catalog, another] = [open(&path).await, open(&path).await];
+    for number in 0..30 {
+        catalog.create(counter(&format!("t{number}")), change("")).await.unwrap();
+    }
+    let before = catalog.revision().await.unwrap();
+    let of_7 = Counter { description: "edited".to_owned(), ..catalog.get(7).await.unwrap().counter };
+    let edited = another.replace(of_7, None, change("by another process")).await.unwrap();
+    let added = catalog.create(counter("t30"), change("")).await.unwrap();
+    assert_eq!(catalog.changed_since(before).await.unwrap(), [edited, added]);
+    assert_eq!(catalog.changed_since(catalog.revision().await.unwrap()).await.unwrap(), []);
+    let taken = catalog.create(counter("t7"), change("")).await;
+    assert!(matches!(taken, Err(Error::Invalid(_))), "{taken:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_may_open_a_new_file_at_once() {
     let (_folder, path) = folder();

@@ -351,8 +351,12 @@ impl Announcer {
         if *followed == Some(revision) {
             return Ok(());
         }
+        let changed = match *followed {
+            Some(known) if known < revision => self.catalog.changed_since(known).await?,
+            _ => self.catalog.list().await?,
+        };
         let mut ends = Vec::new();
-        for found in self.catalog.list().await? {
+        for found in changed {
             let (known, news) = (self.published.view().versions.get(&found.counter.id).copied(), standing_of(&found));
             if known.is_none_or(|known| (known.version, known.fingerprint) != (news.version, news.fingerprint)) {
                 // Who alone writes to the log knows that the catalog is right, also when it went back.

@@ -4,6 +4,7 @@ mod policy;
 
 use crate::BoxFuture;
 use crate::catalog::{Catalog, Change, Error, Versioned};
+use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::filter::Condition;
 use raingauge_core::retention::RetentionDays;
@@ -25,6 +26,7 @@ pub async fn suite<C: Catalog>(fresh: impl AsyncFn() -> C) {
     an_archived_counter_leaves_its_template_to_others(&fresh().await).await;
     a_wrong_configuration_is_refused(&fresh().await).await;
     the_revision_grows_with_changes_only(&fresh().await).await;
+    what_was_changed_since_a_revision_is_told(&fresh().await).await;
     of_conflicting_counters_created_at_once_one_wins(&fresh().await).await;
     ids_chosen_at_once_differ(&fresh().await).await;
     no_concurrent_change_is_lost(&fresh().await).await;
@@ -67,6 +69,25 @@ pub async fn an_empty_catalog_has_nothing(catalog: &dyn Catalog) {
     assert!(matches!(catalog.replace(unknown.clone(), None, change("")).await, Err(Error::NotFound(1))));
     assert!(matches!(catalog.replace(unknown, Some(1), change("")).await, Err(Error::NotFound(1))));
     assert_eq!(catalog.list().await.unwrap(), []);
+}
+
+pub async fn what_was_changed_since_a_revision_is_told(catalog: &dyn Catalog) {
+    for template in ["a", "b", "c", "d"] {
+        catalog.create(counter(template), change("")).await.unwrap();
+    }
+    catalog.set_cache_policy(Policy::default(), None, change("")).await.unwrap();
+    let mut revision = catalog.revision().await.unwrap();
+    for id in [2, 4, 2] {
+        let current = catalog.get(id).await.unwrap();
+        let edited = Counter { description: current.version.to_string(), ..current.counter };
+        let edited = catalog.replace(edited, None, change("")).await.unwrap();
+        let changed = catalog.changed_since(revision).await.unwrap();
+        assert!(changed.contains(&edited), "{changed:?}");
+        assert!(changed.is_sorted_by_key(|found| found.counter.id), "{changed:?}");
+        let newest = catalog.list().await.unwrap();
+        assert!(changed.iter().all(|found| newest.contains(found)), "{changed:?}");
+        revision = catalog.revision().await.unwrap();
+    }
 }
 
 pub async fn ids_are_given_or_chosen(catalog: &dyn Catalog) {
