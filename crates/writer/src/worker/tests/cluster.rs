@@ -1,9 +1,11 @@
 //! A cluster in one thread: partitions, workers that crash at any of their writes, zombies, readers, conductors that die
-//! half way or act on old news, backfills, edits, erasures, buckets that are set, changes of the retention and a log that is
-//! trimmed. All of it follows from a seed.
+//! half way or act on old news, backfills, edits, erasures, buckets that are set, changes of the retention, a log that is
+//! trimmed, and repetitions that are told by windows which each worker rebuilds of what all stored. All of it follows
+//! from a seed.
 //!
 //! `RAINGAUGE_SEED=N` replays one seed. `RAINGAUGE_SEEDS=N` plays N seeds from a random one on, instead of the first ones.
 
+mod deduped;
 mod engines;
 mod naive;
 mod play;
@@ -45,7 +47,9 @@ fn play_to_the_end(mut play: Play) {
 /// What clusters did once is found within few seeds.
 #[test]
 fn the_simulator_finds_what_it_is_made_for() {
-    for defect in [Defect::SwitchesAlone, Defect::CountsGenerationsAlone, Defect::ErasesInAnyOrder] {
+    for defect in
+        [Defect::SwitchesAlone, Defect::CountsGenerationsAlone, Defect::ErasesInAnyOrder, Defect::ForgetsWindows]
+    {
         let fails = |seed| std::panic::catch_unwind(|| play_to_the_end(Play::new(seed, Some(defect)))).is_err();
         assert!((0..300).any(fails), "{defect:?} is not found");
     }

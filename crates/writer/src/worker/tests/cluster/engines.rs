@@ -39,11 +39,17 @@ impl SimLog {
         inner.end += len;
     }
 
+    /// The beginning of the block that holds an offset, or ends before it.
+    pub fn block_of(&self, offset: Offset) -> Offset {
+        let inner = self.inner.lock();
+        inner.blocks.iter().map(|block| block.base).filter(|base| *base <= offset).max().unwrap_or(0)
+    }
+
     /// Drops the blocks before an offset, as brokers do.
     pub fn drop_before(&self, offset: Offset) {
+        let kept = self.block_of(offset);
         let mut inner = self.inner.lock();
-        let kept = inner.blocks.iter().map(|block| block.base).filter(|base| *base <= offset).max();
-        inner.start = inner.start.max(kept.unwrap_or(0));
+        inner.start = inner.start.max(kept);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod settle;
 
+use super::deduped::{Deduped, Repetitions};
 use super::engines::{Servers, SimCheckpoints, SimLog, SimStore};
 use super::naive::{Entry, Happened, Naive, Rule, Switched};
 use crate::conductor::{DECIDER, due, free_of, next_of};
@@ -20,12 +21,13 @@ use raingauge_ports::buckets::BucketWriter;
 use raingauge_ports::catalog::{Catalog, Change, Versioned};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
-use raingauge_ports::memory::MemoryCatalog;
+use raingauge_ports::memory::{MemoryCatalog, MemoryChunks};
 use raingauge_ports::published::Published;
 use raingauge_ports::record;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// The first one is only ever changed in words; the others in everything.
@@ -44,11 +46,14 @@ pub enum Defect {
     CountsGenerationsAlone,
     /// Each partition erases as soon as it is asked, whatever partition 0 switched to before.
     ErasesInAnyOrder,
+    /// A worker begins with an empty dedupe window.
+    ForgetsWindows,
 }
 
 /// A worker, and what it works with.
 struct Node {
     worker: Worker,
+    log: Arc<Deduped>,
     store: Arc<SimStore>,
     published: Arc<Published>,
     /// The position at which its state was last compared.
@@ -67,6 +72,10 @@ pub struct Play {
     clock: Arc<ManualClock>,
     catalog: Arc<MemoryCatalog>,
     logs: Vec<Arc<SimLog>>,
+    /// Which events of each partition repeat others.
+    repetitions: Vec<Repetitions>,
+    /// What is stored of dedupe windows.
+    chunks: Arc<MemoryChunks>,
     servers: Arc<Mutex<Servers>>,
     /// Who counts each partition, when anybody does, and those who believe that they do.
     owners: Vec<Option<Node>>,
@@ -126,6 +135,8 @@ impl Play {
             catalog,
             owners: logs.iter().map(|_| None).collect(),
             zombies: Vec::new(),
+            repetitions: logs.iter().map(|_| Repetitions::default()).collect(),
+            chunks: Arc::default(),
             logs,
             servers,
             readers,
@@ -206,14 +217,18 @@ impl Play {
             let days = if self.random.below(8) == 0 { 30 } else { 2 };
             let time_s = self.clock.now_s() - self.random.below(days * DAY_S as u64) as i64;
             let data = format!(r#"{{"k":"k{}","v":{}}}"#, self.random.below(KEYS), self.random.below(9));
-            let id = format!("{place}-{}", self.naive.len(place));
+            let offset = self.naive.len(place) as Offset;
+            let repeated = (self.random.below(5) == 0).then(|| self.random.next());
+            let (start, now_ms) = (self.logs[place].start(), self.clock.now_ms());
+            let (id, is_new) = self.repetitions[place].next(offset, start, now_ms, repeated);
+            let id = format!("{place}-{id}");
             let event = Event { id: id.as_str().into(), ..Event::of_data("t", time_s * 1_000, &data) };
             record::push_event(&event, &mut bytes);
             len += 1;
             if !is_one_block {
                 self.logs[place].push(std::mem::take(&mut bytes), std::mem::take(&mut len));
             }
-            self.naive.push(place, Entry::Event(Happened { time_s, data }));
+            self.naive.push(place, if is_new { Entry::Event(Happened { time_s, data }) } else { Entry::Other });
         }
         if len > 0 {
             self.logs[place].push(bytes, len);
@@ -374,12 +389,15 @@ impl Play {
         let published = Arc::<Published>::default();
         let commits_after = if self.random.below(2) == 0 { 1 + self.random.below(20) as usize } else { usize::MAX };
         let store = Arc::new(SimStore::new(place as Partition, Arc::clone(&self.servers), commits_after));
-        let options = Options { read_bytes: 300, future_allowance_s: 0, ..Options::default() };
-        let log = Arc::clone(&self.logs[place]) as Arc<dyn EventLog>;
+        let rereads = Duration::from_secs([0, 15, 100_000][self.random.below(3) as usize]);
+        let options = Options { read_bytes: 300, future_allowance_s: 0, rereads, ..Options::default() };
+        let forgets = self.defect == Some(Defect::ForgetsWindows);
+        let log = Arc::new(Deduped::new(Arc::clone(&self.logs[place]), Arc::clone(&self.chunks), forgets));
         let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        let worker = Worker::open(log, cells, Arc::clone(&published), clock, options).ok()?;
-        Some(Node { worker, store, published, noted: None })
+        let worker =
+            Worker::open(Arc::clone(&log) as Arc<dyn EventLog>, cells, Arc::clone(&published), clock, options).ok()?;
+        Some(Node { worker, log, store, published, noted: None })
     }
 
     fn rebalance(&mut self, place: usize) {
@@ -407,7 +425,9 @@ impl Play {
         let fill = servers.progress(partition).and_then(|stored| Progress::from_json(&stored.bytes));
         let filled_to = fill.filter(|fill| fill.phase == Phase::Filled).map(|fill| fill.position);
         let position = servers.position(partition);
-        self.logs[place].drop_before(filled_to.map_or(position, |filled_to| filled_to.min(position)));
+        let counted = filled_to.map_or(position, |filled_to| filled_to.min(position));
+        let log = &self.logs[place];
+        log.drop_before(self.repetitions[place].trims_at(counted, |offset| log.block_of(offset)));
     }
 
     fn step_owner(&mut self, place: usize) {
@@ -439,6 +459,10 @@ impl Play {
         };
         match worked {
             Ok(worked) => {
+                // Chunks of the window are stored in the background, in any order, or lost with the process.
+                if self.random.below(3) == 0 {
+                    node.log.store_one(self.random.next());
+                }
                 self.note(place, &mut node);
                 (Some(node), worked)
             }
