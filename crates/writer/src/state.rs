@@ -187,14 +187,16 @@ impl State {
         generations
     }
 
-    /// Forgets what concerns only entries that the log no longer holds.
+    /// Forgets what concerns only entries that the log no longer holds. The rules of an undecided backfill stay: another
+    /// partition, whose log may begin earlier, is yet to be told what it begins with.
     pub fn forget_before(&mut self, start: Offset) {
         self.requests.forget_before(start);
         for state in self.counters.values_mut() {
-            state.each_rules(|rules| {
-                let old = rules.partition_point(|rule| rule.since <= start).saturating_sub(1);
-                rules.drain(..old);
-            });
+            let outgoing = state.outgoing.iter_mut().flat_map(|outgoing| &mut outgoing.parts);
+            for part in state.parts.iter_mut().chain(outgoing) {
+                let old = part.rules.partition_point(|rule| rule.since <= start).saturating_sub(1);
+                part.rules.drain(..old);
+            }
         }
     }
 

@@ -48,6 +48,23 @@ fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
     assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
 }
 
+/// Other partitions are told of a backfill when this one has it at the head of its queue, and begin with its first rule.
+#[test]
+fn what_a_backfill_begins_with_is_kept_while_it_is_undecided() {
+    let mut state = State::default();
+    let paused = Counter { state: Life::Paused, ..counter("") };
+    state.set_counter(change(1, paused.clone()), 0, 0, true);
+    state.begin_backfill(1, begin(0, 10));
+    state.set_counter(change(2, Counter { owner: "someone".to_owned(), ..paused }), 20, 0, true);
+    state.forget_before(30);
+    assert_eq!(since(&state), [20]);
+    let backfill = state.counters[&1].backfill.as_ref().expect("it is undecided");
+    assert_eq!(backfill.rules[0].counter, counter(""), "entries before it are counted");
+    state.switch(1, 1, 40);
+    state.forget_before(30);
+    assert_eq!(since(&state), [20]);
+}
+
 /// What each partition that has not switched yet is asked for is counted in those that have.
 #[test]
 fn what_a_switch_replaces_is_counted_until_it_is_retired() {
