@@ -419,7 +419,7 @@ impl Play {
     }
 
     /// The log forgets what is counted durably; of what a generation that was filled lacks it is not old enough to
-    /// forget anything.
+    /// forget anything. Nobody sleeps, or is behind, for as long as entries are kept.
     fn trim(&mut self, place: usize) {
         let (partition, servers) = (place as Partition, self.servers.lock());
         let fill = servers.progress(partition).and_then(|stored| Progress::from_json(&stored.bytes));
@@ -428,6 +428,9 @@ impl Play {
         let counted = filled_to.map_or(position, |filled_to| filled_to.min(position));
         let log = &self.logs[place];
         log.drop_before(self.repetitions[place].trims_at(counted, |offset| log.block_of(offset)));
+        let start = log.start();
+        self.zombies.retain(|(of, _)| *of != place);
+        drop(self.owners[place].take_if(|node| node.worker.position < start));
     }
 
     fn step_owner(&mut self, place: usize) {
