@@ -19,6 +19,14 @@ pub struct Event<'a> {
     pub time_ms: i64,
     /// The event's data as JSON text; empty when there is none, or none in JSON.
     pub data: &'a str,
+    /// Keys under which the event does not count, since their counters had as many keys as they may have when it was
+    /// accepted: the [hash](key_hash) of each in 8 bytes, little-endian.
+    pub refused_keys: Cow<'a, [u8]>,
+}
+
+/// XXH3-64 of a key. Templates of different counters never render the same key, so that it tells the counter too.
+pub fn key_hash(key: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key.as_bytes())
 }
 
 /// Why an event was refused: a stable code, and a sentence that says what to do.
@@ -83,7 +91,17 @@ impl<'a> Event<'a> {
     /// An event of a type with this data, for tests.
     #[doc(hidden)]
     pub fn of_data(kind: &'a str, time_ms: i64, data: &'a str) -> Self {
-        Self { id: "1".into(), source: "test".into(), kind: kind.into(), subject: None, time_ms, data }
+        let refused_keys = Cow::default();
+        Self { id: "1".into(), source: "test".into(), kind: kind.into(), subject: None, time_ms, data, refused_keys }
+    }
+
+    /// Whether the event does not count under a key, because that was one too many.
+    pub fn refuses(&self, key: &str) -> bool {
+        if self.refused_keys.is_empty() {
+            return false;
+        }
+        let hash = key_hash(key).to_le_bytes();
+        self.refused_keys.chunks_exact(hash.len()).any(|refused| refused == hash)
     }
 
     /// When it happened, in whole seconds since 1970.
@@ -139,6 +157,7 @@ impl<'a> Attributes<'a> {
             subject,
             time_ms,
             data,
+            refused_keys: Default::default(),
         })
     }
 }

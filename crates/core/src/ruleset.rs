@@ -39,10 +39,12 @@ pub enum Skip {
     NoKey,
     /// The field to add is missing, or no whole number after scaling.
     NoValue,
+    /// The key was new when the event was accepted, and the counter had as many as it may have.
+    TooManyKeys,
 }
 
 impl Skip {
-    pub const ALL: [Self; 4] = [Self::OutsideActivity, Self::Filtered, Self::NoKey, Self::NoValue];
+    pub const ALL: [Self; 5] = [Self::OutsideActivity, Self::Filtered, Self::NoKey, Self::NoValue, Self::TooManyKeys];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,6 +52,7 @@ impl Skip {
             Self::Filtered => "filtered",
             Self::NoKey => "no_key",
             Self::NoValue => "no_value",
+            Self::TooManyKeys => "too_many_keys",
         }
     }
 }
@@ -141,6 +144,7 @@ impl Ruleset {
         extract(event, &listeners.fields, &mut scratch.fields);
         for index in &listeners.rules {
             match self.rules[*index].apply(event.time_s(), &scratch.fields, &mut scratch.key) {
+                Ok(_) if event.refuses(&scratch.key) => skip(*index, Skip::TooManyKeys),
                 Ok(value) => count(*index, &scratch.key, value),
                 Err(reason) => skip(*index, reason),
             }
@@ -268,6 +272,20 @@ mod tests {
         let (counts, skips) = counted(&ruleset, r#"{"fare": 10.505}"#);
         assert_eq!(counts, [(1, "rides".into(), 1)]);
         assert_eq!(skips, [(2, Skip::NoKey), (3, Skip::NoValue), (5, Skip::OutsideActivity)]);
+    }
+
+    #[test]
+    fn an_event_does_not_count_under_a_key_that_was_one_too_many() {
+        let ruleset = Ruleset::new([
+            counter(json!({"id": 1, "template": "rides"})),
+            counter(json!({"id": 2, "template": "city:{city}"})),
+        ]);
+        let refused_keys = crate::event::key_hash("city:7").to_le_bytes().to_vec().into();
+        let event = Event { refused_keys, ..Event::of_data("ride", 5_000_000, r#"{"city": 7}"#) };
+        let (mut counts, mut skips) = (Vec::new(), Vec::new());
+        let count = |_, key: &str, _| counts.push(key.to_owned());
+        ruleset.apply(&event, &mut Scratch::default(), count, |_, skip| skips.push(skip));
+        assert_eq!((counts, skips), (vec!["rides".to_owned()], vec![Skip::TooManyKeys]));
     }
 
     #[test]

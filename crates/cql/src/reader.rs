@@ -1,13 +1,14 @@
 //! Reading: a range is one request for at most four rows.
 
 use crate::tables::{self, Cost};
-use crate::{Cql, Error, ReadPlan, cell, error, largest};
+use crate::{Cql, Error, ReadPlan, cell, error, keys, largest};
 use futures_util::future::join_all;
+use raingauge_core::event::key_hash;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{self, BucketReader, Cell, Generation, Largest, Query};
+use raingauge_ports::buckets::{self, BucketReader, Cell, Generation, KeySource, Largest, Query};
 use raingauge_ports::log::Offset;
 use raingauge_ports::tiles::{Part, TileSource};
 use std::collections::{BTreeMap, HashMap};
@@ -143,6 +144,23 @@ impl TileSource for CqlReader {
             self.report(&cost);
             let part = |id| move |(writer, included, tile)| Part { id, writer, included, tile };
             Ok(rows?.into_iter().flat_map(|(id, tiles)| tiles.into_iter().map(part(id))).collect())
+        })
+    }
+}
+
+impl KeySource for CqlReader {
+    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, buckets::Error>> {
+        Box::pin(async move {
+            let (mut pages, mut hashes) = (keys::Pages::new(&self.cql, generation), Vec::new());
+            while let Some(keys) = pages.next().await? {
+                hashes.extend(keys.iter().map(|key| key_hash(key)));
+            }
+            let sorted = tokio::task::spawn_blocking(move || {
+                hashes.sort_unstable();
+                hashes.dedup();
+                hashes
+            });
+            sorted.await.map_err(|error| error::request(error).into())
         })
     }
 }

@@ -20,13 +20,14 @@ use crate::tiles::cache::Shard;
 use disk::Disk;
 use parking_lot::{Mutex, MutexGuard};
 use raingauge_core::bucket::Granularity;
+use raingauge_core::event::key_hash;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Largest, Query,
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest, Query,
 };
 use raingauge_ports::log::Offset;
 use std::collections::HashMap;
@@ -324,6 +325,22 @@ impl BucketReader for TileStore {
         scan_max: usize,
     ) -> BoxFuture<'_, Result<Largest, Error>> {
         self.in_background(move |inner| inner.largest_keys(generation, slice, len_max, scan_max))
+    }
+}
+
+impl KeySource for TileStore {
+    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+        self.in_background(move |inner| {
+            let mut changed = HashMap::new();
+            for shard in &inner.shards {
+                shard.lock().changed_spans(generation, &mut changed);
+            }
+            let mut hashes = inner.disk.key_hashes(generation)?;
+            hashes.extend(changed.keys().map(|(key, _)| key_hash(key)));
+            hashes.sort_unstable();
+            hashes.dedup();
+            Ok(hashes)
+        })
     }
 }
 

@@ -42,6 +42,7 @@ impl<'a> Object<'a> {
             subject: None,
             time_ms: 0,
             data: text,
+            refused_keys: Default::default(),
         };
         let mut found = Vec::with_capacity(members.len());
         extract(&event, members, &mut found);

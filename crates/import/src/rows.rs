@@ -328,6 +328,7 @@ fn event_of<'a>(
         subject: (!parts.subject.is_empty()).then(|| parts.subject.as_str().into()),
         time_ms: parts.time_ms,
         data: if plan.row_is_data() { row_text } else { &parts.data },
+        refused_keys: Default::default(),
     })
 }
 

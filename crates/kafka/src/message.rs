@@ -19,6 +19,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const CONTROL: &str = "raingauge-control";
 const CONTENT_TYPE: &str = "content-type";
 const SPECVERSION: &str = "ce_specversion";
+/// Hashes of keys under which the event does not count, 16 hexadecimal digits each.
+const REFUSED_KEYS: &str = "raingauge-refused-keys";
 
 /// What a message is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +43,21 @@ pub fn headers_of(event: &Event<'_>) -> OwnedHeaders {
     if let Some(subject) = &event.subject {
         headers = headers.insert(header("ce_subject", subject));
     }
-    if event.data.is_empty() { headers } else { headers.insert(header(CONTENT_TYPE, "application/json")) }
+    if !event.data.is_empty() {
+        headers = headers.insert(header(CONTENT_TYPE, "application/json"));
+    }
+    if event.refused_keys.is_empty() {
+        return headers;
+    }
+    let hashes: String = event.refused_keys.iter().map(|byte| format!("{byte:02x}")).collect();
+    headers.insert(header(REFUSED_KEYS, &hashes))
+}
+
+/// The hashes of such a header; what is malformed refuses nothing.
+fn refused_keys(value: Option<&[u8]>) -> Cow<'static, [u8]> {
+    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes = value.map(|value| value.chunks(2).map(digits).collect::<Option<Vec<u8>>>());
+    bytes.flatten().filter(|bytes| bytes.len().is_multiple_of(8)).unwrap_or_default().into()
 }
 
 /// The headers of a control entry.
@@ -81,7 +97,8 @@ pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options)
         let judged = control::judge(options, message.partition() as u16, appended_ms, headers.signature, body);
         return judged.map_or_else(Reading::Refused, |identity| Reading::Control(body, identity));
     }
-    let event = headers.into_event(body).and_then(|event| {
+    let refused_keys = refused_keys(headers.refused_keys);
+    let event = headers.into_event(body).map(|event| Event { refused_keys, ..event }).and_then(|event| {
         event.check_not_future(appended_ms.div_euclid(1_000), options.future_allowance_s)?;
         check_partition(&event, message.partition(), options)?;
         Ok(event)
@@ -117,6 +134,7 @@ struct Known<'a> {
     kind: Option<&'a [u8]>,
     subject: Option<&'a [u8]>,
     time: Option<&'a [u8]>,
+    refused_keys: Option<&'a [u8]>,
 }
 
 impl<'a> Known<'a> {
@@ -132,6 +150,7 @@ impl<'a> Known<'a> {
                 "ce_subject" => &mut known.subject,
                 "ce_time" => &mut known.time,
                 control::SIGNATURE => &mut known.signature,
+                REFUSED_KEYS => &mut known.refused_keys,
                 CONTROL => {
                     known.control = true;
                     continue;

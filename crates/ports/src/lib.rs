@@ -20,6 +20,7 @@ pub mod dedupe;
 pub mod drafts;
 pub mod identity;
 pub mod instances;
+pub mod key_counts;
 pub mod leases;
 pub mod log;
 pub mod maintenance;

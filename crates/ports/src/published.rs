@@ -4,6 +4,7 @@
 use crate::BoxFuture;
 use crate::activity::Activity;
 use crate::buckets::Generation;
+use crate::key_counts::KeyCounts;
 use crate::log::{Offset, Partition};
 use arc_swap::ArcSwap;
 use raingauge_core::bucket::DAY_S;
@@ -178,6 +179,7 @@ pub struct Published {
     progress: watch::Sender<Progress>,
     newest_event_s: AtomicI64,
     activity: Activity,
+    keys: KeyCounts,
     /// Told when somebody begins to wait.
     waiting: Notify,
     /// Told when counting has stopped.
@@ -196,6 +198,7 @@ impl Default for Published {
             progress: watch::Sender::new(Progress::default()),
             newest_event_s: AtomicI64::new(0),
             activity: Activity::default(),
+            keys: KeyCounts::default(),
             waiting: Notify::new(),
             failed: Notify::new(),
             began: Instant::now(),
@@ -234,6 +237,11 @@ impl Published {
     /// What counters lately counted in this process.
     pub fn activity(&self) -> &Activity {
         &self.activity
+    }
+
+    /// About how many keys counters have, as far as this process counts.
+    pub fn keys(&self) -> &KeyCounts {
+        &self.keys
     }
 
     /// How far a partition has been applied.

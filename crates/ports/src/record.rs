@@ -12,6 +12,9 @@
 //!          │ len │ 2 u8 │                 an offset whose message counts nothing: a duplicate, or one that was refused
 //!          └─────┴──────┘
 //! ```
+//!
+//! An event that does not count under some of its keys has the kind 3, and the hashes of these keys, u64 each, behind
+//! its data.
 
 use raingauge_core::event::Event;
 use std::borrow::Cow;
@@ -20,6 +23,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 const KIND_EVENT: u8 = 0;
 const KIND_CONTROL: u8 = 1;
 const KIND_VOID: u8 = 2;
+const KIND_REFUSING_EVENT: u8 = 3;
 /// Bytes of an event entry before its texts, without `len`.
 const EVENT_HEADER_LEN: usize = 1 + 8 + 16 + 8 + 4;
 /// Longest text that is joined on the stack to be hashed at once, which takes a third of the time of hashing it in parts.
@@ -65,10 +69,11 @@ pub fn push_event(event: &Event<'_>, bytes: &mut Vec<u8>) -> Identity {
     let identity = identity(&event.source, &event.id);
     let subject = event.subject.as_deref();
     let texts = [&*event.id, &*event.source, &*event.kind, subject.unwrap_or_default()];
-    let len = EVENT_HEADER_LEN + texts.iter().map(|text| text.len()).sum::<usize>() + event.data.len();
+    let texts_len = texts.iter().map(|text| text.len()).sum::<usize>();
+    let len = EVENT_HEADER_LEN + texts_len + event.data.len() + event.refused_keys.len();
     bytes.reserve(4 + len);
     bytes.extend_from_slice(&(len as u32).to_le_bytes());
-    bytes.push(KIND_EVENT);
+    bytes.push(if event.refused_keys.is_empty() { KIND_EVENT } else { KIND_REFUSING_EVENT });
     bytes.extend_from_slice(&event.time_ms.to_le_bytes());
     bytes.extend_from_slice(&identity.to_le_bytes());
     for text in &texts[..3] {
@@ -81,6 +86,7 @@ pub fn push_event(event: &Event<'_>, bytes: &mut Vec<u8>) -> Identity {
         bytes.extend_from_slice(text.as_bytes());
     }
     bytes.extend_from_slice(event.data.as_bytes());
+    bytes.extend_from_slice(&event.refused_keys);
     identity
 }
 
@@ -108,7 +114,7 @@ pub fn split_entry<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// The identity of an entry that [`split_entry`] gave; `None` for control entries.
 pub fn identity_of(entry: &[u8]) -> Option<Identity> {
-    if entry.first() != Some(&KIND_EVENT) {
+    if !matches!(entry.first(), Some(&(KIND_EVENT | KIND_REFUSING_EVENT))) {
         return None;
     }
     Some(Identity::from_le_bytes(entry.get(9..25)?.try_into().ok()?))
@@ -118,7 +124,7 @@ pub fn identity_of(entry: &[u8]) -> Option<Identity> {
 pub fn parse(entry: &[u8]) -> Option<Entry<'_>> {
     match *entry.first()? {
         KIND_CONTROL => Some(Entry::Control(&entry[1..])),
-        KIND_EVENT => parse_event(entry).map(Entry::Event),
+        KIND_EVENT | KIND_REFUSING_EVENT => parse_event(entry).map(Entry::Event),
         KIND_VOID => Some(Entry::Void),
         _ => None,
     }
@@ -126,6 +132,10 @@ pub fn parse(entry: &[u8]) -> Option<Entry<'_>> {
 
 fn parse_event(entry: &[u8]) -> Option<Event<'_>> {
     let (header, texts) = entry.split_at_checked(EVENT_HEADER_LEN)?;
+    let (texts, refused_keys) = match header[0] {
+        KIND_REFUSING_EVENT => split_refused_keys(header, texts)?,
+        _ => (texts, &[][..]),
+    };
     let mut rest = std::str::from_utf8(texts).ok()?;
     let time_ms = i64::from_le_bytes(header[1..9].try_into().ok()?);
     let len_at = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
@@ -143,7 +153,26 @@ fn parse_event(entry: &[u8]) -> Option<Event<'_>> {
     };
     let data_len = u32::from_le_bytes(header[33..37].try_into().ok()?);
     let data = text(data_len as usize)?;
-    rest.is_empty().then_some(Event { id: id.into(), source: source.into(), kind: kind.into(), subject, time_ms, data })
+    rest.is_empty().then_some(Event {
+        id: id.into(),
+        source: source.into(),
+        kind: kind.into(),
+        subject,
+        time_ms,
+        data,
+        refused_keys: refused_keys.into(),
+    })
+}
+
+/// The texts of an event, and the hashes of the keys under which it does not count.
+fn split_refused_keys<'a>(header: &[u8], rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let len_at = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    let subject_len = Some(len_at(31)).filter(|len| *len != NO_SUBJECT).unwrap_or_default();
+    let lens = [len_at(25), len_at(27), len_at(29), subject_len];
+    let data_len = u32::from_le_bytes(header[33..37].try_into().ok()?) as usize;
+    let texts_len = lens.into_iter().map(usize::from).sum::<usize>().checked_add(data_len)?;
+    let (texts, hashes) = rest.split_at_checked(texts_len)?;
+    (!hashes.is_empty() && hashes.len().is_multiple_of(8)).then_some((texts, hashes))
 }
 
 #[cfg(test)]
@@ -153,10 +182,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_lead_back(id in ".{1,9}", source in ".{1,9}", subject in proptest::option::of(".{0,9}"), time_ms in any::<i64>(), data in ".{0,40}") {
+        fn entries_lead_back(id in ".{1,9}", source in ".{1,9}", subject in proptest::option::of(".{0,9}"), time_ms in any::<i64>(), data in ".{0,40}", refused in proptest::collection::vec(any::<u64>(), 0..3)) {
             let event = Event {
                 id: id.as_str().into(), source: source.as_str().into(), kind: "t".into(),
                 subject: subject.as_deref().map(Cow::Borrowed), time_ms, data: &data,
+                refused_keys: refused.iter().flat_map(|hash| hash.to_le_bytes()).collect::<Vec<u8>>().into(),
             };
             let mut bytes = Vec::new();
             let identity = push_event(&event, &mut bytes);
@@ -197,6 +227,7 @@ mod tests {
             subject: None,
             time_ms: 1_727_215_430_250,
             data: "{}",
+            refused_keys: Default::default(),
         };
         let mut bytes = Vec::new();
         push_event(&event, &mut bytes);

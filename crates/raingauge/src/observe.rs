@@ -44,8 +44,15 @@ const METRICS: &[Metric] = &[
     Metric::counter(
         "raingauge_events_skipped_total",
         &["counter", "reason"],
-        "Events of a counter's type that gave it nothing, such as a missing field or a value that is not a number.",
+        "Events of a counter's type that gave it nothing, such as a missing field, a value that is not a number or a key too many.",
     ),
+    Metric::labelled_gauge(
+        "raingauge_counter_keys",
+        &["counter"],
+        Unit::Count,
+        "Keys of a counter, about, once it has a tenth of what it may have.",
+    ),
+    Metric::gauge("raingauge_counter_keys_max", Unit::Count, "Keys that a counter may have."),
     Metric::labelled_gauge(
         "raingauge_log_lag_events",
         &["partition"],

@@ -34,7 +34,7 @@ use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Counters, Ingest};
+use raingauge_writer::{Counters, Ingest, KeyWatch};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub struct Services {
     pub roles: Vec<Role>,
     pub ingest: Arc<Ingest>,
     pub counters: Arc<Counters>,
+    /// Which counters take no new keys.
+    pub key_watch: Arc<KeyWatch>,
     pub reader: Arc<Reader>,
     /// How this process caches the counts of each counter.
     pub policies: Arc<CachePolicies>,
@@ -126,6 +128,7 @@ impl Services {
         tokio::join!(
             self.follow_counters(),
             self.conduct_backfills(),
+            self.key_watch.run(),
             caching::follow(self.counters.catalog(), &self.policies)
         );
     }

@@ -112,6 +112,8 @@ pub struct Dedupe {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Events {
     pub future_allowance: Duration,
+    /// Keys that a counter may have; 0 for any number.
+    pub keys_per_counter_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,7 +209,10 @@ impl Settings {
                 window: hours(from.whole("dedupe", "window_hours")),
                 ids_max: from.whole("dedupe", "ids_max"),
             },
-            events: Events { future_allowance: seconds(from.whole("events", "future_allowance_s")) },
+            events: Events {
+                future_allowance: seconds(from.whole("events", "future_allowance_s")),
+                keys_per_counter_max: from.whole("events", "keys_per_counter_max"),
+            },
             clock: clock::read(from),
             clock_ahead_days_max: from.whole("clock", "ahead_days_max"),
             maintenance: Maintenance::read(from),

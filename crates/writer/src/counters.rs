@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::history::covered_from_s;
+use crate::keys::KeyLimit;
 use crate::states::{Shows, States};
 use buckets::Turns;
 
@@ -82,6 +83,7 @@ pub struct Counters {
     /// What the writers show.
     shows: Option<Arc<dyn Shows>>,
     turns: Turns,
+    keys: Arc<KeyLimit>,
     /// Changes of each counter in the hour that runs: its number since 1970, and how many.
     changes: Mutex<BTreeMap<u32, (i64, u32)>>,
 }
@@ -134,8 +136,14 @@ impl Counters {
             conductor: None,
             shows: None,
             turns: Turns::default(),
+            keys: Arc::default(),
             changes: Mutex::default(),
         }
+    }
+
+    /// Sets no bucket of a new key for counters that have as many keys as this allows.
+    pub fn with_key_limit(self, keys: Arc<KeyLimit>) -> Self {
+        Self { keys, ..self }
     }
 
     /// Over a log whose partitions are counted by other processes.

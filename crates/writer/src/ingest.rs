@@ -1,5 +1,6 @@
 //! Ingest: events are checked one by one, and the good ones go into the log together.
 
+use crate::keys::{Full, KeyLimit};
 use raingauge_core::event::{Event, Rejection};
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_core::time::format_rfc3339;
@@ -57,6 +58,7 @@ pub struct Ingest {
     future_allowance_s: i64,
     /// Most entries that may wait between the log and the store.
     lag_max: u64,
+    keys: Arc<KeyLimit>,
 }
 
 /// Events of one request on their way in.
@@ -67,6 +69,8 @@ pub struct Intake {
     now_s: i64,
     future_allowance_s: i64,
     view: Arc<View>,
+    /// The counters that take no new keys.
+    full: Arc<Full>,
     /// The earliest time that the counters of an event type still take; most requests hold one type.
     earliest: Option<(String, Option<i64>)>,
 }
@@ -80,7 +84,13 @@ impl Ingest {
         future_allowance_s: i64,
         lag_max: u64,
     ) -> Self {
-        Self { sink, counted, published, clock, future_allowance_s, lag_max }
+        let keys = Arc::default();
+        Self { sink, counted, published, clock, future_allowance_s, lag_max, keys }
+    }
+
+    /// Takes no new keys for counters that have as many as this allows.
+    pub fn with_key_limit(self, keys: Arc<KeyLimit>) -> Self {
+        Self { keys, ..self }
     }
 
     /// Whether events are taken and counted at the moment.
@@ -106,6 +116,7 @@ impl Ingest {
             now_s: self.clock.now_s(),
             future_allowance_s: self.future_allowance_s,
             view: Arc::clone(&self.published.view()),
+            full: self.keys.full(),
             earliest: None,
         })
     }
@@ -177,7 +188,7 @@ impl Intake {
             Ok(event)
         });
         match checked {
-            Ok(event) => self.batch.push(&event),
+            Ok(event) => self.batch.push(&self.full.marked(&self.view.ruleset, event)),
             Err(Rejection { code, detail }) => self.rejected.push(Rejected { index, code, detail }),
         }
         Ok(())

@@ -20,6 +20,7 @@ pub mod fleet;
 pub mod follow;
 pub mod history;
 pub mod ingest;
+pub mod keys;
 pub mod lost;
 pub mod observed;
 pub mod preview;
@@ -35,6 +36,7 @@ pub use counters::Counters;
 pub use fleet::Fleet;
 pub use follow::{Follower, NotThere};
 pub use ingest::Ingest;
+pub use keys::{KeyLimit, KeyWatch};
 pub use worker::{Options, Writer};
 
 /// Looks whether a payload is a control entry that this program obeys.

@@ -179,6 +179,7 @@ impl Sample {
             subject: self.subject.as_deref().map(Into::into),
             time_ms: self.time_ms,
             data: &self.data,
+            refused_keys: Default::default(),
         }
     }
 }

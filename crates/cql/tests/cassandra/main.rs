@@ -25,6 +25,7 @@ fn the_store_keeps_the_contract() {
         contract::keeps_what_is_to_be_kept(&store).await;
         contract::removes_a_retired_generation(&store).await;
         contract::erases_a_key(&store).await;
+        contract::lists_its_keys(&store).await;
         contract::remembers_its_checkpoint(&store);
     });
 }

@@ -7,7 +7,7 @@ use raingauge_cql::schema::{Layout, migrate};
 use raingauge_cql::{Cql, CqlReader, CqlWriter, Options, ReadPlan};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Largest, Query,
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest, Query,
 };
 use raingauge_ports::log::{Offset, Partition};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -139,6 +139,12 @@ impl BucketWriter for Store {
         scan_max: usize,
     ) -> Result<u64, Error> {
         apart(|| self.writer.expire(generation, horizons, cursor, scan_max))
+    }
+}
+
+impl KeySource for Store {
+    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+        self.reader.key_hashes(generation)
     }
 }
 

@@ -18,6 +18,7 @@ use super::{Options, journals, markers};
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, UserKey, UserValue};
 use parking_lot::Mutex;
+use raingauge_core::event::key_hash;
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
 use raingauge_ports::buckets::{Checkpoint, Error, Generation, Progress};
@@ -140,6 +141,20 @@ impl Disk {
             let (key, value) = guard.into_inner().map_err(failed)?;
             found(&key, &value)
         })
+    }
+
+    /// The hashes of the keys that have spans in a generation; of a key with several, several times at most.
+    pub fn key_hashes(&self, generation: Generation) -> Result<Vec<u64>, Error> {
+        let prefix = head(generation, true);
+        let mut hashes = Vec::new();
+        for guard in self.keyspace.prefix(prefix) {
+            let stored = guard.key().map_err(failed)?;
+            let hash = key_hash(text_of(&stored)?);
+            if hashes.last() != Some(&hash) {
+                hashes.push(hash);
+            }
+        }
+        Ok(hashes)
     }
 
     /// Up to `scan_max` tiles of a generation behind a cursor, and the cursor to go on from; `None` at the end.
@@ -286,12 +301,19 @@ fn tile_key(generation: Generation, key: &str, id: TileId) -> Vec<u8> {
 }
 
 fn found(key: &[u8], value: &[u8]) -> Result<Found, Error> {
-    let malformed = || Error::Corrupt("a tile has a malformed key".to_owned());
-    let (head, rest) = key.split_at_checked(HEAD_LEN).ok_or_else(malformed)?;
-    let text_len = rest.len().checked_sub(TAIL_LEN).ok_or_else(malformed)?;
-    let text = std::str::from_utf8(&rest[..text_len]).map_err(|_| malformed())?;
-    let period = rest[text_len + 1..].try_into().map(u32::from_be_bytes).map_err(|_| malformed())?;
-    Ok((text.to_owned(), TileId::of_period(head[5] == 0, period), tile_of(text, value)?))
+    let text = text_of(key)?;
+    let period = key[HEAD_LEN + text.len() + 1..].try_into().map(u32::from_be_bytes).map_err(|_| malformed_key())?;
+    Ok((text.to_owned(), TileId::of_period(key[5] == 0, period), tile_of(text, value)?))
+}
+
+/// The text of the counted key in the key of a tile.
+fn text_of(key: &[u8]) -> Result<&str, Error> {
+    let text = key.len().checked_sub(TAIL_LEN).and_then(|end| key.get(HEAD_LEN..end)).ok_or_else(malformed_key)?;
+    std::str::from_utf8(text).map_err(|_| malformed_key())
+}
+
+fn malformed_key() -> Error {
+    Error::Corrupt("a tile has a malformed key".to_owned())
 }
 
 fn tile_of(key: &str, bytes: &[u8]) -> Result<Tile, Error> {

@@ -18,7 +18,7 @@ fn open(folder: &Path, cache_bytes: usize) -> TileStore {
     TileStore::open(folder, &options(cache_bytes)).unwrap()
 }
 
-async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter)) {
+async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter + KeySource)) {
     contract::answers_the_worked_example(store).await;
     contract::adds_what_it_is_told(store).await;
     contract::refuses_to_wrap(store).await;
@@ -26,6 +26,7 @@ async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter)) {
     contract::forgets_what_has_expired(store).await;
     contract::removes_a_retired_generation(store).await;
     contract::erases_a_key(store).await;
+    contract::lists_its_keys(store).await;
     contract::remembers_its_checkpoint(store);
 }
 

@@ -140,6 +140,7 @@ fn reason_words(reason: &str) -> &str {
         "outside_activity" => "happened outside the time in which it counts",
         "filtered" => "did not pass the filter",
         "no_key" => "had no key: a field of the template was missing, or the key too long",
+        "too_many_keys" => "had a new key when the counter had as many as it may have",
         "no_value" => "had no value: the field was missing, or not whole after scaling",
         other => other,
     }

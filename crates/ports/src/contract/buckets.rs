@@ -1,9 +1,10 @@
 //! What every bucket store keeps. Each part begins with a store that holds nothing of the generations that it uses.
 
 use crate::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Progress, Query, generation_of,
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Progress, Query, generation_of,
 };
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
+use raingauge_core::event::key_hash;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::{Horizons, RetentionDays};
 
@@ -211,6 +212,24 @@ fn removed(store: &impl BucketWriter, generation: Generation, horizons: &Horizon
             return removed;
         }
     }
+}
+
+/// Keys are listed by their hashes, those of changes that are not committed too.
+pub async fn lists_its_keys(store: &(impl BucketReader + BucketWriter + KeySource)) {
+    let (generation, other) = (generation_of(9, 0), generation_of(10, 0));
+    let mut ledger = Ledger::new(store);
+    let noon = 20_000 * DAY_S + 12 * HOUR_S;
+    for (key, time_s) in [("a", noon), ("b", noon), ("a", noon - 400 * DAY_S)] {
+        ledger.add(generation, key, time_s, 1, &FOREVER);
+    }
+    ledger.add(other, "c", noon, 1, &FOREVER);
+    ledger.commit();
+    ledger.add(generation, "a", noon, 1, &FOREVER);
+    let mut expected = ["a", "b"].map(key_hash);
+    expected.sort_unstable();
+    assert_eq!(store.key_hashes(generation).await.expect("hashes"), expected);
+    assert_eq!(store.key_hashes(other).await.expect("hashes"), [key_hash("c")]);
+    ledger.commit();
 }
 
 /// What was added to a key before is gone, committed or not, and what follows counts from nothing.

@@ -1,10 +1,13 @@
 //! The bucket store in memory: a sorted map of cells, and a copy of it for each checkpoint.
 
 use crate::BoxFuture;
-use crate::buckets::{Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, Largest, Query};
+use crate::buckets::{
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest, Query,
+};
 use crate::log::Offset;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
+use raingauge_core::event::key_hash;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
@@ -97,6 +100,17 @@ impl BucketReader for MemoryBuckets {
         sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
         sums.truncate(len_max);
         Box::pin(async move { Ok(Largest { keys: sums, is_complete: true }) })
+    }
+}
+
+impl KeySource for MemoryBuckets {
+    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+        let inner = self.inner.lock();
+        let own = inner.cells.keys().filter(|(of, ..)| *of == generation);
+        let mut hashes: Vec<u64> = own.map(|(_, key, ..)| key_hash(key)).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        Box::pin(async move { Ok(hashes) })
     }
 }
 

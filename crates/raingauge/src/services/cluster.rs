@@ -25,7 +25,7 @@ use raingauge_cql::{
 use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
 use raingauge_maintenance::Maintenance;
 use raingauge_portal::rollouts::STILL_MAX;
-use raingauge_ports::buckets::{BucketReader, BucketWriter};
+use raingauge_ports::buckets::{BucketReader, BucketWriter, KeySource};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
@@ -38,7 +38,7 @@ use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States};
-use raingauge_writer::{Counters, Fleet, Follower, Ingest, NotThere, worker};
+use raingauge_writer::{Counters, Fleet, Follower, Ingest, KeyLimit, KeyWatch, NotThere, worker};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::{Stream, follow_tiles, open_leases};
@@ -127,6 +127,9 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     let logs = open_logs(&topic).await?;
     let stored = Arc::new(CqlReader::new(cql.clone()));
     let buckets: Arc<dyn BucketReader> = Arc::clone(&stored) as Arc<dyn BucketReader>;
+    let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
+    let keys = Arc::clone(&stored) as Arc<dyn KeySource>;
+    let key_watch = KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
     let (live, stream) = match settings.cluster.publishes_tiles {
         true => {
             let leases = open_leases(&topic, startup).await?;
@@ -144,7 +147,8 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         Arc::clone(&follower) as Arc<dyn TakesEffect>,
         Covered { logs: logs.clone(), states: Arc::clone(&states), future_allowance_s },
     );
-    let counters = counters.with_conductor(Arc::clone(&follower) as Arc<dyn Shows>);
+    let counters =
+        counters.with_conductor(Arc::clone(&follower) as Arc<dyn Shows>).with_key_limit(Arc::clone(&key_limit));
     let recounter = Recounter {
         logs: logs.clone(),
         buckets: Arc::clone(&buckets),
@@ -160,7 +164,8 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         Arc::clone(&clock),
         future_allowance_s,
         settings.log.lag_events_max,
-    );
+    )
+    .with_key_limit(key_limit);
     let maintenance = settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
     let check_lease = Arc::new(CqlLease::new(cql.clone(), "checks", holder(settings)));
     let (stop, stopping) = watch::channel(false);
@@ -181,6 +186,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         roles: settings.cluster.roles.clone(),
         ingest: Arc::new(ingest),
         counters: Arc::new(counters),
+        key_watch: Arc::new(key_watch),
         reader,
         policies,
         recounter: Arc::new(recounter),

@@ -7,7 +7,7 @@ use raingauge_embedded::{
     LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions, TileStore,
 };
 use raingauge_maintenance::Maintenance;
-use raingauge_ports::buckets::{BucketReader, BucketWriter};
+use raingauge_ports::buckets::{BucketReader, BucketWriter, KeySource};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, EventLog, EventSink, Offset};
@@ -17,7 +17,7 @@ use raingauge_ports::scans::Scans;
 use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States};
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Counters, Ingest, Writer, belongs, counters, worker};
+use raingauge_writer::{Counters, Ingest, KeyLimit, KeyWatch, Writer, belongs, counters, worker};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,9 +54,13 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         Arc::clone(&clock),
         settings.maintenance.options.clone(),
     );
+    let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
+    let keys = Arc::clone(&store) as Arc<dyn KeySource>;
+    let key_watch = KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
     let buckets = store as Arc<dyn BucketReader>;
     let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
-        .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>);
+        .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>)
+        .with_key_limit(Arc::clone(&key_limit));
     check_catalog(settings, counters.catalog(), &published).await?;
     match counters.follow().await {
         // Counters are announced as soon as the clock is right; what is known already is counted and answered.
@@ -71,7 +75,8 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         Arc::clone(&clock),
         future_allowance_s,
         settings.log.lag_events_max,
-    );
+    )
+    .with_key_limit(key_limit);
     let states = Arc::clone(&writer) as Arc<dyn States>;
     let recounter = Recounter {
         logs: logs.clone(),
@@ -86,6 +91,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         roles: settings.cluster.roles.clone(),
         ingest: Arc::new(ingest),
         counters: Arc::new(counters),
+        key_watch: Arc::new(key_watch),
         reader,
         policies,
         recounter: Arc::new(recounter),

@@ -244,6 +244,14 @@ pub const KEYS: &[Key] = &[
         "seconds",
         "How far ahead of this clock the time of an event may be.",
     ),
+    whole(
+        "events",
+        "keys_per_counter_max",
+        10_000_000,
+        (0, 1_000_000_000),
+        "keys",
+        "Most keys that a counter takes; beyond it, events of its keys count on and new keys do not; 0 for no limit.",
+    ),
     Key {
         section: "clock",
         name: "experiment",

@@ -8,6 +8,7 @@ use super::{Counters, Error};
 use crate::control::{Bucket, Control};
 use crate::state::{Answer, Refused, Request, json_len};
 use raingauge_core::counter::Counter;
+use raingauge_core::event::key_hash;
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX, KEYED_ANSWER_LEN_MAX};
 use raingauge_core::tile::OVERFLOWED;
 use raingauge_core::time::{format_rfc3339, is_countable_s};
@@ -171,6 +172,12 @@ impl Counters {
         let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
             return Err(("key_unknown", format!("no counter has a template that renders `{}`", bucket.key)));
         };
+        let id = view.ruleset.rules()[index].counter.id;
+        if self.keys.full().refuses(id, key_hash(&bucket.key)) {
+            let keys_max = self.keys.keys_max();
+            let detail = format!("counter {id} has {keys_max} keys or more, which is the most: it takes no new ones");
+            return Err(("too_many_keys", detail));
+        }
         if !is_countable_s(bucket.time) || !bucket.granularity.starts_at(bucket.time) {
             let width = bucket.granularity.name();
             return Err(("time_not_aligned", format!("no {width} begins at {}: times are UTC", bucket.time)));

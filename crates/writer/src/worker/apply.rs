@@ -2,9 +2,11 @@
 
 use crate::control::Bucket;
 use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::event::key_hash;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::{Scratch, Skip};
 use raingauge_ports::buckets::{self, Added, BucketWriter};
+use raingauge_ports::key_counts::Sketch;
 use raingauge_ports::log::{Block, Offset};
 use raingauge_ports::published::{Published, View};
 use raingauge_ports::record::Entry;
@@ -20,6 +22,8 @@ pub struct Applier {
     horizons: Vec<Horizons>,
     /// Of each rule and timeline beside the one that answers.
     beside: Vec<Vec<Horizons>>,
+    /// Of each rule, about how many keys it has.
+    keys: Vec<Arc<Sketch>>,
     /// Of each rule, how often each reason kept it from counting.
     skips: Vec<[u64; Skip::ALL.len()]>,
     /// Of each rule and granularity, how many events came too late.
@@ -40,7 +44,7 @@ impl Applier {
         from: Offset,
     ) -> Result<Offset, super::Error> {
         let view = self.prepare(published, block.appended_ms);
-        let Self { horizons, beside, skips, late, counted, touched, .. } = self;
+        let Self { horizons, beside, keys, skips, late, counted, touched, .. } = self;
         let (mut scratch, mut newest_s, mut failure) = (Scratch::default(), 0, None);
         let mut next = from;
         for entry in block.entries(from) {
@@ -62,6 +66,7 @@ impl Applier {
             }
             let count = |index: usize, key: &str, value| {
                 note_late(&horizons[index], time_s, &mut late[index]);
+                keys[index].note(key_hash(key));
                 if counted[index] == 0 {
                     touched.push(index);
                 }
@@ -127,6 +132,7 @@ impl Applier {
             self.skips = vec![Default::default(); view.ruleset.rules().len()];
             self.late = vec![Default::default(); view.ruleset.rules().len()];
             self.counted = vec![0; view.ruleset.rules().len()];
+            self.keys = view.timelines.iter().map(|timeline| published.keys().of(timeline.newest())).collect();
             self.view = Some(Arc::clone(&view));
         }
         view

@@ -4,6 +4,7 @@ mod buckets;
 mod counters;
 mod follow;
 mod ingest;
+mod keys;
 mod observed;
 mod preview;
 mod recount;

@@ -143,6 +143,7 @@ fn reason_words(reason: &str) -> &str {
         "filtered" => "did not pass the filter",
         "no_key" => "had no value for a field of the template",
         "no_value" => "had no number to add, or one that is not whole",
+        "too_many_keys" => "had a new key, and the counter has as many keys as it may have",
         "outside_activity" => "happened outside the time in which the counter is active",
         other => other,
     }

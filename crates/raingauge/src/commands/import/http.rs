@@ -167,6 +167,7 @@ mod tests {
                 subject: subject.map(Into::into),
                 time_ms,
                 data,
+                refused_keys: Default::default(),
             };
             let mut lines = Vec::new();
             push_line(&event, &mut lines);

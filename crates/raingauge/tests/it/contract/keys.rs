@@ -220,3 +220,36 @@ fn backfill(server: &Server) {
     server.send("POST", path, &[], b"").expect(202);
     until("the backfill has finished", || (server.get(path).expect(200)["status"] == "finished").then_some(()));
 }
+
+/// A template with too many values stops at the limit; keys that were there, and other counters, go on.
+#[test]
+fn a_counter_takes_so_many_keys_and_no_more() {
+    let home = Home::with(&[("events.keys_per_counter_max", "3")]);
+    let server = home.start();
+    server.create(drops_counter());
+    server.create(json!({"id": 35, "name": "all", "template": "all", "eventType": "drop", "retentionDays": forever()}));
+    let now = now_s() - 60;
+    let send = |server: &Server, id: String, city: String| server.count_events(&[drop_event(&id, now, &city)]);
+    let count = |server: &Server, key: &str| server.count(key, 0, now + 86_400);
+    let mut sent = 0;
+    let refused = until("a new key is not counted", || {
+        sent += 1;
+        send(&server, sent.to_string(), sent.to_string());
+        let key = format!("drops:{sent}");
+        (count(&server, &key) == 0).then_some(key)
+    });
+    send(&server, "again".to_owned(), "1".to_owned());
+    assert_eq!((count(&server, "drops:1"), count(&server, "drops:3"), count(&server, "all")), (2, 1, sent + 1));
+    assert!(server.metric(r#"raingauge_counter_keys{counter="34"}"#) >= 3.0);
+    assert_eq!(server.metric("raingauge_counter_keys_max"), 3.0);
+    assert_eq!(server.metric(r#"raingauge_events_skipped_total{counter="34",reason="too_many_keys"}"#), 1.0);
+    let bucket = json!([{"key": "drops:new", "granularity": "day", "time": now - now % 86_400, "count": 1}]);
+    let set = server.post("/v1/buckets", &bucket).expect(200);
+    assert_eq!(set["rejected"][0]["code"], "too_many_keys");
+
+    server.kill();
+    let server = home.start();
+    assert_eq!((count(&server, "drops:1"), count(&server, &refused), count(&server, "all")), (2, 0, sent + 1));
+    backfill(&server);
+    assert_eq!((count(&server, "drops:1"), count(&server, &refused)), (2, 0));
+}

@@ -1,0 +1,265 @@
+//! A limit of the keys of a counter.
+//!
+//! ```text
+//!   workers ──▶ sketches: about how many keys ──▶ KeyWatch ──list when it may be near──▶ KeyLimit: full counters, their keys
+//!                                                                                              │
+//!   event ──▶ Ingest ── marks keys that are new and one too many ──▶ event log ◀───────────────┘
+//! ```
+//!
+//! What is refused is decided once, where an event comes in, and stands in the log with the event: it does not count under
+//! these keys, whoever reads it, now or in a backfill, and counts under all others. Keys that a counter has go on counting.
+//! Nothing of this is done for an event while no counter of its type is full.
+
+use parking_lot::{Mutex, RwLock};
+use raingauge_core::event::{Event, key_hash};
+use raingauge_core::ruleset::{Ruleset, Scratch};
+use raingauge_ports::buckets::{Error, Generation, KeySource};
+use raingauge_ports::log::EventLog;
+use raingauge_ports::published::{Published, View};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a counter nears its limit.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// The keys of a counter are listed when there are about this many hundredths of what it may have: sketches are a little off.
+const NEAR_PERCENT: u64 = 90;
+/// How often they are listed while a counter is full, and while it has half of what it may have, and otherwise. Other
+/// processes may count keys that this one does not see, and keys expire.
+const FULL_INTERVAL: Duration = Duration::from_secs(60);
+const HALF_INTERVAL: Duration = Duration::from_secs(600);
+const LIST_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Counters that are listed before it is looked again which of them are nearest to their limit.
+const LISTINGS_MAX: usize = 50;
+/// How many times as long as a listing took the store rests after it.
+const REST: u32 = 4;
+const REST_MAX: Duration = Duration::from_secs(30);
+/// How long a listing waits until everything is counted that was accepted before.
+const APPLIED_MAX: Duration = Duration::from_secs(10);
+/// A counter with this many hundredths of what it may have is among the metrics.
+const TOLD_PERCENT: u64 = 10;
+
+/// Which counters take no new keys.
+#[derive(Debug, Default)]
+pub struct KeyLimit {
+    /// Keys that a counter may have; 0 for any number.
+    keys_max: u64,
+    full: RwLock<Arc<Full>>,
+}
+
+/// The counters that are full, with the hashes of their keys in order, and the types of their events.
+#[derive(Clone, Debug, Default)]
+pub struct Full {
+    known: HashMap<u32, Arc<[u64]>>,
+    kinds: HashSet<Box<str>>,
+}
+
+impl KeyLimit {
+    pub fn new(keys_max: u64) -> Self {
+        Self { keys_max, full: RwLock::default() }
+    }
+
+    pub fn keys_max(&self) -> u64 {
+        self.keys_max
+    }
+
+    pub fn full(&self) -> Arc<Full> {
+        Arc::clone(&self.full.read())
+    }
+
+    /// Changes which counters are full. The types of their events follow from the view.
+    fn change(&self, view: &View, change: impl FnOnce(&mut HashMap<u32, Arc<[u64]>>)) {
+        let mut full = self.full.write();
+        let mut known = full.known.clone();
+        change(&mut known);
+        let rules = view.ruleset.rules().iter().filter(|rule| known.contains_key(&rule.counter.id));
+        let kinds = rules.map(|rule| rule.counter.event_type.as_str().into()).collect();
+        *full = Arc::new(Full { known, kinds });
+    }
+}
+
+impl Full {
+    /// Whether a counter does not take a key: it is full, and the key is new.
+    pub fn refuses(&self, counter: u32, hash: u64) -> bool {
+        self.known.get(&counter).is_some_and(|known| known.binary_search(&hash).is_err())
+    }
+
+    /// The event with a mark for each key that is refused.
+    pub fn marked<'e>(&self, ruleset: &Ruleset, event: Event<'e>) -> Event<'e> {
+        if !self.kinds.contains(&*event.kind) {
+            return event;
+        }
+        let mut refused = Vec::new();
+        let look = |index: usize, key: &str, _| {
+            let hash = key_hash(key);
+            if self.refuses(ruleset.rules()[index].counter.id, hash) {
+                refused.extend(hash.to_le_bytes());
+            }
+        };
+        ruleset.apply(&event, &mut Scratch::default(), look, |_, _| {});
+        Event { refused_keys: refused.into(), ..event }
+    }
+}
+
+/// Watches how many keys counters have.
+pub struct KeyWatch {
+    limit: Arc<KeyLimit>,
+    keys: Arc<dyn KeySource>,
+    published: Arc<Published>,
+    /// Every partition of the log.
+    logs: Vec<Arc<dyn EventLog>>,
+    listed: Mutex<HashMap<u32, Listed>>,
+    /// Counters that the metrics tell of.
+    told: Mutex<BTreeSet<u32>>,
+}
+
+/// What the last listing of a counter found.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    generation: Generation,
+    at: Instant,
+    keys: u64,
+    /// What the sketch said then.
+    estimate: u64,
+}
+
+impl KeyWatch {
+    pub fn new(
+        limit: Arc<KeyLimit>,
+        keys: Arc<dyn KeySource>,
+        published: Arc<Published>,
+        logs: Vec<Arc<dyn EventLog>>,
+    ) -> Self {
+        Self { limit, keys, published, logs, listed: Mutex::default(), told: Mutex::default() }
+    }
+
+    /// Watches for as long as it is polled.
+    pub async fn run(&self) {
+        if self.limit.keys_max == 0 {
+            return std::future::pending().await;
+        }
+        metrics::gauge!("raingauge_counter_keys_max").set(self.limit.keys_max as f64);
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "the keys of a counter could not be listed; it is tried again");
+            }
+        }
+    }
+
+    /// Looks at all counters, and lists the keys of those that may be near their limit, or were not listed for long.
+    pub async fn look(&self) -> Result<(), Error> {
+        let view = Arc::clone(&self.published.view());
+        let generations: HashSet<Generation> = view.timelines.iter().map(|timeline| timeline.newest()).collect();
+        self.published.keys().retain(|generation| generations.contains(&generation));
+        self.open_others(&view);
+
+        let mut due = Vec::new();
+        for (index, rule) in view.ruleset.rules().iter().enumerate() {
+            let (id, generation) = (rule.counter.id, view.timelines[index].newest());
+            let listed = self.listed.lock().get(&id).copied().filter(|listed| listed.generation == generation);
+            let estimate = self.published.keys().of(generation).estimate();
+            let keys = listed.map_or(estimate, |listed| listed.keys + estimate.saturating_sub(listed.estimate));
+            self.tell(id, keys);
+            if self.is_due(keys, estimate, listed.as_ref()) {
+                due.push((Reverse(keys), index));
+            }
+        }
+        due.sort_unstable();
+        for (_, index) in due.into_iter().take(LISTINGS_MAX) {
+            let began = Instant::now();
+            self.list(&view, index).await?;
+            tokio::time::sleep((began.elapsed() * REST).min(REST_MAX)).await;
+        }
+        Ok(())
+    }
+
+    /// Counters that are gone, or begin from nothing, are not full any more.
+    fn open_others(&self, view: &View) {
+        let mut listed = self.listed.lock();
+        listed.retain(|id, listed| {
+            view.ruleset.index_of(*id).is_some_and(|index| view.timelines[index].newest() == listed.generation)
+        });
+        let is_gone = |id: &u32| !listed.contains_key(id);
+        if self.limit.full().known.keys().any(is_gone) {
+            self.limit.change(view, |known| known.retain(|id, _| !is_gone(id)));
+        }
+    }
+
+    fn is_due(&self, keys: u64, estimate: u64, listed: Option<&Listed>) -> bool {
+        let Some(listed) = listed else { return true };
+        let (age, keys_max) = (listed.at.elapsed(), self.limit.keys_max);
+        if listed.keys >= keys_max {
+            return age >= FULL_INTERVAL;
+        }
+        // A counter that does not grow is not listed again and again.
+        let has_grown = estimate > listed.estimate + keys_max / 100;
+        let is_near = keys.saturating_mul(100) >= keys_max.saturating_mul(NEAR_PERCENT);
+        let interval = if keys.saturating_mul(2) >= keys_max { HALF_INTERVAL } else { LIST_INTERVAL };
+        is_near && (has_grown || age >= FULL_INTERVAL) || age >= interval
+    }
+
+    async fn list(&self, view: &View, index: usize) -> Result<(), Error> {
+        let (counter, timeline) = (&view.ruleset.rules()[index].counter, &view.timelines[index]);
+        let (id, keys_max) = (counter.id, self.limit.keys_max);
+        let was_full = self.limit.full().known.contains_key(&id);
+        let hashes = self.hashes(timeline.parts()).await?;
+        let sketch = self.published.keys().of(timeline.newest());
+        hashes.iter().for_each(|hash| sketch.note(*hash));
+
+        let keys = hashes.len() as u64;
+        let listed = Listed { generation: timeline.newest(), at: Instant::now(), keys, estimate: sketch.estimate() };
+        self.listed.lock().insert(id, listed);
+        self.tell(id, keys);
+        if keys < keys_max {
+            if was_full {
+                tracing::info!(counter = id, keys, keys_max, "a counter takes new keys again");
+                self.limit.change(view, |known| drop(known.remove(&id)));
+            }
+            return Ok(());
+        }
+
+        self.limit.change(view, |known| drop(known.insert(id, hashes.into())));
+        if !was_full {
+            tracing::warn!(
+                counter = id,
+                keys,
+                keys_max,
+                "a counter has as many keys as it may have, and takes no new ones"
+            );
+            // What was accepted between the listing and now has its keys, too.
+            let hashes = self.hashes(timeline.parts()).await?;
+            self.limit.change(view, |known| drop(known.insert(id, hashes.into())));
+        }
+        Ok(())
+    }
+
+    /// The hashes of all keys of some generations, when all that is accepted by now is counted.
+    async fn hashes(&self, parts: &[(i64, Generation)]) -> Result<Vec<u64>, Error> {
+        let ends: Vec<_> = self.logs.iter().map(|log| (log.partition(), log.end())).collect();
+        let applied = tokio::time::timeout(APPLIED_MAX, self.published.wait_applied(&ends)).await;
+        if !matches!(applied, Ok(Ok(()))) {
+            return Err(Error::Io("what was accepted is not counted yet".to_owned()));
+        }
+        let mut hashes = Vec::new();
+        for (_, generation) in parts {
+            hashes.extend(self.keys.key_hashes(*generation).await?);
+        }
+        if parts.len() > 1 {
+            hashes.sort_unstable();
+            hashes.dedup();
+        }
+        Ok(hashes)
+    }
+
+    /// Tells the metrics of a counter that has many keys.
+    fn tell(&self, counter: u32, keys: u64) {
+        let has_many = keys.saturating_mul(100) >= self.limit.keys_max.saturating_mul(TOLD_PERCENT);
+        let mut told = self.told.lock();
+        if has_many || told.contains(&counter) {
+            told.insert(counter);
+            metrics::gauge!("raingauge_counter_keys", "counter" => counter.to_string()).set(keys as f64);
+        }
+    }
+}
