@@ -120,6 +120,8 @@ impl History {
             }
             Op::Set(buckets, key) => self.set(&buckets, key),
             Op::Backfill(counter) => {
+                // That the backfill before it has finished is seen only until this one begins.
+                while self.apply() {}
                 self.world.control(&Control::backfill(counter));
                 self.model.log.push(Entry::Backfill);
             }
