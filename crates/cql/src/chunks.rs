@@ -31,7 +31,7 @@ impl CqlChunks {
     }
 
     async fn store(&self, partition: Partition, chunk: &Chunk) -> Result<(), Error> {
-        // Whoever writes it, it is the same: it follows from the log up to this time.
+        // Every writer of this chunk takes the same time: it comes from the log.
         let timestamp_us = chunk.appended_ms.max(1).saturating_mul(1_000);
         let key = (&self.log, i32::from(partition), chunk.rules as i64, chunk.number as i64);
         let values = (key.0, key.1, key.2, key.3, &chunk.bytes[..], timestamp_us, self.ttl_s);

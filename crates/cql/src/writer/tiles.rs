@@ -102,8 +102,8 @@ impl Slot {
         self.changed != 0 || self.is_foreign
     }
 
-    /// Whether the tile has to be listed: it changed, or was stored by somebody else and the list may be older, as after
-    /// a restore. Its stamp is known when the last of its entries has been met.
+    /// Whether the tile has to be written to the list: it changed, or another process stored it and the list may be older,
+    /// as after a restore. Its stamp is known once the last of its entries has been read.
     pub fn is_to_be_listed(&self) -> bool {
         self.id.is_span() && (self.changed != 0 || (self.is_foreign && self.stamp_us != 0))
     }
@@ -288,7 +288,7 @@ impl Tiles {
         }
     }
 
-    /// Drops what is known of a key, and what waits to be written of it. Answers the spans that it had.
+    /// Forgets a key, with its changes that are not written yet. Returns the spans that it had.
     pub fn drop_key(&mut self, generation: Generation, key: &str) -> Vec<TileId> {
         let mut spans = Vec::new();
         self.retain(|record| {
