@@ -27,7 +27,7 @@ fn nodetool() -> Option<Vec<String>> {
         return None;
     };
     // Nodes are numbered by the end of their addresses.
-    let services = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/services");
+    let services = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scripts/services");
     let script = format!("exec '{services}' nodetool '{folder}' \"${{0##*.}}\" \"$@\"");
     Some(["sh", "-c", &script, "{host}"].map(str::to_owned).to_vec())
 }
@@ -44,7 +44,11 @@ impl Ground {
     }
 
     fn compactor(&self, tables: CompactionTables) -> NodeCompactor {
-        let options = CompactionOptions { command: self.command.clone(), tables, ..CompactionOptions::default() };
+        let options = CompactionOptions {
+            command: self.command.clone(),
+            tables,
+            ..CompactionOptions::default()
+        };
         NodeCompactor::new(self.place.cql(), options)
     }
 
@@ -57,8 +61,11 @@ impl Ground {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let mut words = self.command.iter().map(|word| word.replace("{host}", &node.name));
-            let output =
-                Command::new(words.next().unwrap()).args(words).args(arguments).output().expect("nodetool runs");
+            let output = Command::new(words.next().unwrap())
+                .args(words)
+                .args(arguments)
+                .output()
+                .expect("nodetool runs");
             if output.status.success() {
                 return String::from_utf8(output.stdout).expect("text");
             }
@@ -69,14 +76,16 @@ impl Ground {
 
     /// Files of a table on a node.
     fn files(&self, node: &Node, table: &str) -> usize {
-        let stats = self.run(node, &["tablestats", &format!("{}.{table}", self.place.options.keyspace)]);
+        let stats =
+            self.run(node, &["tablestats", &format!("{}.{table}", self.place.options.keyspace)]);
         let line = stats.lines().find_map(|line| line.trim().strip_prefix("SSTable count: "));
         line.unwrap_or_else(|| panic!("no count in:\n{stats}")).trim().parse().expect("a number")
     }
 
     /// Makes several files of each table, which nothing merges before its time.
     fn fill(&self) {
-        let (keyspace, session) = (&self.place.options.keyspace, self.place.cql().session_for_tests());
+        let (keyspace, session) =
+            (&self.place.options.keyspace, self.place.cql().session_for_tests());
         for table in ["tile_table", "key_table", "daily_count_table"] {
             self.run(&self.nodes()[0], &["disableautocompaction", keyspace, table]);
         }
@@ -85,7 +94,9 @@ impl Ground {
             // The rows of two flushes lie two months apart, so that they belong to different windows.
             let stamp = 1_700_000_000_000_000 + flush * 60 * day_us;
             for statement in [
-                format!("UPDATE tile_table USING TIMESTAMP {stamp} SET tiles[1] = 0x01 WHERE key = 'a' AND period = 1"),
+                format!(
+                    "UPDATE tile_table USING TIMESTAMP {stamp} SET tiles[1] = 0x01 WHERE key = 'a' AND period = 1"
+                ),
                 format!("INSERT INTO key_table (counter, shard, key) VALUES (1, 0, 'k{flush}')"),
                 format!(
                     "INSERT INTO daily_count_table (key, daily_timestamp, log_partition, count)
@@ -113,14 +124,18 @@ fn many_files_become_one() {
     for table in ["tile_table", "key_table", "daily_count_table"] {
         assert_eq!(files(table), FLUSHES, "{table} before");
     }
-    let compact = |tables| ground.place.block_on(ground.compactor(tables).compact(node)).expect("compacted");
+    let compact =
+        |tables| ground.place.block_on(ground.compactor(tables).compact(node)).expect("compacted");
     compact(CompactionTables::Auto);
     assert_eq!((files("tile_table"), files("key_table")), (1, 1));
     // Cassandra would put all windows into one file.
     assert_eq!(files("daily_count_table"), FLUSHES, "windows are left alone");
     compact(CompactionTables::All);
     assert_eq!(files("daily_count_table"), 1);
-    assert_eq!(ground.place.block_on(ground.compactor(CompactionTables::All).progress(node)), Ok(None));
+    assert_eq!(
+        ground.place.block_on(ground.compactor(CompactionTables::All).progress(node)),
+        Ok(None)
+    );
 }
 
 /// A compaction that is slowed down is given up and stopped: the node does no more of it, and its files are as before.
@@ -137,7 +152,10 @@ fn a_compaction_is_observed_and_stopped() {
             for row in 0..SLOW_ROWS {
                 // What cannot be packed takes the room that it takes.
                 let blob: Vec<u8> = (0..256 << 10).map(|_| rand::random()).collect();
-                session.execute_unpaged(&prepared, (blob, format!("{flush}-{row}"))).await.expect("written");
+                session
+                    .execute_unpaged(&prepared, (blob, format!("{flush}-{row}")))
+                    .await
+                    .expect("written");
             }
         });
         ground.run(node, &["flush", keyspace]);
@@ -145,7 +163,9 @@ fn a_compaction_is_observed_and_stopped() {
     let files = ground.files(node, "tile_table");
     assert!(files > 1, "{files}");
     let before = ground.run(node, &["getcompactionthroughput"]);
-    let throughput = before.split_whitespace().find_map(|word| word.parse::<f64>().ok()).expect("a number") as u64;
+    let throughput =
+        before.split_whitespace().find_map(|word| word.parse::<f64>().ok()).expect("a number")
+            as u64;
     ground.run(node, &["setcompactionthroughput", "1"]);
     let compactor = ground.compactor(CompactionTables::Auto);
     let outcome = ground.place.block_on(async {
@@ -180,15 +200,26 @@ fn what_goes_wrong_is_said() {
     let node = &ground.nodes()[0];
     let failure = |command: &[&str]| {
         let command = command.iter().map(|word| (*word).to_owned()).collect();
-        let options = CompactionOptions { command, way: CompactionWay::Nodetool, ..CompactionOptions::default() };
+        let options = CompactionOptions {
+            command,
+            way: CompactionWay::Nodetool,
+            ..CompactionOptions::default()
+        };
         let compactor = NodeCompactor::new(ground.place.cql(), options);
         ground.place.block_on(compactor.compact(node)).unwrap_err().to_string()
     };
     let absent = failure(&["/nowhere/nodetool"]);
-    assert!(absent.contains("/nowhere/nodetool cannot be run") && absent.contains("compaction_command"), "{absent}");
+    assert!(
+        absent.contains("/nowhere/nodetool cannot be run") && absent.contains("compaction_command"),
+        "{absent}"
+    );
     assert!(failure(&[]).contains("names no program"));
-    let refused = failure(&["sh", "-c", "echo nodetool: Failed to connect to $0; exit 1", "{host}"]);
-    assert!(refused.ends_with(&format!("nodetool: Failed to connect to {}", node.name)), "{refused}");
+    let refused =
+        failure(&["sh", "-c", "echo nodetool: Failed to connect to $0; exit 1", "{host}"]);
+    assert!(
+        refused.ends_with(&format!("nodetool: Failed to connect to {}", node.name)),
+        "{refused}"
+    );
 }
 
 /// Whoever drops a compaction ends the command with everything that it started.
@@ -198,7 +229,10 @@ fn a_command_that_is_given_up_leaves_no_process() {
     let folder = std::env::temp_dir().join(format!("raingauge-{}", ground.place.options.keyspace));
     std::fs::create_dir_all(&folder).unwrap();
     // A script whose child would outlive it, as nodetool is one.
-    let script = format!("sleep 600 & echo $! > {0}/pid.new; mv {0}/pid.new {0}/pid; wait", folder.display());
+    let script = format!(
+        "sleep 600 & echo $! > {0}/pid.new; mv {0}/pid.new {0}/pid; wait",
+        folder.display()
+    );
     let options = CompactionOptions {
         command: ["sh", "-c", &script].map(str::to_owned).to_vec(),
         ..CompactionOptions::default()
@@ -237,6 +271,7 @@ fn the_keyspace_is_known_by_its_name_on_the_server() {
     ground.place.block_on(migrate(&options, &layout())).expect("nothing to do");
     let cql = ground.place.block_on(Cql::connect(options)).expect("connected");
     let command = ground.command.clone();
-    let compactor = NodeCompactor::new(cql, CompactionOptions { command, ..CompactionOptions::default() });
+    let compactor =
+        NodeCompactor::new(cql, CompactionOptions { command, ..CompactionOptions::default() });
     ground.place.block_on(compactor.compact(&ground.nodes()[0])).expect("compacted");
 }

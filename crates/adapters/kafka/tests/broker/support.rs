@@ -42,7 +42,9 @@ impl Broker {
     /// Nothing when there are no brokers to be had.
     pub fn start(arguments: &[&str]) -> Option<Self> {
         if std::env::var_os("RAINGAUGE_TEST_KAFKA").is_none() {
-            println!("skipped: RAINGAUGE_TEST_KAFKA names no broker, so that none is started either");
+            println!(
+                "skipped: RAINGAUGE_TEST_KAFKA names no broker, so that none is started either"
+            );
             return None;
         }
         let mut broker = Self { folder: tempfile::tempdir().unwrap(), address: String::new() };
@@ -59,9 +61,14 @@ impl Broker {
     }
 
     pub fn services(&self, verb: &str, arguments: &[&str]) {
-        let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
+        let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/services");
         let mut command = Command::new(services);
-        let done = command.arg(verb).arg(self.folder.path()).args(arguments).stdout(Stdio::null()).status();
+        let done = command
+            .arg(verb)
+            .arg(self.folder.path())
+            .args(arguments)
+            .stdout(Stdio::null())
+            .status();
         assert!(done.is_ok_and(|status| status.success()), "scripts/services {verb} succeeds");
     }
 }
@@ -129,10 +136,11 @@ pub fn foreign(options: &Options, properties: &[(&str, &str)]) -> BaseProducer {
 
 /// Hands over one message.
 pub fn produce(producer: &BaseProducer, topic: &str, headers: &[(&str, &[u8])], payload: &[u8]) {
-    let headers = headers
-        .iter()
-        .fold(OwnedHeaders::new(), |headers, (key, value)| headers.insert(Header { key, value: Some(*value) }));
-    let record: BaseRecord<'_, (), [u8]> = BaseRecord::to(topic).partition(0).payload(payload).headers(headers);
+    let headers = headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
+        headers.insert(Header { key, value: Some(*value) })
+    });
+    let record: BaseRecord<'_, (), [u8]> =
+        BaseRecord::to(topic).partition(0).payload(payload).headers(headers);
     producer.send(record).map_err(|(error, _)| error).expect("handed over");
 }
 

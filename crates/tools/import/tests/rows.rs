@@ -23,7 +23,10 @@ fn a_row_becomes_an_event() {
     let rows = csv("at,zone,note,fare\n2019-01-15 03:36:12,230,\"say \"\"so\"\"\n\",12.50\n");
     assert_eq!(rows.len(), 1);
     let event = rows[0].event.as_ref().unwrap();
-    assert_eq!((event.kind.as_str(), event.source.as_str(), event.time_ms), ("t", "s", 1_547_523_372_000));
+    assert_eq!(
+        (event.kind.as_str(), event.source.as_str(), event.time_ms),
+        ("t", "s", 1_547_523_372_000)
+    );
     assert_eq!(event.data, r#"{"fare":12.50,"note":"say \"so\"\n","zone":230}"#);
     assert_eq!((event.subject.as_deref(), rows[0].number), (Some("230"), 1));
 }
@@ -79,8 +82,11 @@ fn a_row_that_is_broken_does_not_break_the_next() {
 #[test]
 fn the_header_must_hold_the_columns() {
     let fault = |bytes: &[u8]| {
-        let result =
-            Rows::read(Box::new(std::io::Cursor::new(bytes.to_vec())), Path::new("x.csv"), &mapping(CSV_MAPPING));
+        let result = Rows::read(
+            Box::new(std::io::Cursor::new(bytes.to_vec())),
+            Path::new("x.csv"),
+            &mapping(CSV_MAPPING),
+        );
         result.err().map(|error| error.to_string()).unwrap_or_default()
     };
     assert_eq!(
@@ -88,8 +94,12 @@ fn the_header_must_hold_the_columns() {
         "the mapping names columns that x.csv does not have: \"zone\", \"fare\", \"note\"; it has: \"at\", \"Zone\", \" fare\""
     );
     assert!(fault(b"at,zone,zone,fare,note\n").contains("several columns of one name: \"zone\""));
-    for (bytes, reason) in [(&b""[..], "empty"), (b"\n\n", "empty"), (b"at,\xff\n", "UTF-8"), (b"\"at,zone\n", "quote")]
-    {
+    for (bytes, reason) in [
+        (&b""[..], "empty"),
+        (b"\n\n", "empty"),
+        (b"at,\xff\n", "UTF-8"),
+        (b"\"at,zone\n", "quote"),
+    ] {
         assert!(fault(bytes).contains(reason), "{}", fault(bytes));
     }
     assert_eq!(fault(b"at,zone,fare,note"), "");
@@ -99,7 +109,9 @@ fn the_header_must_hold_the_columns() {
 fn ids_are_of_the_content() {
     let mapping = mapping(CSV_MAPPING);
     let file = format!("at,zone,note,fare\n{}", "2019-01-15 03:36:12,1,,\n".repeat(5_000));
-    let ids = |bytes: &[u8]| read_all(&mut rows_of(bytes, &mapping)).iter().map(Seen::id).collect::<Vec<_>>();
+    let ids = |bytes: &[u8]| {
+        read_all(&mut rows_of(bytes, &mapping)).iter().map(Seen::id).collect::<Vec<_>>()
+    };
     let plain = ids(file.as_bytes());
     assert_eq!(plain.len(), 5_000);
     assert_eq!(plain, ids(&gzip(file.as_bytes())));
@@ -128,7 +140,8 @@ fn ids_of_columns() {
 
 #[test]
 fn gzip_of_several_members_and_gzip_cut_short() {
-    let (head, tail) = ("at,zone,note,fare\n2019-01-15 03:3", "6:12,1,,\n2019-01-15 03:36:12,2,,\n");
+    let (head, tail) =
+        ("at,zone,note,fare\n2019-01-15 03:3", "6:12,1,,\n2019-01-15 03:36:12,2,,\n");
     let members = [gzip(head.as_bytes()), gzip(tail.as_bytes())].concat();
     assert_eq!(codes(&csv(&members)), [(2, "ok"), (3, "ok")]);
 
@@ -169,7 +182,10 @@ fn products_and_kinds() {
     assert_eq!(data(1), r#"{"amount":null,"code":null,"fare":2.55,"note":null,"zone":null}"#);
     let rejection = rows[2].event.as_ref().unwrap_err();
     assert_eq!(rejection.code, "field_invalid");
-    assert_eq!(rejection.detail, "the column \"zone\" holds \"x\", which is not a number without exponent");
+    assert_eq!(
+        rejection.detail,
+        "the column \"zone\" holds \"x\", which is not a number without exponent"
+    );
 }
 
 #[test]
@@ -206,7 +222,10 @@ fn lines_of_json() {
     let event = |at: usize| rows[at].event.as_ref().unwrap();
     assert_eq!(event(0).data, r#"{"count":1.50,"drink":"café","hot":"true"}"#);
     assert_eq!((event(0).id.as_str(), event(0).time_ms), ("1", 100_000));
-    assert_eq!((event(1).data.as_str(), event(1).time_ms), (r#"{"count":"7","drink":null,"hot":null}"#, 101_500));
+    assert_eq!(
+        (event(1).data.as_str(), event(1).time_ms),
+        (r#"{"count":"7","drink":null,"hot":null}"#, 101_500)
+    );
     assert!(event(1).id.ends_with(":2"));
     assert_eq!(event(7).data, r#"{"count":null,"drink":"","hot":null}"#);
 
@@ -218,7 +237,7 @@ fn lines_of_json() {
 /// Every committed extract is read without a rejected row, and the `csv` crate finds as many rows.
 #[test]
 fn the_extracts_of_the_demo() {
-    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../demo");
     for (file, mapping) in [
         ("taxi.csv.gz", "taxi"),
         ("retail.csv.gz", "retail"),
@@ -231,7 +250,11 @@ fn the_extracts_of_the_demo() {
         let mapping = Mapping::load(&demo.join(format!("{mapping}.mapping.toml"))).unwrap();
         let mut rows = Rows::open(&demo.join(file), &mapping).unwrap();
         let seen = read_all(&mut rows);
-        assert!(seen.iter().all(|row| row.event.is_ok()), "{file}: {:?}", seen.iter().find(|row| row.event.is_err()));
+        assert!(
+            seen.iter().all(|row| row.event.is_ok()),
+            "{file}: {:?}",
+            seen.iter().find(|row| row.event.is_err())
+        );
         assert_eq!(rows.bytes_read(), rows.len_bytes());
         assert_eq!(seen.len(), support::count_rows(&demo.join(file)), "{file}");
     }

@@ -79,17 +79,23 @@ impl Mapping {
     pub fn load(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let mut text = String::new();
-        File::open(path).map_err(failed)?.take(SMALL_FILE_LEN_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        File::open(path)
+            .map_err(failed)?
+            .take(SMALL_FILE_LEN_MAX + 1)
+            .read_to_string(&mut text)
+            .map_err(failed)?;
         if text.len() as u64 > SMALL_FILE_LEN_MAX {
-            return Err(failed(io::Error::other(format!("a mapping has at most {SMALL_FILE_LEN_MAX} bytes"))));
+            return Err(failed(io::Error::other(format!(
+                "a mapping has at most {SMALL_FILE_LEN_MAX} bytes"
+            ))));
         }
         Self::parse(&text)
     }
 
     /// Reads a mapping; the error lists all that is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let table: Table =
-            toml::from_str(text).map_err(|error| Error::Mapping(vec![error.to_string().trim_end().to_owned()]))?;
+        let table: Table = toml::from_str(text)
+            .map_err(|error| Error::Mapping(vec![error.to_string().trim_end().to_owned()]))?;
         // Without comments and in one order, so that only a change of meaning makes another mapping.
         let hash = xxh3_64(table.to_string().as_bytes());
         let mut problems = Vec::new();
@@ -115,7 +121,17 @@ impl Mapping {
         let time = time.and_then(|table| time_of(table, problems));
         let fields = fields.map(|table| fields_of(table, problems));
         let (time_column, times) = time?;
-        Some(Self { format: format?, kind: kind?, source: source?, id, subject, time_column, times, fields, hash })
+        Some(Self {
+            format: format?,
+            kind: kind?,
+            source: source?,
+            id,
+            subject,
+            time_column,
+            times,
+            fields,
+            hash,
+        })
     }
 
     /// The CloudEvents type of every event.
@@ -150,13 +166,16 @@ fn time_of(table: Table, problems: &mut Vec<String>) -> Option<(String, Times)> 
 
 fn fields_of(table: Table, problems: &mut Vec<String>) -> Vec<(String, Content)> {
     if table.len() > FIELDS_MAX {
-        problems.push(format!("fields: has {} fields; at most {FIELDS_MAX} are taken", table.len()));
+        problems
+            .push(format!("fields: has {} fields; at most {FIELDS_MAX} are taken", table.len()));
         return Vec::new();
     }
     let mut fields = Vec::new();
     for (name, value) in table {
         if name.contains('.') || Field::of_path(&format!("data.{name}")).is_none() {
-            problems.push(format!("fields: \"{name}\" cannot be named by a counter; leave out {{ }} : and ."));
+            problems.push(format!(
+                "fields: \"{name}\" cannot be named by a counter; leave out {{ }} : and ."
+            ));
         }
         if let Some(content) = content_of(&name, value, problems) {
             fields.push((name, content));
@@ -167,11 +186,14 @@ fn fields_of(table: Table, problems: &mut Vec<String>) -> Vec<(String, Content)>
 
 fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Content> {
     let table = match value {
-        Value::String(column) => return Some(Content::Column { column, kind: Kind::Auto }),
+        Value::String(column) => {
+            return Some(Content::Column { column, kind: Kind::Auto });
+        }
         Value::Table(table) => table,
         _ => {
-            problems
-                .push(format!("fields.{name}: must be a column's name, {{ column = … }} or {{ multiply = [ … ] }}"));
+            problems.push(format!(
+                "fields.{name}: must be a column's name, {{ column = … }} or {{ multiply = [ … ] }}"
+            ));
             return None;
         }
     };
@@ -189,9 +211,10 @@ fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Co
         Some("number") => Some(Kind::Number),
         Some("integer") => Some(Kind::Integer),
         Some("boolean") => Some(Kind::Boolean),
-        Some(other) => {
-            section.problem("type", &format!("\"{other}\" is none of auto, string, number, integer, boolean"))
-        }
+        Some(other) => section.problem(
+            "type",
+            &format!("\"{other}\" is none of auto, string, number, integer, boolean"),
+        ),
     };
     section.finish();
     Some(Content::Column { column: column?, kind: kind? })
@@ -236,7 +259,9 @@ impl Section<'_> {
     fn columns(&mut self, name: &str, least: usize) -> Option<Vec<String>> {
         let value = self.table.remove(name)?;
         let columns: Option<Vec<String>> = value.as_array().and_then(|list| {
-            list.iter().map(|item| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned)).collect()
+            list.iter()
+                .map(|item| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned))
+                .collect()
         });
         match columns {
             Some(columns) if (least..=COLUMNS_JOINED_MAX).contains(&columns.len()) => Some(columns),
@@ -272,7 +297,7 @@ impl Section<'_> {
 mod tests {
     use super::*;
 
-    const TAXI: &str = include_str!("../../../demo/taxi.mapping.toml");
+    const TAXI: &str = include_str!("../../../../demo/taxi.mapping.toml");
 
     fn problems(text: &str) -> Vec<String> {
         match Mapping::parse(text) {
@@ -285,7 +310,10 @@ mod tests {
     fn a_whole_mapping() {
         let mapping = Mapping::parse(TAXI).unwrap();
         assert_eq!((mapping.event_type(), mapping.event_source()), ("taxi.pickup", "nyc-taxi"));
-        assert_eq!((mapping.format(), mapping.time_column.as_str()), (Format::Csv, "pickup_datetime"));
+        assert_eq!(
+            (mapping.format(), mapping.time_column.as_str()),
+            (Format::Csv, "pickup_datetime")
+        );
         assert!(mapping.fields.unwrap().iter().any(|(name, _)| name == "zone"));
     }
 
@@ -328,7 +356,11 @@ mod tests {
             "fields.t.scale: is not known",
             "fields.m.multiply:",
         ] {
-            assert_eq!(found.iter().filter(|problem| problem.starts_with(name)).count(), 1, "{name} in {found:#?}");
+            assert_eq!(
+                found.iter().filter(|problem| problem.starts_with(name)).count(),
+                1,
+                "{name} in {found:#?}"
+            );
         }
         assert_eq!(found.len(), 13, "{found:#?}");
     }
