@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             .out_dir(folder);
         if is_server {
             // Events are decoded one by one: see there.
-            code = code.extern_path(".raingauge.v1.PublishRequest", "crate::grpc::events::PublishRequest");
+            code = code
+                .extern_path(".raingauge.v1.PublishRequest", "crate::grpc::events::PublishRequest");
         }
         code.compile_fds(files.clone())?;
     }

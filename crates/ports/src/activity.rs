@@ -28,7 +28,12 @@ pub struct Recent {
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { newest: 0, counted: vec![0; QUARTERS], skipped: BTreeMap::new(), late: BTreeMap::new() }
+        Self {
+            newest: 0,
+            counted: vec![0; QUARTERS],
+            skipped: BTreeMap::new(),
+            late: BTreeMap::new(),
+        }
     }
 }
 
@@ -93,7 +98,9 @@ impl Recent {
     /// Adds what another process saw of the same counter.
     pub fn join(&mut self, other: &Self) {
         self.advance(other.newest);
-        for (back, events) in other.counted.iter().rev().enumerate().filter(|(_, events)| **events > 0) {
+        for (back, events) in
+            other.counted.iter().rev().enumerate().filter(|(_, events)| **events > 0)
+        {
             self.add(other.newest - back as i64, *events);
         }
         for (own, told) in [(&mut self.skipped, &other.skipped), (&mut self.late, &other.late)] {
@@ -121,12 +128,23 @@ pub struct Activity {
 impl Activity {
     /// Events of a counter that were counted, by when they arrived.
     pub fn counted(&self, counter: u32, arrived_s: i64, events: u64) {
-        self.by_counter.lock().entry(counter).or_default().add(arrived_s.div_euclid(QUARTER_S), events);
+        self.by_counter
+            .lock()
+            .entry(counter)
+            .or_default()
+            .add(arrived_s.div_euclid(QUARTER_S), events);
     }
 
     /// Events that a counter did not count, for this reason.
     pub fn skipped(&self, counter: u32, reason: &str, events: u64) {
-        *self.by_counter.lock().entry(counter).or_default().skipped.entry(reason.to_owned()).or_default() += events;
+        *self
+            .by_counter
+            .lock()
+            .entry(counter)
+            .or_default()
+            .skipped
+            .entry(reason.to_owned())
+            .or_default() += events;
     }
 
     /// Events that came after buckets of this granularity had expired.
@@ -189,7 +207,9 @@ mod tests {
         assert_eq!(serde_json::from_str::<Recent>(&told).unwrap(), recent);
         assert_eq!(serde_json::from_str::<Recent>("{}").unwrap(), Recent::default());
         let long = format!("{{\"counted\":{:?}}}", [1; QUARTERS + 1]);
-        for odd in [&*long, r#"{"newest":-1}"#, r#"{"newest":9223372036854775807}"#, r#"{"counted":[-1]}"#] {
+        for odd in
+            [&*long, r#"{"newest":-1}"#, r#"{"newest":9223372036854775807}"#, r#"{"counted":[-1]}"#]
+        {
             assert!(serde_json::from_str::<Recent>(odd).is_err(), "{odd}");
         }
     }

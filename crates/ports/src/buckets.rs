@@ -96,10 +96,20 @@ pub struct Largest {
 
 pub trait BucketReader: Send + Sync {
     /// The sum of a range, when everything it needs is in memory. Never waits for storage.
-    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>>;
+    fn sum_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Option<Result<i128, Overflow>>;
 
     /// The sums of many ranges of one key, under the same condition.
-    fn sums_cached(&self, generation: Generation, key: &str, plans: &[Plan]) -> Option<Result<Vec<i128>, Overflow>> {
+    fn sums_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plans: &[Plan],
+    ) -> Option<Result<Vec<i128>, Overflow>> {
         let mut sums = Vec::with_capacity(plans.len());
         for plan in plans {
             match self.sum_cached(generation, key, plan)? {
@@ -117,7 +127,12 @@ pub trait BucketReader: Send + Sync {
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>>;
 
     /// The cells of a slice that exist, in the order of time.
-    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
 
     /// The `len_max` keys with the largest sums over the whole days of a slice. Looks at `scan_max` tiles at
     /// most, or at as many as the store can read in a moment.
@@ -148,10 +163,22 @@ pub trait BucketWriter: Send + Sync {
 
     /// Adds what the entry at `offset` says to the buckets of its time, of the granularities that `horizons` keep.
     /// Entries of a generation come in the order of their offsets.
-    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error>;
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        horizons: &Horizons,
+    ) -> Result<(), Error>;
 
     /// Sets one bucket, as the entry at `offset` says.
-    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error>;
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+        cell: Cell,
+    ) -> Result<(), Error>;
 
     /// Removes every bucket of a key, as the entry at `offset` says: what was added before is gone, and what follows is
     /// counted from nothing.
@@ -196,7 +223,12 @@ pub trait BucketWriter: Send + Sync {
     /// Removes up to `scan_max` tiles or keys of a generation behind `cursor`. Nothing adds to the generation or reads
     /// it any more, and a commit has followed the last change of it. May be called by any thread, also while another
     /// one counts. Moves the cursor on, or empties it at the end. What was removed is durable with the next commit.
-    fn remove(&self, generation: Generation, cursor: &mut Option<Vec<u8>>, scan_max: usize) -> Result<u64, Error> {
+    fn remove(
+        &self,
+        generation: Generation,
+        cursor: &mut Option<Vec<u8>>,
+        scan_max: usize,
+    ) -> Result<u64, Error> {
         let nothing = Horizons { quarter_s: i64::MAX, hour_s: i64::MAX, day_s: i64::MAX };
         self.expire(generation, &nothing, cursor, scan_max)
     }

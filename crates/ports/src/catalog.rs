@@ -86,7 +86,12 @@ pub struct VersionedPolicy {
 
 impl VersionedPolicy {
     /// The version that a change makes; none when it changes nothing.
-    pub fn next(&self, policy: Policy, expected: Option<u32>, change: Change) -> Result<Option<Self>, Error> {
+    pub fn next(
+        &self,
+        policy: Policy,
+        expected: Option<u32>,
+        change: Change,
+    ) -> Result<Option<Self>, Error> {
         if expected.is_some_and(|expected| expected != self.version) {
             return Err(Error::PolicyMismatch { current: self.version });
         }
@@ -94,7 +99,13 @@ impl VersionedPolicy {
             return Ok(None);
         }
         let Change { by, reason, at_s } = change;
-        Ok(Some(Self { policy, version: self.version + 1, changed_by: by, reason, changed_at: at_s }))
+        Ok(Some(Self {
+            policy,
+            version: self.version + 1,
+            changed_by: by,
+            reason,
+            changed_at: at_s,
+        }))
     }
 }
 
@@ -151,10 +162,15 @@ mod tests {
 
     #[test]
     fn a_token_is_told_from_a_person_of_its_name() {
-        let by = |by: &str| VersionedPolicy { changed_by: by.to_owned(), ..VersionedPolicy::default() };
-        let json = |found: &VersionedPolicy| serde_json::to_value(found).expect("it has a form in JSON");
+        let by =
+            |by: &str| VersionedPolicy { changed_by: by.to_owned(), ..VersionedPolicy::default() };
+        let json =
+            |found: &VersionedPolicy| serde_json::to_value(found).expect("it has a form in JSON");
         let [person, token] = [json(&by("alice")), json(&by("token:alice"))];
         assert_eq!((&person["changedBy"], person.get("changedByKind")), (&"alice".into(), None));
-        assert_eq!((&token["changedBy"], &token["changedByKind"]), (&"alice".into(), &"token".into()));
+        assert_eq!(
+            (&token["changedBy"], &token["changedByKind"]),
+            (&"alice".into(), &"token".into())
+        );
     }
 }

@@ -71,7 +71,8 @@ fn since_boot_ms() -> i64 {
 /// Milliseconds since this was first asked.
 #[cfg(not(target_os = "linux"))]
 fn since_boot_ms() -> i64 {
-    static BEGAN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    static BEGAN: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
     BEGAN.elapsed().as_millis() as i64
 }
 
@@ -140,7 +141,11 @@ mod tests {
 
     #[test]
     fn a_fast_clock_shows_its_start_and_then_runs_ahead() {
-        let clock = FastClock { start_ms: 1_730_764_800_000, machine_start_ms: 1_795_000_000_000, factor: 600 };
+        let clock = FastClock {
+            start_ms: 1_730_764_800_000,
+            machine_start_ms: 1_795_000_000_000,
+            factor: 600,
+        };
         assert_eq!(clock.at(1_795_000_000_000), 1_730_764_800_000);
         assert_eq!(clock.at(1_795_000_001_500), 1_730_764_800_000 + 900_000);
         assert_eq!(clock.at(1_794_999_999_999), 1_730_764_800_000 - 600);

@@ -44,7 +44,12 @@ pub trait ChunkStore: Send + Sync {
 
     /// The bytes of the chunks with these numbers that were made by these rules, in their order;
     /// `None` for one that is not there. Blocks the thread.
-    fn get(&self, partition: Partition, rules: u64, numbers: Range<u64>) -> Result<Vec<Option<Vec<u8>>>, Error>;
+    fn get(
+        &self,
+        partition: Partition,
+        rules: u64,
+        numbers: Range<u64>,
+    ) -> Result<Vec<Option<Vec<u8>>>, Error>;
 }
 
 #[cfg(test)]

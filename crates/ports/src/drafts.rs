@@ -38,7 +38,8 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [Self; 5] = [Self::Draft, Self::Review, Self::Applied, Self::Rejected, Self::Withdrawn];
+    pub const ALL: [Self; 5] =
+        [Self::Draft, Self::Review, Self::Applied, Self::Rejected, Self::Withdrawn];
 
     /// As it is stored.
     pub const fn name(self) -> &'static str {

@@ -67,7 +67,8 @@ impl Lease {
 
     /// The word that was sent then is in the topic. When the lease did not hold, everything in memory has to go before.
     pub fn extend(&self, sent_ms: i64) {
-        let longer = |until_ms: i64| (until_ms != ENDED).then_some(until_ms.max(sent_ms + LEASE_MS));
+        let longer =
+            |until_ms: i64| (until_ms != ENDED).then_some(until_ms.max(sent_ms + LEASE_MS));
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, longer);
     }
 
@@ -98,7 +99,13 @@ struct Holder {
 
 impl Holders {
     pub fn new(process: u64) -> Self {
-        Self { process, readers: HashMap::new(), opened_ms: None, read_ms: i64::MIN, read_number: 0 }
+        Self {
+            process,
+            readers: HashMap::new(),
+            opened_ms: None,
+            read_ms: i64::MIN,
+            read_number: 0,
+        }
     }
 
     /// Takes one message, in its order.
@@ -123,8 +130,11 @@ impl Holders {
     /// Whether no reader answers from memory without everything before these ends, which were in the store before the barrier
     /// with this number was sent.
     pub fn have_heard(&self, ends: &[(Partition, Offset)], number: u64) -> bool {
-        let knows_all = self.opened_ms.is_some_and(|opened_ms| self.read_ms >= opened_ms + LEASE_MS + GRACE_MS);
-        knows_all && self.read_number >= number && self.readers.values().all(|holder| holder.has_heard(ends))
+        let knows_all =
+            self.opened_ms.is_some_and(|opened_ms| self.read_ms >= opened_ms + LEASE_MS + GRACE_MS);
+        knows_all
+            && self.read_number >= number
+            && self.readers.values().all(|holder| holder.has_heard(ends))
     }
 
     pub fn len(&self) -> usize {

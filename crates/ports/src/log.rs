@@ -109,18 +109,25 @@ impl Block {
     }
 
     /// The entries from `from` on. A malformed one ends the walk with an error.
-    pub fn entries(&self, from: Offset) -> impl Iterator<Item = Result<(Offset, Entry<'_>), Error>> {
+    pub fn entries(
+        &self,
+        from: Offset,
+    ) -> impl Iterator<Item = Result<(Offset, Entry<'_>), Error>> {
         let mut rest = &self.bytes[..];
         (self.base..self.end()).filter_map(move |offset| {
             let Some(entry) = record::split_entry(&mut rest) else {
-                return Some(Err(Error::Corrupt(format!("the entry at offset {offset} is cut short"))));
+                return Some(Err(Error::Corrupt(format!(
+                    "the entry at offset {offset} is cut short"
+                ))));
             };
             if offset < from {
                 return None;
             }
             let parsed = record::parse(entry);
             Some(parsed.map(|entry| (offset, entry)).ok_or_else(|| {
-                Error::Corrupt(format!("the entry at offset {offset} is not one that this program knows"))
+                Error::Corrupt(format!(
+                    "the entry at offset {offset} is not one that this program knows"
+                ))
             }))
         })
     }
@@ -143,16 +150,26 @@ pub trait EventSink: Send + Sync {
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>>;
 
     /// Appends a control entry to a partition and answers the offset behind it.
-    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>>;
+    fn append_control(
+        &self,
+        partition: Partition,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Offset, Error>>;
 
     /// Appends a control entry to every partition: to all of them, or, with [`Error::NotTaken`], to none. After another
     /// error it may be in all or in none. Answers the offsets behind the entries. For a log with one partition there is
     /// nothing else to see to.
-    fn append_to_all(&self, payload_of: PayloadOf) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, Error>> {
+    fn append_to_all(
+        &self,
+        payload_of: PayloadOf,
+    ) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, Error>> {
         Box::pin(async move {
             let mut ends = Vec::new();
             for partition in 0..self.partitions() {
-                ends.push((partition, self.append_control(partition, payload_of(partition)).await?));
+                ends.push((
+                    partition,
+                    self.append_control(partition, payload_of(partition)).await?,
+                ));
             }
             Ok(ends)
         })

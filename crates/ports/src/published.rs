@@ -49,7 +49,11 @@ impl Timeline {
     }
 
     /// The generations that hold the buckets of `[from_s, to_s)`, and the part of the range that each holds.
-    pub fn split(&self, from_s: i64, to_s: i64) -> impl Iterator<Item = (Generation, i64, i64)> + '_ {
+    pub fn split(
+        &self,
+        from_s: i64,
+        to_s: i64,
+    ) -> impl Iterator<Item = (Generation, i64, i64)> + '_ {
         self.parts.iter().enumerate().filter_map(move |(index, (begin, generation))| {
             let end = self.parts.get(index + 1).map_or(i64::MAX, |(next, _)| *next);
             let (from, to) = (from_s.max(*begin), to_s.min(end));
@@ -118,7 +122,9 @@ impl Standing {
             Ordering::Greater => true,
             Ordering::Equal => differs && (put_back || news.changed_at > self.changed_at),
             Ordering::Less if put_back => true,
-            Ordering::Less => self.changed_at > 0 && news.changed_at > self.changed_at + CLOCKS_MARGIN_S,
+            Ordering::Less => {
+                self.changed_at > 0 && news.changed_at > self.changed_at + CLOCKS_MARGIN_S
+            }
         }
     }
 }
@@ -126,18 +132,28 @@ impl Standing {
 impl View {
     /// The generations that an event of this time is counted in, each once: the one that answers, and those of the
     /// timelines beside it.
-    pub fn generations_at(&self, index: usize, time_s: i64) -> impl Iterator<Item = Generation> + '_ {
+    pub fn generations_at(
+        &self,
+        index: usize,
+        time_s: i64,
+    ) -> impl Iterator<Item = Generation> + '_ {
         let beside = self.beside_at(index, time_s).map(|(_, generation)| generation);
         std::iter::once(self.timelines[index].generation_at(time_s)).chain(beside)
     }
 
     /// The generations beside the one that answers for this time, each once, with the place of its timeline.
-    pub fn beside_at(&self, index: usize, time_s: i64) -> impl Iterator<Item = (usize, Generation)> + '_ {
+    pub fn beside_at(
+        &self,
+        index: usize,
+        time_s: i64,
+    ) -> impl Iterator<Item = (usize, Generation)> + '_ {
         let beside = self.beside.get(index).map_or(&[][..], Vec::as_slice);
         beside.iter().enumerate().filter_map(move |(place, timeline)| {
             let generation = timeline.generation_at(time_s);
             let is_known = generation == self.timelines[index].generation_at(time_s)
-                || beside[..place].iter().any(|earlier| earlier.generation_at(time_s) == generation);
+                || beside[..place]
+                    .iter()
+                    .any(|earlier| earlier.generation_at(time_s) == generation);
             (!is_known).then_some((place, generation))
         })
     }
@@ -289,13 +305,18 @@ impl Published {
     }
 
     async fn wait_stored(&self, ends: &[(Partition, Offset)]) -> Result<(), Arc<str>> {
-        let reached = |progress: &Progress| ends.iter().all(|(partition, end)| progress.applied(*partition) >= *end);
+        let reached = |progress: &Progress| {
+            ends.iter().all(|(partition, end)| progress.applied(*partition) >= *end)
+        };
         let mut receiver = self.progress.subscribe();
         self.waiting.notify_waiters();
-        let waited = receiver.wait_for(|progress| reached(progress) || progress.failure.is_some()).await;
+        let waited =
+            receiver.wait_for(|progress| reached(progress) || progress.failure.is_some()).await;
         match waited {
             Ok(progress) if reached(&progress) => Ok(()),
-            Ok(progress) => Err(progress.failure.clone().unwrap_or_else(|| "the writer stopped".into())),
+            Ok(progress) => {
+                Err(progress.failure.clone().unwrap_or_else(|| "the writer stopped".into()))
+            }
             Err(_) => Err("the writer stopped".into()),
         }
     }
@@ -357,7 +378,10 @@ mod tests {
     #[test]
     fn a_timeline_splits_ranges_where_generations_change() {
         let timeline = Timeline::new(vec![(0, 1), (DAY_S, 2), (3 * DAY_S, 3)]);
-        assert_eq!([0, DAY_S - 1, DAY_S, 9 * DAY_S].map(|time_s| timeline.generation_at(time_s)), [1, 1, 2, 3]);
+        assert_eq!(
+            [0, DAY_S - 1, DAY_S, 9 * DAY_S].map(|time_s| timeline.generation_at(time_s)),
+            [1, 1, 2, 3]
+        );
         let split: Vec<_> = timeline.split(900, 4 * DAY_S).collect();
         assert_eq!(split, [(1, 900, DAY_S), (2, DAY_S, 3 * DAY_S), (3, 3 * DAY_S, 4 * DAY_S)]);
         assert_eq!(timeline.split(5, 5).count(), 0);

@@ -50,7 +50,9 @@ pub fn identity(source: &str, id: &str) -> Identity {
     let parts = [&source_len[..], source.as_bytes(), id.as_bytes()];
     let (mut joined, mut len) = ([0; JOINED_LEN_MAX], 0);
     for part in parts {
-        let Some(place) = joined.get_mut(len..len + part.len()) else { return identity_in_parts(parts) };
+        let Some(place) = joined.get_mut(len..len + part.len()) else {
+            return identity_in_parts(parts);
+        };
         place.copy_from_slice(part);
         len += part.len();
     }
@@ -236,6 +238,5 @@ mod tests {
         assert_ne!(identity("ab", "c"), identity("a", "bc"));
     }
 
-    const FIXTURE: &str =
-        "2a000000006aea0f2692010000cfad17702110924a9e45534e8c36a660010001000100ffff020000003773747b7d";
+    const FIXTURE: &str = "2a000000006aea0f2692010000cfad17702110924a9e45534e8c36a660010001000100ffff020000003773747b7d";
 }

@@ -84,7 +84,8 @@ impl Scans {
                 return Ok(self.granted(caller));
             }
             state.waiting.retain(|waiting| !waiting.wake.is_closed());
-            let of_caller = state.waiting.iter().filter(|waiting| *waiting.caller == *caller).count();
+            let of_caller =
+                state.waiting.iter().filter(|waiting| *waiting.caller == *caller).count();
             if state.waiting.len() >= WAITING_MAX || of_caller >= WAITING_OF_CALLER_MAX {
                 return Err(Full);
             }
@@ -167,7 +168,8 @@ mod tests {
     fn who_has_left_is_passed_over() {
         let scans = Scans::default();
         let running = poll(pin!(scans.turn("ann"))).unwrap().unwrap();
-        let mut left: Vec<_> = (0..WAITING_OF_CALLER_MAX).map(|_| Box::pin(scans.turn("ann"))).collect();
+        let mut left: Vec<_> =
+            (0..WAITING_OF_CALLER_MAX).map(|_| Box::pin(scans.turn("ann"))).collect();
         assert!(left.iter_mut().all(|turn| poll(turn.as_mut()).is_none()));
         assert_eq!(poll(pin!(scans.turn("ann"))).unwrap().err(), Some(Full));
         drop(left);

@@ -89,6 +89,10 @@ mod tests {
     fn a_writer_tells_its_generation() {
         let (first, second) = (generation_of(999_999, 0), generation_of(999_999, 1));
         assert_eq!(writer_of(first, 5) % 65_536, 5);
-        assert!(is_of(writer_of(first, 5), first) && !is_of(writer_of(first, 5), second) && !is_of(-1, first));
+        assert!(
+            is_of(writer_of(first, 5), first)
+                && !is_of(writer_of(first, 5), second)
+                && !is_of(-1, first)
+        );
     }
 }

@@ -48,7 +48,9 @@ pub enum Denied {
     #[error("the token is not known here; ask the operator of this server for one")]
     Unknown,
     /// 503.
-    #[error("the tokens of the portal cannot be checked, since its database is out of reach: try again later")]
+    #[error(
+        "the tokens of the portal cannot be checked, since its database is out of reach: try again later"
+    )]
     Stale,
     /// 403.
     #[error("the token lacks the scope `{0}`; ask the operator of this server for one that has it")]
@@ -68,7 +70,11 @@ pub struct Tokens {
 impl Tokens {
     /// Without any token everybody may do everything; the settings allow that on loopback only.
     pub fn new(auth: &Auth) -> Self {
-        let who = |token: &Token| Who { name: token.name.as_str().into(), is_token: true, scopes: token.scopes };
+        let who = |token: &Token| Who {
+            name: token.name.as_str().into(),
+            is_token: true,
+            scopes: token.scopes,
+        };
         let mut scopes = Scopes::default();
         scopes.insert(Scope::Admin);
         Self {
@@ -95,7 +101,10 @@ impl Tokens {
         if !self.is_required {
             // A token that is not asked for still says who it is.
             let made = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
-            return Ok(made.map_or(self.anonymous.clone(), |who| Who { scopes: self.anonymous.scopes, ..who }));
+            return Ok(made.map_or(self.anonymous.clone(), |who| Who {
+                scopes: self.anonymous.scopes,
+                ..who
+            }));
         }
         let hash = hash.ok_or(Denied::Missing)?;
         // Every hash is compared, to the end, so that the time tells nothing about which one was near.
@@ -107,7 +116,9 @@ impl Tokens {
         }
         let made = self.made.as_ref().and_then(|made| made.find(&hash));
         let is_stale = || self.made.as_ref().is_some_and(|made| made.is_stale());
-        let who = found.or(made).ok_or_else(|| if is_stale() { Denied::Stale } else { Denied::Unknown })?;
+        let who = found
+            .or(made)
+            .ok_or_else(|| if is_stale() { Denied::Stale } else { Denied::Unknown })?;
         match who.scopes.allow(needed) {
             true => Ok(who),
             false => Err(Denied::Scope(needed)),
@@ -156,14 +167,20 @@ mod tests {
     #[tokio::test]
     async fn tokens_of_the_portal_open_what_is_closed() {
         let people = Arc::new(MemoryPeople::default());
-        let made = Arc::new(MadeTokens::new(Arc::clone(&people) as _, Arc::new(ManualClock::at_s(7))));
-        let tokens = |required| Tokens::new(&Auth { tokens: Vec::new(), required }).with_made(Arc::clone(&made));
+        let made =
+            Arc::new(MadeTokens::new(Arc::clone(&people) as _, Arc::new(ManualClock::at_s(7))));
+        let tokens = |required| {
+            Tokens::new(&Auth { tokens: Vec::new(), required }).with_made(Arc::clone(&made))
+        };
         let (open, closed) = (tokens(false), tokens(true));
         let (secret, shop) = token("shop", &[Scope::CountsRead]);
         let header = format!("Bearer {secret}");
-        let ask = |tokens: &Tokens| tokens.check(Some(&header), Scope::CountsRead).map(|who| who.name.to_string());
+        let ask = |tokens: &Tokens| {
+            tokens.check(Some(&header), Scope::CountsRead).map(|who| who.name.to_string())
+        };
         assert_eq!((ask(&open), ask(&closed)), (Ok("anonymous".to_owned()), Err(Denied::Unknown)));
-        let api_token = ApiToken { hash: shop.sha256, scopes: shop.scopes, ..contract::token(1, "shop") };
+        let api_token =
+            ApiToken { hash: shop.sha256, scopes: shop.scopes, ..contract::token(1, "shop") };
         people.add_token(api_token).await.unwrap();
         made.refresh(&mut None).await.unwrap();
         assert_eq!((ask(&open), ask(&closed)), (Ok("shop".to_owned()), Ok("shop".to_owned())));
@@ -195,7 +212,10 @@ mod tests {
         assert_eq!(check(&writer_secret, Scope::Admin), Err(Denied::Scope(Scope::Admin)));
         assert_eq!(&*check(&reader_secret, Scope::CountsRead).unwrap().name, "reader");
         assert_eq!(&*check(&reader_secret, Scope::CountersWrite).unwrap().name, "reader");
-        assert_eq!(check(&reader_secret, Scope::EventsWrite), Err(Denied::Scope(Scope::EventsWrite)));
+        assert_eq!(
+            check(&reader_secret, Scope::EventsWrite),
+            Err(Denied::Scope(Scope::EventsWrite))
+        );
     }
 
     #[test]
@@ -203,7 +223,10 @@ mod tests {
         let (secret, admin) = token("root", &[Scope::Admin]);
         let tokens = known(&[admin]);
         for scope in Scope::ALL {
-            assert_eq!(&*tokens.check(Some(&format!("bearer  {secret} ")), scope).unwrap().name, "root");
+            assert_eq!(
+                &*tokens.check(Some(&format!("bearer  {secret} ")), scope).unwrap().name,
+                "root"
+            );
         }
     }
 
@@ -213,12 +236,20 @@ mod tests {
         let hash = hex::encode(one.sha256);
         let tokens = known(&[one]);
         let check = |header: Option<&str>| tokens.check(header, Scope::CountsRead);
-        for header in [None, Some(""), Some("Bearer"), Some("Bearer "), Some("Basic cm9vdDpyb290"), Some(&*secret)] {
+        for header in [
+            None,
+            Some(""),
+            Some("Bearer"),
+            Some("Bearer "),
+            Some("Basic cm9vdDpyb290"),
+            Some(&*secret),
+        ] {
             assert_eq!(check(header), Err(Denied::Missing), "{header:?}");
         }
         let (other, _) = new_token();
         // The hash in the configuration opens nothing: whoever reads the file has no token.
-        for unknown in [other.as_str(), &hash, &secret[..secret.len() - 1], &secret.to_uppercase()] {
+        for unknown in [other.as_str(), &hash, &secret[..secret.len() - 1], &secret.to_uppercase()]
+        {
             assert_eq!(check(Some(&format!("Bearer {unknown}"))), Err(Denied::Unknown));
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::client::Trust;
 use crate::commands::{
-    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal, recount, repair, serve,
-    skip_lost, token,
+    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal,
+    recount, repair, serve, skip_lost, token,
 };
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -42,7 +42,12 @@ pub enum Command {
 #[command(next_help_heading = "Where")]
 pub struct Place {
     /// Address of a running server
-    #[arg(long, env = "RAINGAUGE_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(
+        long,
+        env = "RAINGAUGE_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
     pub server: String,
     /// Token for that server, when it asks for one
     #[arg(long, env = "RAINGAUGE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
@@ -70,7 +75,9 @@ pub struct Range {
 
 fn time(text: &str) -> Result<i64, String> {
     let time = raingauge_core::time::parse_time_s(text);
-    time.ok_or_else(|| "a time is epoch seconds or RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on".to_owned())
+    time.ok_or_else(|| {
+        "a time is epoch seconds or RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on".to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -87,7 +94,10 @@ mod tests {
     fn every_command_has_an_example() {
         fn check(command: &clap::Command) {
             if command.has_subcommands() {
-                command.get_subcommands().filter(|command| command.get_name() != "help").for_each(check);
+                command
+                    .get_subcommands()
+                    .filter(|command| command.get_name() != "help")
+                    .for_each(check);
             } else {
                 let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
                 assert!(help.contains("Example"), "{} has no example", command.get_name());
@@ -98,9 +108,13 @@ mod tests {
 
     #[test]
     fn times_come_in_both_forms() {
-        let parse = |from: &str| Cli::try_parse_from(["raingauge", "count", "k", "--from", from, "--to", "1727400000"]);
+        let parse = |from: &str| {
+            Cli::try_parse_from(["raingauge", "count", "k", "--from", from, "--to", "1727400000"])
+        };
         for from in ["1727215430", "2024-09-24T22:03:50Z", "2024-09-25T00:03:50+02:00"] {
-            let Command::Count(count) = parse(from).unwrap().command else { panic!("count was asked for") };
+            let Command::Count(count) = parse(from).unwrap().command else {
+                panic!("count was asked for")
+            };
             assert_eq!((count.range.from, count.range.to), (1_727_215_430, 1_727_400_000));
         }
         assert!(parse("yesterday").unwrap_err().to_string().contains("RFC 3339"));
@@ -109,7 +123,8 @@ mod tests {
     #[test]
     fn a_configuration_goes_with_a_data_folder_alone() {
         let parse = |more: &[&str]| {
-            let given = ["raingauge", "count", "k", "--from", "0", "--to", "900"].iter().chain(more);
+            let given =
+                ["raingauge", "count", "k", "--from", "0", "--to", "900"].iter().chain(more);
             Cli::try_parse_from(given).map(|_| ())
         };
         assert!(parse(&["--data-dir", "d", "--config", "c"]).is_ok());

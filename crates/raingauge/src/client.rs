@@ -63,8 +63,11 @@ impl Trust {
             }
             _ => None,
         };
-        let config = TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).client_cert(own);
-        Ok(config.unversioned_rustls_crypto_provider(Arc::new(aws_lc_rs::default_provider())).build())
+        let config =
+            TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).client_cert(own);
+        Ok(config
+            .unversioned_rustls_crypto_provider(Arc::new(aws_lc_rs::default_provider()))
+            .build())
     }
 }
 
@@ -72,7 +75,9 @@ impl Trust {
 fn system_roots() -> anyhow::Result<Vec<Certificate<'static>>> {
     let found = rustls_native_certs::load_native_certs().certs;
     if found.is_empty() {
-        return Err(anyhow!("this system trusts no authority: name the one of the server with --ca-file"));
+        return Err(anyhow!(
+            "this system trusts no authority: name the one of the server with --ca-file"
+        ));
     }
     Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
 }
@@ -83,7 +88,9 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
     let items = items.with_context(|| format!("{} is not PEM", path.display()))?;
     let found: Vec<_> = items
         .into_iter()
-        .filter_map(|item| if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None })
+        .filter_map(|item| {
+            if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None }
+        })
         .collect();
     if found.is_empty() {
         return Err(anyhow!("there is no certificate in {}", path.display()));
@@ -93,7 +100,8 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
 
 fn private_key(path: &Path) -> anyhow::Result<PrivateKey<'static>> {
     let pem = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    PrivateKey::from_pem(&pem).with_context(|| format!("there is no private key in {}", path.display()))
+    PrivateKey::from_pem(&pem)
+        .with_context(|| format!("there is no private key in {}", path.display()))
 }
 
 /// Talks to one server. Clones share their connections.
@@ -109,7 +117,9 @@ impl Client {
         let url = url.trim_end_matches('/');
         let has_tls = url.starts_with("https://");
         if !has_tls && !url.starts_with("http://") {
-            return Err(anyhow!("the server must be given as http://HOST:PORT or https://HOST:PORT, not as {url:?}"));
+            return Err(anyhow!(
+                "the server must be given as http://HOST:PORT or https://HOST:PORT, not as {url:?}"
+            ));
         }
         let tls = if has_tls { trust.config()? } else { TlsConfig::default() };
         let config = Agent::config_builder()
@@ -136,7 +146,13 @@ impl Client {
     }
 
     /// Sends any request. Without a body, none is sent.
-    pub fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Value, Error> {
+    pub fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Value, Error> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
@@ -154,8 +170,10 @@ impl Client {
     }
 
     fn read(&self, mut response: Response<ureq::Body>) -> Result<Value, Error> {
-        let retry_after = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let retry_after = retry_after.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+        let retry_after =
+            response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after =
+            retry_after.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
         let status = response.status();
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| self.unreachable(&error))?;
@@ -165,7 +183,9 @@ impl Client {
         }
         let problem = match json {
             Value::Object(_) => json,
-            _ => serde_json::json!({ "detail": format!("{} answered {status}; is it a raingauge?", self.url) }),
+            _ => {
+                serde_json::json!({ "detail": format!("{} answered {status}; is it a raingauge?", self.url) })
+            }
         };
         Err(Error::Refused { status, retry_after, problem })
     }
@@ -194,9 +214,9 @@ fn advice(error: &rustls::Error) -> &'static str {
         rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
             "ask the server by a name that its certificate has"
         }
-        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "give the server a new certificate, or look at the clock of this machine"
-        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "give the server a new certificate, or look at the clock of this machine",
         rustls::Error::InvalidCertificate(_) => {
             "name the authority that signed the certificate of the server with --ca-file or RAINGAUGE_CA_FILE"
         }
@@ -209,7 +229,9 @@ fn advice(error: &rustls::Error) -> &'static str {
         ) => {
             "the server wants a certificate of this client that its authority signed: --certificate-file and --key-file"
         }
-        rustls::Error::InvalidMessage(_) => "does the server speak TLS at all? Without it, it is asked by http://",
+        rustls::Error::InvalidMessage(_) => {
+            "does the server speak TLS at all? Without it, it is asked by http://"
+        }
         _ => "look at the log of the server",
     }
 }

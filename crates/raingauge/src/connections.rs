@@ -58,10 +58,14 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// When the kernel begins to ask whether a silent peer is still there, how often it asks, and after how many questions
 /// without an answer it ends the connection.
-const TCP_KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(15), 4);
+const TCP_KEEPALIVE: (Duration, Duration, u32) =
+    (Duration::from_secs(60), Duration::from_secs(15), 4);
 /// Limits of a connection that has no place of its own: it is there for one health check.
-const RESERVE_LIMITS: Limits =
-    Limits { head: Duration::from_secs(2), idle: Duration::from_secs(2), write: Duration::from_secs(2) };
+const RESERVE_LIMITS: Limits = Limits {
+    head: Duration::from_secs(2),
+    idle: Duration::from_secs(2),
+    write: Duration::from_secs(2),
+};
 /// Longest wait for a client to close a connection that was refused.
 const LINGER_MAX: Duration = Duration::from_secs(1);
 /// Shortest and longest pause after the system could give no connection, such as for want of file descriptors.
@@ -216,7 +220,9 @@ enum Awaited {
 
 impl Connection {
     async fn run(self, stream: TcpStream) {
-        let Some(certificates) = &self.certificates else { return self.serve(stream).await };
+        let Some(certificates) = &self.certificates else {
+            return self.serve(stream).await;
+        };
         let shaken = tokio::select! {
             shaken = shake_hands(certificates, stream) => shaken,
             _ = self.activity.expired(&self.limits) => return expired(self.door, "handshake"),
@@ -284,7 +290,11 @@ impl Connection {
     fn builder(&self) -> Builder<TokioExecutor> {
         let mut builder = Builder::new(TokioExecutor::new());
         // `Activity` watches the time that a head takes, without a timer for each request.
-        builder.http1().header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(self.is_kept);
+        builder
+            .http1()
+            .header_read_timeout(None)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .keep_alive(self.is_kept);
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -320,7 +330,10 @@ fn name_host(request: &mut Request<Body>) {
 }
 
 /// Begins TLS. Who speaks HTTP to a door with TLS is told so.
-async fn shake_hands(certificates: &Certificates, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+async fn shake_hands(
+    certificates: &Certificates,
+    stream: TcpStream,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut first = [0];
     let is_http = stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase();
     if is_http {
@@ -339,7 +352,9 @@ async fn shake_hands(certificates: &Certificates, stream: TcpStream) -> std::io:
 async fn answer_without_tls(mut stream: TcpStream) -> std::io::Result<()> {
     let detail = "this door speaks TLS: ask it by https://";
     let problem = Problem::new(StatusCode::BAD_REQUEST, "tls_required", detail).into_response();
-    let body = axum::body::to_bytes(problem.into_body(), HEAD_BYTES_MAX).await.map_err(std::io::Error::other)?;
+    let body = axum::body::to_bytes(problem.into_body(), HEAD_BYTES_MAX)
+        .await
+        .map_err(std::io::Error::other)?;
     let head = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\n\
          connection: close\r\n\r\n",
@@ -381,13 +396,18 @@ fn set_options(stream: &TcpStream) {
 
 /// Whether the error concerns the one connection that was to be accepted, and not the next.
 fn is_of_one_connection(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
+    matches!(
+        kind,
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset
+    )
 }
 
 fn refused(door: &'static str, reason: &'static str) {
-    metrics::counter!("raingauge_connections_refused_total", "door" => door, "reason" => reason).increment(1);
+    metrics::counter!("raingauge_connections_refused_total", "door" => door, "reason" => reason)
+        .increment(1);
 }
 
 fn expired(door: &'static str, reason: &'static str) {
-    metrics::counter!("raingauge_connections_expired_total", "door" => door, "reason" => reason).increment(1);
+    metrics::counter!("raingauge_connections_expired_total", "door" => door, "reason" => reason)
+        .increment(1);
 }

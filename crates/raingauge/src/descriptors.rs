@@ -74,7 +74,12 @@ fn wanted(settings: &Settings) -> Wanted {
     }
     // One more is written to, and one is about to be removed.
     let segments = settings.log.retention_bytes / settings.log.segment_bytes + 2;
-    Wanted { doors, connections, segments: usize::try_from(segments).unwrap_or(usize::MAX), tables: TABLES_MAX }
+    Wanted {
+        doors,
+        connections,
+        segments: usize::try_from(segments).unwrap_or(usize::MAX),
+        tables: TABLES_MAX,
+    }
 }
 
 /// The limit after it was raised to the highest that is allowed. One that cannot be asked for is taken to be high.
@@ -104,7 +109,8 @@ mod tests {
     #[test]
     fn connections_leave_room_for_files() {
         let shares = |limit, doors, connections| {
-            let found = shares(limit, Wanted { doors, connections, segments: 514, tables: TABLES_MAX })?;
+            let found =
+                shares(limit, Wanted { doors, connections, segments: 514, tables: TABLES_MAX })?;
             Some((found.connections, found.segments, found.tables))
         };
         assert_eq!(shares(65_536, 2, 10_000), Some((10_000, 514, TABLES_MAX)));

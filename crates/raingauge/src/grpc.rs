@@ -89,7 +89,11 @@ impl Methods<'_> {
 }
 
 /// Ends what the caller asks after the time that a request may take. Answers may go on: a watch of health does.
-async fn timely(axum::extract::State(limit): axum::extract::State<Duration>, request: Request, next: Next) -> Response {
+async fn timely(
+    axum::extract::State(limit): axum::extract::State<Duration>,
+    request: Request,
+    next: Next,
+) -> Response {
     let limited = |body: Body| {
         let over = Box::pin(tokio::time::sleep(limit));
         Body::from_stream(body.into_data_stream().take_until(over))
@@ -107,6 +111,7 @@ async fn until_drained(
     let drained = async move {
         let _ = draining.wait_for(|draining| *draining).await;
     };
-    let limited = |body: Body| Body::from_stream(body.into_data_stream().take_until(Box::pin(drained)));
+    let limited =
+        |body: Body| Body::from_stream(body.into_data_stream().take_until(Box::pin(drained)));
     next.run(request.map(limited)).await
 }

@@ -78,7 +78,12 @@ pub fn router(door: Arc<Door>) -> Router {
         .add("/v1/counters/{id}/purge", Some(Scope::Admin), post, counters::purge)
         .add("/v1/counters/{id}/preview", Some(Scope::CountersWrite), post, counters::preview_of)
         .add("/v1/counters/preview", Some(Scope::CountersWrite), post, counters::preview)
-        .add("/v1/counters/{id}/backfill", Some(Scope::CountersWrite), post, counters::start_backfill)
+        .add(
+            "/v1/counters/{id}/backfill",
+            Some(Scope::CountersWrite),
+            post,
+            counters::start_backfill,
+        )
         .add("/v1/counters/{id}/backfill", Some(Scope::CountsRead), get, counters::backfill)
         .add("/v1/cache-policy", Some(Scope::CountsRead), get, cache_policy::read)
         .add("/v1/cache-policy", Some(Scope::Admin), put, cache_policy::replace)
@@ -110,7 +115,8 @@ pub fn before_ready(startup: Startup) -> Router {
 /// What a connection is answered for which the door has no place: health checks, and what to do about everything else.
 pub fn reserve(door: Arc<Door>) -> Router {
     let routes = Routes { door: Arc::clone(&door), router: Router::new() };
-    let routes = routes.add("/healthz", None, get, system::live).add("/readyz", None, get, system::ready);
+    let routes =
+        routes.add("/healthz", None, get, system::live).add("/readyz", None, get, system::ready);
     routes.router.fallback(async || connections_full()).with_state(door)
 }
 
@@ -118,7 +124,8 @@ pub fn reserve(door: Arc<Door>) -> Router {
 pub fn connections_full() -> Problem {
     let detail = "every connection of this door, or every one that your address may have, is taken: \
                   send requests over connections that are open, or try again in a moment";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "connections_full", detail).retry_after(Duration::from_secs(1))
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "connections_full", detail)
+        .retry_after(Duration::from_secs(1))
 }
 
 struct Routes {

@@ -10,8 +10,8 @@ use tracing_subscriber::EnvFilter;
 /// Upper bounds of the buckets of every histogram, in seconds: close together around 2 ms, which a batch of counts is
 /// to stay under, and out to the longest time a request may take by default.
 const LATENCY_BOUNDS_S: &[f64] = &[
-    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
-    2.5, 5.0, 10.0, 30.0,
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05,
+    0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
 /// How often samples are folded into their histograms when nobody asks for the metrics.
@@ -19,7 +19,11 @@ const UPKEEP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Every metric, in the order of `docs/metrics.md`.
 const METRICS: &[Metric] = &[
-    Metric::counter("raingauge_events_accepted_total", &[], "Events that were made durable in the log."),
+    Metric::counter(
+        "raingauge_events_accepted_total",
+        &[],
+        "Events that were made durable in the log.",
+    ),
     Metric::counter(
         "raingauge_events_duplicate_total",
         &[],
@@ -30,7 +34,11 @@ const METRICS: &[Metric] = &[
         &["code"],
         "Events that were refused when they came in, by code.",
     ),
-    Metric::counter("raingauge_buckets_set_total", &[], "Buckets that were set by requests, whatever was counted."),
+    Metric::counter(
+        "raingauge_buckets_set_total",
+        &[],
+        "Buckets that were set by requests, whatever was counted.",
+    ),
     Metric::counter(
         "raingauge_events_applied_total",
         &[],
@@ -101,8 +109,16 @@ const METRICS: &[Metric] = &[
         &[],
         "Time to make counts, offset and dedupe window durable together.",
     ),
-    Metric::counter("raingauge_tile_cache_hits_total", &[], "Tiles that were found decoded in memory."),
-    Metric::counter("raingauge_tile_cache_misses_total", &[], "Tiles that had to be read from the storage engine."),
+    Metric::counter(
+        "raingauge_tile_cache_hits_total",
+        &[],
+        "Tiles that were found decoded in memory.",
+    ),
+    Metric::counter(
+        "raingauge_tile_cache_misses_total",
+        &[],
+        "Tiles that had to be read from the storage engine.",
+    ),
     Metric::gauge("raingauge_tile_cache_bytes", Unit::Bytes, "Memory that decoded tiles take."),
     Metric::counter(
         "raingauge_range_counts_total",
@@ -114,7 +130,11 @@ const METRICS: &[Metric] = &[
         &[],
         "Tiles that range counts needed, from memory or from disk; divided by the range counts, the rows that one of them reads.",
     ),
-    Metric::counter("raingauge_errors_total", &["code"], "Errors that were answered or logged, by code."),
+    Metric::counter(
+        "raingauge_errors_total",
+        &["code"],
+        "Errors that were answered or logged, by code.",
+    ),
     Metric::counter(
         "raingauge_http_requests_total",
         &["route", "status"],
@@ -135,7 +155,12 @@ const METRICS: &[Metric] = &[
         &["method"],
         "Time from the head of a call to the head of its answer, by its method.",
     ),
-    Metric::labelled_gauge("raingauge_connections", &["door"], Unit::Count, "Connections that a door has open."),
+    Metric::labelled_gauge(
+        "raingauge_connections",
+        &["door"],
+        Unit::Count,
+        "Connections that a door has open.",
+    ),
     Metric::counter(
         "raingauge_connections_refused_total",
         &["door", "reason"],
@@ -188,8 +213,16 @@ const METRICS: &[Metric] = &[
         &[],
         "Range counts that waited for the same read of another request.",
     ),
-    Metric::counter("raingauge_cache_hits_total", &["strategy"], "Range counts that a cache answered, by strategy."),
-    Metric::counter("raingauge_cache_misses_total", &["strategy"], "Range counts that a cache had no answer to."),
+    Metric::counter(
+        "raingauge_cache_hits_total",
+        &["strategy"],
+        "Range counts that a cache answered, by strategy.",
+    ),
+    Metric::counter(
+        "raingauge_cache_misses_total",
+        &["strategy"],
+        "Range counts that a cache had no answer to.",
+    ),
     Metric::counter(
         "raingauge_cache_errors_total",
         &["strategy"],
@@ -220,7 +253,11 @@ const METRICS: &[Metric] = &[
         &[],
         "Keys that a node of the Redis Cluster did not answer, or not in time.",
     ),
-    Metric::counter("raingauge_live_changes_total", &[], "Changes of tiles in memory that the live stream brought."),
+    Metric::counter(
+        "raingauge_live_changes_total",
+        &[],
+        "Changes of tiles in memory that the live stream brought.",
+    ),
     Metric::counter(
         "raingauge_live_drops_total",
         &["reason"],
@@ -236,8 +273,16 @@ const METRICS: &[Metric] = &[
         Unit::Count,
         "Readers that this process knows to hold a lease to answer from memory.",
     ),
-    Metric::gauge("raingauge_live_bytes", Unit::Bytes, "Memory of the tiles that the live stream keeps current."),
-    Metric::counter("raingauge_cql_range_counts_total", &[], "Range counts that were read over CQL."),
+    Metric::gauge(
+        "raingauge_live_bytes",
+        Unit::Bytes,
+        "Memory of the tiles that the live stream keeps current.",
+    ),
+    Metric::counter(
+        "raingauge_cql_range_counts_total",
+        &[],
+        "Range counts that were read over CQL.",
+    ),
     Metric::counter(
         "raingauge_cql_read_requests_total",
         &[],
@@ -248,13 +293,21 @@ const METRICS: &[Metric] = &[
         &[],
         "Rows that those requests returned; divided by the range counts over CQL, the rows of one.",
     ),
-    Metric::counter("raingauge_cql_write_requests_total", &[], "Batches of changed cells that writers stored."),
+    Metric::counter(
+        "raingauge_cql_write_requests_total",
+        &[],
+        "Batches of changed cells that writers stored.",
+    ),
     Metric::counter(
         "raingauge_cql_write_rows_total",
         &[],
         "Rows in those batches: tiles, and rows of the count tables.",
     ),
-    Metric::histogram("raingauge_cql_flush_seconds", &[], "Time to store all cells of a partition that had changed."),
+    Metric::histogram(
+        "raingauge_cql_flush_seconds",
+        &[],
+        "Time to store all cells of a partition that had changed.",
+    ),
     Metric::counter(
         "raingauge_cql_retries_total",
         &[],
@@ -265,7 +318,11 @@ const METRICS: &[Metric] = &[
         Unit::Bytes,
         "Memory of the tiles that a partition's writer works on; of the partition that committed last.",
     ),
-    Metric::gauge("raingauge_partitions_counted", Unit::Count, "Partitions of the log that this process counts."),
+    Metric::gauge(
+        "raingauge_partitions_counted",
+        Unit::Count,
+        "Partitions of the log that this process counts.",
+    ),
     Metric::gauge(
         "raingauge_log_partitions",
         Unit::Count,
@@ -286,7 +343,11 @@ const METRICS: &[Metric] = &[
         &[],
         "Parts of dedupe windows that could not be stored: who takes the partition over reads them from the log.",
     ),
-    Metric::gauge("raingauge_kafka_connected", Unit::Count, "1 while Kafka is in reach of this process, otherwise 0."),
+    Metric::gauge(
+        "raingauge_kafka_connected",
+        Unit::Count,
+        "1 while Kafka is in reach of this process, otherwise 0.",
+    ),
     Metric::counter(
         "raingauge_dedupe_forgotten_total",
         &["partition"],
@@ -302,7 +363,11 @@ const METRICS: &[Metric] = &[
         &["code"],
         "Messages that could not be counted and could not be put into the dead-letter topic either, by code.",
     ),
-    Metric::gauge("raingauge_compaction_running", Unit::Count, "1 while this process compacts the nodes, otherwise 0."),
+    Metric::gauge(
+        "raingauge_compaction_running",
+        Unit::Count,
+        "1 while this process compacts the nodes, otherwise 0.",
+    ),
     Metric::counter(
         "raingauge_compactions_total",
         &["result"],
@@ -323,8 +388,16 @@ const METRICS: &[Metric] = &[
         &["outcome"],
         "Rollouts that this portal saw to their end, by outcome.",
     ),
-    Metric::gauge("raingauge_disk_bytes", Unit::Bytes, "Size of the disk that has the data folder."),
-    Metric::gauge("raingauge_disk_free_bytes", Unit::Bytes, "Room that is left on the disk that has the data folder."),
+    Metric::gauge(
+        "raingauge_disk_bytes",
+        Unit::Bytes,
+        "Size of the disk that has the data folder.",
+    ),
+    Metric::gauge(
+        "raingauge_disk_free_bytes",
+        Unit::Bytes,
+        "Room that is left on the disk that has the data folder.",
+    ),
     Metric::labelled_gauge(
         "raingauge_compaction_seconds",
         &["node"],
@@ -349,7 +422,11 @@ enum Kind {
 }
 
 impl Metric {
-    const fn counter(name: &'static str, labels: &'static [&'static str], doc: &'static str) -> Self {
+    const fn counter(
+        name: &'static str,
+        labels: &'static [&'static str],
+        doc: &'static str,
+    ) -> Self {
         Self { name, kind: Kind::Counter, labels, unit: Unit::Count, doc }
     }
 
@@ -366,7 +443,11 @@ impl Metric {
         Self { name, kind: Kind::Gauge, labels, unit, doc }
     }
 
-    const fn histogram(name: &'static str, labels: &'static [&'static str], doc: &'static str) -> Self {
+    const fn histogram(
+        name: &'static str,
+        labels: &'static [&'static str],
+        doc: &'static str,
+    ) -> Self {
         Self { name, kind: Kind::Histogram, labels, unit: Unit::Seconds, doc }
     }
 }
@@ -374,9 +455,13 @@ impl Metric {
 /// Why logs or metrics could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the variable RUST_LOG is not a log filter: {0}; write a level such as `info`, or `warn,raingauge=debug`")]
+    #[error(
+        "the variable RUST_LOG is not a log filter: {0}; write a level such as `info`, or `warn,raingauge=debug`"
+    )]
     Filter(#[from] tracing_subscriber::filter::ParseError),
-    #[error("the variable RUST_LOG is not UTF-8; write a level such as `info`, or `warn,raingauge=debug`")]
+    #[error(
+        "the variable RUST_LOG is not UTF-8; write a level such as `info`, or `warn,raingauge=debug`"
+    )]
     FilterText,
     #[error("logs are set up already: {0}")]
     Logs(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -400,12 +485,16 @@ pub fn install_logs(observe: &Observe) -> Result<(), Error> {
         Err(std::env::VarError::NotPresent) => None,
         Err(std::env::VarError::NotUnicode(_)) => return Err(Error::FilterText),
     };
-    let logs =
-        tracing_subscriber::fmt().with_env_filter(filter(given.as_deref(), observe.log_level)?).with_writer(stderr);
-    let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter(given.as_deref(), observe.log_level)?)
+        .with_writer(stderr);
+    let colours =
+        stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     let installed = match observe.log_format {
         LogFormat::Text => logs.with_ansi(colours).try_init(),
-        LogFormat::Json => logs.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init(),
+        LogFormat::Json => {
+            logs.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
+        }
     };
     installed.map_err(Error::Logs)
 }
@@ -420,7 +509,10 @@ pub async fn keep_up(handle: PrometheusHandle) {
 }
 
 /// The level is for our own rooms; what they stand on speaks up for warnings only, and its errors are always heard.
-fn filter(given: Option<&str>, log_level: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
+fn filter(
+    given: Option<&str>,
+    log_level: &str,
+) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
     match given.filter(|given| !given.trim().is_empty()) {
         Some(given) => EnvFilter::try_new(given),
         None if log_level == "error" => EnvFilter::try_new("error"),
@@ -477,7 +569,8 @@ mod tests {
     #[test]
     fn the_documentation_has_exactly_these_metrics() {
         let page = std::fs::read_to_string(workspace().join("docs/metrics.md")).unwrap();
-        let documented: Vec<&str> = page.lines().filter(|line| line.starts_with("| `raingauge_")).collect();
+        let documented: Vec<&str> =
+            page.lines().filter(|line| line.starts_with("| `raingauge_")).collect();
         let expected: Vec<String> = METRICS.iter().map(row).collect();
         assert_eq!(documented, expected, "docs/metrics.md should say:\n{}", expected.join("\n"));
     }
@@ -485,10 +578,20 @@ mod tests {
     #[test]
     fn names_follow_the_conventions() {
         for metric in METRICS {
-            assert_eq!(metric.name.ends_with("_total"), matches!(metric.kind, Kind::Counter), "{}", metric.name);
+            assert_eq!(
+                metric.name.ends_with("_total"),
+                matches!(metric.kind, Kind::Counter),
+                "{}",
+                metric.name
+            );
             let seconds = matches!(metric.unit, Unit::Seconds);
             assert_eq!(metric.name.ends_with("_seconds"), seconds, "{}", metric.name);
-            assert_eq!(metric.name.ends_with("_bytes"), matches!(metric.unit, Unit::Bytes), "{}", metric.name);
+            assert_eq!(
+                metric.name.ends_with("_bytes"),
+                matches!(metric.unit, Unit::Bytes),
+                "{}",
+                metric.name
+            );
             assert_eq!(METRICS.iter().filter(|other| other.name == metric.name).count(), 1);
         }
         assert!(LATENCY_BOUNDS_S.is_sorted());

@@ -24,7 +24,12 @@ pub struct Watching {
 }
 
 impl Watching {
-    pub fn new(settings: &Settings, services: &Services, address: SocketAddr, metrics: PrometheusHandle) -> Self {
+    pub fn new(
+        settings: &Settings,
+        services: &Services,
+        address: SocketAddr,
+        metrics: PrometheusHandle,
+    ) -> Self {
         let clock = || Arc::clone(&services.clock);
         let disk = services.disk.clone();
         let render = move || {
@@ -81,7 +86,11 @@ fn look_at_disk(folder: &Path) {
 }
 
 /// The pages, over what the services have.
-pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> anyhow::Result<Portal> {
+pub fn open(
+    settings: &Settings,
+    services: &Services,
+    watching: &Watching,
+) -> anyhow::Result<Portal> {
     let openid = services::openid(settings, Arc::clone(&services.clock))?;
     Ok(Portal::new(Parts {
         counters: Arc::clone(&services.counters),
@@ -110,7 +119,10 @@ pub fn open(settings: &Settings, services: &Services, watching: &Watching) -> an
 /// What the settings say of people.
 pub fn options(settings: &Settings) -> Options {
     let portal = &settings.portal;
-    let header = portal.address_header.as_deref().map(|name| name.parse().expect("the settings check its letters"));
+    let header = portal
+        .address_header
+        .as_deref()
+        .map(|name| name.parse().expect("the settings check its letters"));
     Options {
         sign_in: portal.sign_in,
         passwords: portal.passwords,

@@ -64,7 +64,8 @@ impl Server {
         };
         let http_places = places("http");
         let certificates = settings.server.tls.as_ref().map(Certificates::load).transpose()?;
-        let (listener, services) = open_services(settings, listener, &http_places, &certificates).await?;
+        let (listener, services) =
+            open_services(settings, listener, &http_places, &certificates).await?;
         let watching = Watching::new(settings, &services, address, metrics.clone());
         let portal = match services.has(Role::Portal) {
             true => Some(portal::open(settings, &services, &watching)?),
@@ -76,7 +77,8 @@ impl Server {
                  name its header in portal.address_header, or give none where there is no proxy"
             );
         }
-        let made = Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
+        let made =
+            Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
         let (stop, stopping) = watch::channel(false);
         let door = Arc::new(Door {
             services: Arc::clone(&services),
@@ -108,7 +110,15 @@ impl Server {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
             let grpc::Routers { router, reserve } = grpc::routers(&door).await?;
             let (places, certificates) = (places("grpc"), certificates.clone());
-            let grpc = connections::Door { name: "grpc", listener, places, limits, certificates, router, reserve };
+            let grpc = connections::Door {
+                name: "grpc",
+                listener,
+                places,
+                limits,
+                certificates,
+                router,
+                reserve,
+            };
             serving.push(grpc.open(&stopping));
         }
         let (follower, watched) = (Arc::clone(&services), Arc::clone(&services));
@@ -151,7 +161,8 @@ impl Server {
         let Some(portal) = &self.portal else { return };
         match portal.accounts.invite_first().await {
             Ok(path) => {
-                let link = path.map(|path| format!("{}{path}", portal::base(settings, self.address)));
+                let link =
+                    path.map(|path| format!("{}{path}", portal::base(settings, self.address)));
                 first_link::show(link.as_deref(), settings);
             }
             Err(error) => {
@@ -193,7 +204,9 @@ impl Server {
         // A catalog that is away keeps nobody from ending.
         let _ = tokio::time::timeout(LEAVE_MAX, self.watch.leave()).await;
         let services = Arc::clone(&self.services);
-        tokio::task::spawn_blocking(move || services.close()).await.context("the writer did not end")
+        tokio::task::spawn_blocking(move || services.close())
+            .await
+            .context("the writer did not end")
     }
 }
 
@@ -265,7 +278,12 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
 
 /// Ends a process whose counting has failed, after a grace period in which `/readyz` says so. Its supervisor starts it
 /// again, and recovery finds out what the disk holds.
-async fn end_failed(settings: &Settings, server: Server, reason: &str, signals: &mut Signals) -> anyhow::Result<()> {
+async fn end_failed(
+    settings: &Settings,
+    server: Server,
+    reason: &str,
+    signals: &mut Signals,
+) -> anyhow::Result<()> {
     let settings::Server { failure_grace, drain_timeout, .. } = &settings.server;
     tracing::error!(%reason, grace_s = failure_grace.as_secs(), "counting has failed: this process ends with an error");
     tokio::select! {
@@ -304,7 +322,10 @@ pub struct Signals {
 
 impl Signals {
     pub fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Waits for the first one.
@@ -327,12 +348,16 @@ pub fn load_settings(
 
 /// The options of the command line that most commands have.
 pub fn options(data_dir: Option<&std::path::Path>, listen: Option<&str>) -> Vec<CommandOption> {
-    let data_dir = data_dir.map(|folder| ("storage.data_dir", "--data-dir", folder.display().to_string()));
+    let data_dir =
+        data_dir.map(|folder| ("storage.data_dir", "--data-dir", folder.display().to_string()));
     let listen = listen.map(|listen| ("server.listen", "--listen", listen.to_owned()));
     data_dir.into_iter().chain(listen).collect()
 }
 
-pub fn settings(config: Option<&std::path::Path>, options: Vec<CommandOption>) -> anyhow::Result<Settings> {
+pub fn settings(
+    config: Option<&std::path::Path>,
+    options: Vec<CommandOption>,
+) -> anyhow::Result<Settings> {
     Settings::load(config, settings::environment(), options).map_err(|problems| refused(&problems))
 }
 

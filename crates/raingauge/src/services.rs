@@ -135,7 +135,8 @@ impl Services {
 
     /// Any process that writes or is a portal conducts; an entry that several write changes nothing.
     async fn conduct_backfills(&self) {
-        let conductor = self.counters.conductor().filter(|_| self.has(Role::Writer) || self.has(Role::Portal));
+        let conductor =
+            self.counters.conductor().filter(|_| self.has(Role::Writer) || self.has(Role::Portal));
         if let Some(conductor) = conductor {
             conductor.run().await;
         }

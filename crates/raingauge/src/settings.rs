@@ -181,7 +181,9 @@ impl Settings {
                 drain_timeout: seconds(from.whole("server", "drain_timeout_s")),
                 failure_grace: seconds(from.whole("server", "failure_grace_s")),
                 connections_max: size(from.whole("server", "connections_max")),
-                connections_per_address_max: size(from.whole("server", "connections_per_address_max")),
+                connections_per_address_max: size(
+                    from.whole("server", "connections_per_address_max"),
+                ),
                 head_timeout: seconds(from.whole("server", "head_timeout_s")),
                 idle_timeout: seconds(from.whole("server", "idle_timeout_s")),
                 write_timeout: seconds(from.whole("server", "write_timeout_s")),
@@ -232,10 +234,16 @@ impl Settings {
 
     /// Values that are right alone and wrong together.
     fn contradictions(&self, checker: &mut Checker) {
-        let right = |checker: &Checker, keys: &[&str]| !keys.iter().any(|key| checker.is_wrong(key));
-        let doors = [("server.listen", Some(self.server.listen)), ("server.grpc_listen", self.server.grpc_listen)];
+        let right =
+            |checker: &Checker, keys: &[&str]| !keys.iter().any(|key| checker.is_wrong(key));
+        let doors = [
+            ("server.listen", Some(self.server.listen)),
+            ("server.grpc_listen", self.server.grpc_listen),
+        ];
         for (key, address) in doors {
-            let Some(address) = address.filter(|address| !is_loopback(address)) else { continue };
+            let Some(address) = address.filter(|address| !is_loopback(address)) else {
+                continue;
+            };
             if right(checker, &[key, "auth.tokens", "auth.required"]) && !self.auth.is_asked() {
                 checker.problem(
                     key,
@@ -246,10 +254,14 @@ impl Settings {
                 );
             }
         }
-        let is_open = !self.portal.sign_in && self.cluster.has(Role::Portal) && !is_loopback(&self.server.listen);
+        let is_open = !self.portal.sign_in
+            && self.cluster.has(Role::Portal)
+            && !is_loopback(&self.server.listen);
         if is_open && right(checker, &["server.listen", "portal.sign_in"]) {
-            let message =
-                format!("{} can be reached from other machines, and nobody would have to sign in", self.server.listen);
+            let message = format!(
+                "{} can be reached from other machines, and nobody would have to sign in",
+                self.server.listen
+            );
             let advice = "Leave portal.sign_in on, or listen on 127.0.0.1";
             checker.problem("portal.sign_in", checker.origin("portal.sign_in"), message, advice);
         }
@@ -259,8 +271,18 @@ impl Settings {
         let segment = ("log.segment_bytes", self.log.segment_bytes.saturating_mul(2));
         let body = ("server.body_bytes_max", self.server.body_bytes_max as u64);
         for (key, value, (floor_key, floor), why) in [
-            ("log.retention_bytes", self.log.retention_bytes, segment, "it could keep no closed segment"),
-            ("log.queue_bytes_max", self.log.queue_bytes_max, body, "the largest body could never be queued"),
+            (
+                "log.retention_bytes",
+                self.log.retention_bytes,
+                segment,
+                "it could keep no closed segment",
+            ),
+            (
+                "log.queue_bytes_max",
+                self.log.queue_bytes_max,
+                body,
+                "the largest body could never be queued",
+            ),
         ] {
             if right(checker, &[key, floor_key]) && value < floor {
                 // The one that somebody set is the one to look at.

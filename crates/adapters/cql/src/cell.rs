@@ -29,7 +29,11 @@ pub fn period_of(id: TileId) -> i32 {
 }
 
 pub fn id_of(period: i32) -> TileId {
-    if period < 0 { TileId::of_period(true, -(period + 1) as u32) } else { TileId::day(period as u32) }
+    if period < 0 {
+        TileId::of_period(true, -(period + 1) as u32)
+    } else {
+        TileId::day(period as u32)
+    }
 }
 
 /// A tile, and the offset up to which it includes its partition of the log.
@@ -43,7 +47,8 @@ pub fn encode(included: Offset, tile: &Tile) -> Vec<u8> {
 
 pub fn decode(key: &str, bytes: &[u8]) -> Result<(Offset, Tile), Error> {
     let corrupt = |reason: &str| Error::Corrupt(format!("a tile of {key} {reason}"));
-    let (header, tile) = bytes.split_at_checked(HEADER_LEN).ok_or_else(|| corrupt("is cut short"))?;
+    let (header, tile) =
+        bytes.split_at_checked(HEADER_LEN).ok_or_else(|| corrupt("is cut short"))?;
     if header[0] != FORMAT {
         return Err(corrupt(&format!("has format {}, and this program reads {FORMAT}", header[0])));
     }

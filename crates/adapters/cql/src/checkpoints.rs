@@ -19,7 +19,12 @@ impl CqlCheckpoints {
 
     async fn read(&self) -> Result<Vec<Included>, crate::Error> {
         let statement = &self.cql.statements.checkpoints;
-        let found = self.cql.session.execute_unpaged(statement, (&self.log,)).await.map_err(error::request)?;
+        let found = self
+            .cql
+            .session
+            .execute_unpaged(statement, (&self.log,))
+            .await
+            .map_err(error::request)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let rows = rows.rows::<(i32, i64, Option<i64>)>().map_err(error::request)?;
         let included = |(partition, position, state_version): (i32, i64, Option<i64>)| Included {
@@ -32,7 +37,8 @@ impl CqlCheckpoints {
 
     async fn read_state(&self, partition: Partition) -> Result<Vec<u8>, crate::Error> {
         let statement = &self.cql.statements.checkpoint;
-        let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
+        let found =
+            self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
         let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
         let row = rows.maybe_first_row::<Stored>().map_err(error::request)?;
         let stored = row.and_then(|(_, _, state, _, _)| state).unwrap_or_default();
@@ -41,7 +47,8 @@ impl CqlCheckpoints {
 
     async fn read_progress(&self, partition: Partition) -> Result<Vec<u8>, crate::Error> {
         let statement = &self.cql.statements.progress;
-        let found = self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
+        let found =
+            self.cql.session.execute_unpaged(statement, (&self.log, i32::from(partition))).await;
         let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
         let row = rows.maybe_first_row::<(i64, Vec<u8>)>().map_err(error::request)?;
         Ok(row.map(|(_, progress)| progress).unwrap_or_default())
@@ -54,10 +61,14 @@ impl Checkpoints for CqlCheckpoints {
     }
 
     fn state(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
-        Box::pin(async move { self.read_state(partition).await.map_err(|error| Error(error.to_string())) })
+        Box::pin(async move {
+            self.read_state(partition).await.map_err(|error| Error(error.to_string()))
+        })
     }
 
     fn progress(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
-        Box::pin(async move { self.read_progress(partition).await.map_err(|error| Error(error.to_string())) })
+        Box::pin(async move {
+            self.read_progress(partition).await.map_err(|error| Error(error.to_string()))
+        })
     }
 }

@@ -39,7 +39,12 @@ impl CqlChunks {
         put.map(drop).map_err(error::execution)
     }
 
-    async fn read(&self, partition: Partition, rules: u64, number: u64) -> Result<Option<Vec<u8>>, Error> {
+    async fn read(
+        &self,
+        partition: Partition,
+        rules: u64,
+        number: u64,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let values = (&self.log, i32::from(partition), rules as i64, number as i64);
         let found = self.cql.session.execute_unpaged(&self.cql.statements.chunk, values).await;
         let rows = found.map_err(error::execution)?.into_rows_result().map_err(error::request)?;

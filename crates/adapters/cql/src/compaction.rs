@@ -101,18 +101,31 @@ impl NodeCompactor {
             rack: format!("{}/{}", known(&node.datacenter), known(&node.rack)),
             name: node.address.ip().to_string(),
         };
-        self.cql.session.get_cluster_state().get_nodes_info().iter().map(|found| node(found)).collect()
+        self.cql
+            .session
+            .get_cluster_state()
+            .get_nodes_info()
+            .iter()
+            .map(|found| node(found))
+            .collect()
     }
 
     /// The tables that `nodetool` compacts, one after the other.
     async fn tables(&self) -> Result<Vec<String>, crate::Error> {
-        let statement = "SELECT table_name, compaction FROM system_schema.tables WHERE keyspace_name = ?";
-        let found = self.cql.session.query_unpaged(statement, (self.keyspace(),)).await.map_err(error::request)?;
+        let statement =
+            "SELECT table_name, compaction FROM system_schema.tables WHERE keyspace_name = ?";
+        let found = self
+            .cql
+            .session
+            .query_unpaged(statement, (self.keyspace(),))
+            .await
+            .map_err(error::request)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut tables = Vec::new();
         for row in rows.rows::<(String, HashMap<String, String>)>().map_err(error::request)? {
             let (table, compaction) = row.map_err(error::request)?;
-            let has_windows = compaction.get("class").is_some_and(|class| class.contains("TimeWindow"));
+            let has_windows =
+                compaction.get("class").is_some_and(|class| class.contains("TimeWindow"));
             if self.options.tables == CompactionTables::All || !has_windows {
                 tables.push(table);
             }
@@ -173,7 +186,9 @@ impl Compactor for NodeCompactor {
 /// unit of the first.
 fn together(running: impl IntoIterator<Item = Progress>) -> Option<Progress> {
     running.into_iter().reduce(|sum, one| match one.unit == sum.unit {
-        true => Progress { done: sum.done + one.done, total: sum.total + one.total, unit: sum.unit },
+        true => {
+            Progress { done: sum.done + one.done, total: sum.total + one.total, unit: sum.unit }
+        }
         false => sum,
     })
 }

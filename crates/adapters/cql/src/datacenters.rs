@@ -8,27 +8,41 @@ use std::collections::BTreeMap;
 /// Refuses a keyspace in several datacenters when no one is named whose nodes are asked.
 pub async fn check(session: &Session, options: &Options) -> Result<(), Error> {
     let select = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
-    let found = session.query_unpaged(select, (options.keyspace.to_lowercase(),)).await.map_err(error::execution)?;
+    let found = session
+        .query_unpaged(select, (options.keyspace.to_lowercase(),))
+        .await
+        .map_err(error::execution)?;
     let rows = found.into_rows_result().map_err(error::request)?;
     let row = rows.maybe_first_row::<(BTreeMap<String, String>,)>().map_err(error::request)?;
-    let Some((replication,)) = row else { return Ok(()) };
+    let Some((replication,)) = row else {
+        return Ok(());
+    };
     check_replication(&replication, options)
 }
 
-fn check_replication(replication: &BTreeMap<String, String>, options: &Options) -> Result<(), Error> {
-    let has_datacenters = replication.get("class").is_some_and(|class| class.ends_with("NetworkTopologyStrategy"));
+fn check_replication(
+    replication: &BTreeMap<String, String>,
+    options: &Options,
+) -> Result<(), Error> {
+    let has_datacenters =
+        replication.get("class").is_some_and(|class| class.ends_with("NetworkTopologyStrategy"));
     if !has_datacenters {
         return Ok(());
     }
 
-    let names = replication.keys().filter(|name| !["class", "replication_factor"].contains(&name.as_str()));
+    let names =
+        replication.keys().filter(|name| !["class", "replication_factor"].contains(&name.as_str()));
     let names: Vec<&str> = names.map(String::as_str).collect();
     let is_named = |name: &String| names.contains(&name.as_str());
     let is_good = match &options.datacenter {
         Some(name) => is_named(name),
         None => names.len() < 2,
     };
-    if is_good { Ok(()) } else { Err(Error::Datacenter { place: options.place(), names: names.join(", ") }) }
+    if is_good {
+        Ok(())
+    } else {
+        Err(Error::Datacenter { place: options.place(), names: names.join(", ") })
+    }
 }
 
 #[cfg(test)]
@@ -47,9 +61,11 @@ mod tests {
         let topology = "NetworkTopologyStrategy";
         check_of(topology, &["dc1"], None).expect("one datacenter");
         check_of(topology, &["dc1", "dc2"], Some("dc2")).expect("the one that is named");
-        check_of("SimpleStrategy", &["replication_factor"], Some("anything")).expect("it knows no datacenters");
+        check_of("SimpleStrategy", &["replication_factor"], Some("anything"))
+            .expect("it knows no datacenters");
         for datacenter in [None, Some("dc3")] {
-            let error = check_of(topology, &["dc1", "dc2"], datacenter).expect_err("refused").to_string();
+            let error =
+                check_of(topology, &["dc1", "dc2"], datacenter).expect_err("refused").to_string();
             assert!(error.contains("dc1, dc2") && error.contains("cql.datacenter"), "{error}");
         }
         assert!(check_of(topology, &["dc1"], Some("elsewhere")).is_err());

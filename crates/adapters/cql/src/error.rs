@@ -5,7 +5,9 @@ use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{place} is out of reach: {reason}: look whether the nodes run, and at cql.contact_points")]
+    #[error(
+        "{place} is out of reach: {reason}: look whether the nodes run, and at cql.contact_points"
+    )]
     Unreachable { place: String, reason: String },
     #[error("{place} refuses the user or the password: look at cql.user and cql.password")]
     Refused { place: String },
@@ -17,9 +19,13 @@ pub enum Error {
         "{place} has a schema of version {found}, and this raingauge knows versions up to {known}: use a newer raingauge"
     )]
     SchemaTooNew { place: String, found: i32, known: i32 },
-    #[error("{place}: the tables were altered: {reason}: run `raingauge migrate`, or put them back")]
+    #[error(
+        "{place}: the tables were altered: {reason}: run `raingauge migrate`, or put them back"
+    )]
     Altered { place: String, reason: String },
-    #[error("{place} lies in these datacenters: {names}: name the one of this process with cql.datacenter")]
+    #[error(
+        "{place} lies in these datacenters: {names}: name the one of this process with cql.datacenter"
+    )]
     Datacenter { place: String, names: String },
     #[error(
         "{place} is counted by other settings: {reason}: give every process the same; `raingauge migrate` keeps new ones, when all are stopped"
@@ -32,7 +38,9 @@ pub enum Error {
     #[error("a request failed: {0}")]
     Request(String),
     /// The cluster will never take it, however often it is repeated.
-    #[error("the cluster rejects a request, and would again: {0}: see whether its tables or limits were changed")]
+    #[error(
+        "the cluster rejects a request, and would again: {0}: see whether its tables or limits were changed"
+    )]
     Rejected(String),
     #[error("what is stored cannot be read: {0}")]
     Corrupt(String),
@@ -74,7 +82,8 @@ pub fn execution(error: ExecutionError) -> Error {
         }
         ExecutionError::LastAttemptError(attempt) => matches!(
             attempt,
-            RequestAttemptError::SerializationError(_) | RequestAttemptError::CqlRequestSerialization(_)
+            RequestAttemptError::SerializationError(_)
+                | RequestAttemptError::CqlRequestSerialization(_)
         ),
         _ => false,
     };

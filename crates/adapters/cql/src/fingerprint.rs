@@ -12,7 +12,9 @@ impl Cql {
     /// Compares the settings of this process with those that a log is counted by, and keeps them when they are
     /// the first.
     pub async fn check_settings(&self, log: &str, own: &Fingerprint) -> Result<(), Error> {
-        let mut insert = Statement::new("INSERT INTO settings_table (log, settings) VALUES (?, ?) IF NOT EXISTS");
+        let mut insert = Statement::new(
+            "INSERT INTO settings_table (log, settings) VALUES (?, ?) IF NOT EXISTS",
+        );
         insert.set_is_idempotent(true);
         self.session.query_unpaged(insert, (log, own)).await.map_err(error::execution)?;
 
@@ -20,7 +22,8 @@ impl Cql {
         let found = self.session.query_unpaged(select, (log,)).await.map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let kept = rows.maybe_first_row::<(Fingerprint,)>().map_err(error::request)?;
-        let (kept,) = kept.ok_or_else(|| error::request("the settings that were stored are not there yet"))?;
+        let (kept,) =
+            kept.ok_or_else(|| error::request("the settings that were stored are not there yet"))?;
         match difference(&kept, own) {
             Some(reason) => Err(Error::SettingsDiffer { place: self.options.place(), reason }),
             None => Ok(()),
@@ -32,8 +35,9 @@ impl Cql {
     pub async fn is_same_topic(&self, log: &str, epoch: u16, id: u128) -> Result<bool, Error> {
         // A row beside that of the settings, which no migration replaces. No topic has such a name.
         let (row, epoch, id) = (format!("{log}#ids"), epoch.to_string(), format!("{id:032x}"));
-        let mut insert =
-            Statement::new("UPDATE settings_table SET settings[?] = ? WHERE log = ? IF settings[?] = NULL");
+        let mut insert = Statement::new(
+            "UPDATE settings_table SET settings[?] = ? WHERE log = ? IF settings[?] = NULL",
+        );
         insert.set_is_idempotent(true);
         let values = (&epoch, &id, &row, &epoch);
         self.session.query_unpaged(insert, values).await.map_err(error::execution)?;
@@ -43,7 +47,8 @@ impl Cql {
         let rows = found.into_rows_result().map_err(error::request)?;
         let kept = rows.maybe_first_row::<(Fingerprint,)>().map_err(error::request)?;
         let kept = kept.and_then(|(kept,)| kept.get(&epoch).cloned());
-        kept.map(|kept| kept == id).ok_or_else(|| error::request("the id of the topic is not stored yet"))
+        kept.map(|kept| kept == id)
+            .ok_or_else(|| error::request("the id of the topic is not stored yet"))
     }
 
     /// Keeps the settings of this process: those that were kept before count no more.

@@ -55,15 +55,21 @@ impl<'a> Pages<'a> {
 
         let statement = &self.cql.statements.keys;
         let values = (self.counter, self.shard);
-        let page = self.cql.session.execute_single_page(statement, values, self.paging.clone()).await;
+        let page =
+            self.cql.session.execute_single_page(statement, values, self.paging.clone()).await;
         let (found, next) = page.map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let rows = rows.rows::<(String,)>().map_err(error::request)?;
-        let keys = rows.map(|row| row.map(|(key,)| key)).collect::<Result<Vec<_>, _>>().map_err(error::request)?;
+        let keys = rows
+            .map(|row| row.map(|(key,)| key))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(error::request)?;
 
         match next.into_paging_control_flow() {
             ControlFlow::Continue(state) => self.paging = state,
-            ControlFlow::Break(()) => (self.shard, self.paging) = (self.shard + 1, PagingState::start()),
+            ControlFlow::Break(()) => {
+                (self.shard, self.paging) = (self.shard + 1, PagingState::start())
+            }
         }
         Ok(Some(keys))
     }

@@ -85,7 +85,9 @@ struct Search<'a> {
 impl Search<'_> {
     /// Walks through the lists of the spans. Answers whether the counter has no more keys.
     async fn lists(&self) -> Result<bool, Error> {
-        let shards = stream::iter(0..SHARDS).map(|shard| self.shard(shard)).buffer_unordered(SHARDS_IN_FLIGHT);
+        let shards = stream::iter(0..SHARDS)
+            .map(|shard| self.shard(shard))
+            .buffer_unordered(SHARDS_IN_FLIGHT);
         let shards: Vec<(Vec<String>, bool)> = shards.try_collect().await?;
         let is_cut = shards.iter().any(|(_, is_cut)| *is_cut);
 
@@ -95,7 +97,8 @@ impl Search<'_> {
             return Ok(!is_cut);
         }
         // Rows of other systems are of keys that may have no tile there.
-        let lookups = stream::iter(unlisted).map(|key| self.look_up(key)).buffer_unordered(LOOKUPS_IN_FLIGHT);
+        let lookups =
+            stream::iter(unlisted).map(|key| self.look_up(key)).buffer_unordered(LOOKUPS_IN_FLIGHT);
         lookups.try_collect::<()>().await?;
         Ok(!is_cut)
     }
@@ -126,7 +129,11 @@ impl Search<'_> {
     }
 
     /// The keys of a shard that have no tile there; some of them when they are too many.
-    async fn unlisted(&self, shard: i32, listed: &HashMap<String, i128>) -> Result<Vec<String>, Error> {
+    async fn unlisted(
+        &self,
+        shard: i32,
+        listed: &HashMap<String, i128>,
+    ) -> Result<Vec<String>, Error> {
         let mut pages = Pages::of_shard(&self.reader.cql, self.generation, shard);
         let mut unlisted = Vec::new();
         while unlisted.len() <= self.shard_keys_max
@@ -145,7 +152,9 @@ impl Search<'_> {
         sums: &mut HashMap<String, i128>,
     ) -> Result<Option<PagingState>, Error> {
         let periods = || self.ids.iter().copied().map(cell::period_of);
-        let (Some(first), Some(last)) = (periods().min(), periods().max()) else { return Ok(None) };
+        let (Some(first), Some(last)) = (periods().min(), periods().max()) else {
+            return Ok(None);
+        };
         let cql = &self.reader.cql;
         let _permit = self.reader.in_flight.acquire().await;
         let values = (keys::counter_of(self.generation), list, first, last);
@@ -187,7 +196,9 @@ impl Search<'_> {
             keys.truncate(len);
 
             let together = keys.chunks(KEYS_TOGETHER).map(<[String]>::to_vec);
-            let reads = stream::iter(together).map(|keys| self.together(keys)).buffer_unordered(REQUESTS_IN_FLIGHT);
+            let reads = stream::iter(together)
+                .map(|keys| self.together(keys))
+                .buffer_unordered(REQUESTS_IN_FLIGHT);
             reads.try_collect::<()>().await?;
             if is_cut {
                 return Ok(false);
@@ -228,7 +239,8 @@ impl Search<'_> {
         let mut sums = HashMap::<String, i128>::new();
         for row in rows.rows::<(&str, i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
             let (key, period, tiles) = row.map_err(error::request)?;
-            *sums.entry(key.to_owned()).or_default() += self.sum_of(key, cell::id_of(period), tiles)?;
+            *sums.entry(key.to_owned()).or_default() +=
+                self.sum_of(key, cell::id_of(period), tiles)?;
         }
         Ok(sums)
     }
@@ -245,8 +257,9 @@ impl Search<'_> {
 
     /// The right to look at some more keys; answers at how many.
     fn take(&self, wanted: usize) -> usize {
-        let left =
-            self.keys_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| Some(left.saturating_sub(wanted)));
+        let left = self.keys_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
+            Some(left.saturating_sub(wanted))
+        });
         left.map_or(0, |left| left.min(wanted))
     }
 
@@ -265,7 +278,9 @@ impl Search<'_> {
 
     fn keep_largest(&self) {
         let mut found = self.found.lock();
-        found.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        found.sort_unstable_by(|left, right| {
+            right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0))
+        });
         found.truncate(self.len_max);
     }
 

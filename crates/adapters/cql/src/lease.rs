@@ -41,7 +41,8 @@ impl CqlLease {
         let mut statement = Statement::new(text);
         // Across datacenters too there is one holder.
         statement.set_serial_consistency(Some(SerialConsistency::Serial));
-        let answer = self.cql.session.query_unpaged(statement, values).await.map_err(error::request)?;
+        let answer =
+            self.cql.session.query_unpaged(statement, values).await.map_err(error::request)?;
         let rows = answer.into_rows_result().map_err(error::request)?;
         let row = rows.first_row::<Row>().map_err(error::request)?;
         match row.columns.first() {

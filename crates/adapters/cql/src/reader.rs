@@ -50,7 +50,12 @@ impl CqlReader {
     async fn read(&self, key: &str, ids: &[TileId], cost: &Cost) -> Result<Vec<Row>, Error> {
         let periods: Vec<i32> = ids.iter().copied().map(cell::period_of).collect();
         let statement = &self.cql.statements.tiles;
-        let found = self.cql.session.execute_unpaged(statement, (key, periods)).await.map_err(error::request)?;
+        let found = self
+            .cql
+            .session
+            .execute_unpaged(statement, (key, periods))
+            .await
+            .map_err(error::request)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         cost.add(1, rows.rows_num() as u64);
         rows.rows::<(i32, HashMap<i64, &[u8]>)>()
@@ -90,14 +95,21 @@ impl CqlReader {
         }
         let mut sum = 0;
         for (id, tiles) in &rows {
-            for (_, _, tile) in tiles.iter().filter(|(writer, ..)| cell::is_of(*writer, *generation)) {
+            for (_, _, tile) in
+                tiles.iter().filter(|(writer, ..)| cell::is_of(*writer, *generation))
+            {
                 sum += id::sum_of(plan, *id, tile)?;
             }
         }
         Ok(sum)
     }
 
-    async fn cells_within(&self, generation: Generation, key: &str, slice: Slice) -> Result<Vec<Cell>, buckets::Error> {
+    async fn cells_within(
+        &self,
+        generation: Generation,
+        key: &str,
+        slice: Slice,
+    ) -> Result<Vec<Cell>, buckets::Error> {
         let cost = Cost::default();
         let ids: Vec<TileId> = id::of_slice(slice).collect();
         let rows = match self.cql.options.read_plan {
@@ -112,23 +124,28 @@ impl CqlReader {
         self.report(&cost);
         let mut counts = BTreeMap::<i64, i128>::new();
         for (id, tiles) in &rows {
-            for (_, _, tile) in tiles.iter().filter(|(writer, ..)| cell::is_of(*writer, generation)) {
+            for (_, _, tile) in tiles.iter().filter(|(writer, ..)| cell::is_of(*writer, generation))
+            {
                 for (cell, count) in tile.cells() {
                     let (granularity, time_s) = id.bucket_of(cell);
-                    if granularity == slice.granularity && (slice.from_s..slice.to_s).contains(&time_s) {
+                    if granularity == slice.granularity
+                        && (slice.from_s..slice.to_s).contains(&time_s)
+                    {
                         *counts.entry(time_s).or_default() += i128::from(count?);
                     }
                 }
             }
         }
         let granularity = slice.granularity;
-        let cell =
-            |(time_s, count)| Ok(Cell { granularity, time_s, count: i64::try_from(count).map_err(|_| Overflow)? });
+        let cell = |(time_s, count)| {
+            Ok(Cell { granularity, time_s, count: i64::try_from(count).map_err(|_| Overflow)? })
+        };
         counts.into_iter().map(cell).collect()
     }
 
     pub(crate) fn report(&self, cost: &Cost) {
-        let (requests, rows) = (cost.requests.load(Ordering::Relaxed), cost.rows.load(Ordering::Relaxed));
+        let (requests, rows) =
+            (cost.requests.load(Ordering::Relaxed), cost.rows.load(Ordering::Relaxed));
         self.total.add(requests, rows);
         self.requests.increment(requests);
         self.rows.increment(rows);
@@ -136,7 +153,11 @@ impl CqlReader {
 }
 
 impl TileSource for CqlReader {
-    fn tiles(&self, key: String, ids: Vec<TileId>) -> BoxFuture<'_, Result<Vec<Part>, buckets::Error>> {
+    fn tiles(
+        &self,
+        key: String,
+        ids: Vec<TileId>,
+    ) -> BoxFuture<'_, Result<Vec<Part>, buckets::Error>> {
         Box::pin(async move {
             let _permit = self.in_flight.acquire().await;
             let cost = Cost::default();
@@ -149,7 +170,10 @@ impl TileSource for CqlReader {
 }
 
 impl KeySource for CqlReader {
-    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, buckets::Error>> {
+    fn key_hashes(
+        &self,
+        generation: Generation,
+    ) -> BoxFuture<'_, Result<Vec<u64>, buckets::Error>> {
         Box::pin(async move {
             let (mut pages, mut hashes) = (keys::Pages::new(&self.cql, generation), Vec::new());
             while let Some(keys) = pages.next().await? {
@@ -166,7 +190,12 @@ impl KeySource for CqlReader {
 }
 
 impl BucketReader for CqlReader {
-    fn sum_cached(&self, _generation: Generation, _key: &str, _plan: &Plan) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(
+        &self,
+        _generation: Generation,
+        _key: &str,
+        _plan: &Plan,
+    ) -> Option<Result<i128, Overflow>> {
         None
     }
 

@@ -20,7 +20,8 @@ pub struct Layout {
 
 impl Default for Layout {
     fn default() -> Self {
-        let replication = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}".to_owned();
+        let replication =
+            "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}".to_owned();
         Self { replication, window_days: [3, 14, 30] }
     }
 }
@@ -83,7 +84,9 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
          WITH compaction = {'class': 'LeveledCompactionStrategy'}"
             .to_owned(),
     );
-    statements.push("CREATE TABLE IF NOT EXISTS lease_table (name text PRIMARY KEY, holder text)".to_owned());
+    statements.push(
+        "CREATE TABLE IF NOT EXISTS lease_table (name text PRIMARY KEY, holder text)".to_owned(),
+    );
     statements
 }
 
@@ -134,10 +137,17 @@ pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Err
     let session = connect(options).await?;
     let server = server(&session).await?;
     let keyspace = &options.keyspace;
-    run(&session, &format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {}", layout.replication))
-        .await?;
+    run(
+        &session,
+        &format!(
+            "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {}",
+            layout.replication
+        ),
+    )
+    .await?;
     session.use_keyspace(keyspace, false).await.map_err(error::request)?;
-    run(&session, "CREATE TABLE IF NOT EXISTS schema_version (id int PRIMARY KEY, version int)").await?;
+    run(&session, "CREATE TABLE IF NOT EXISTS schema_version (id int PRIMARY KEY, version int)")
+        .await?;
     session.await_schema_agreement().await.map_err(error::request)?;
     let from = version(&session, options).await?;
     if from > VERSION {
@@ -150,9 +160,11 @@ pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Err
         session.await_schema_agreement().await.map_err(error::request)?;
         if number == LISTS_SPANS && from > 0 {
             let first = first_listed_after((crate::wall_s() / DAY_S) as u32);
-            run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (1, {first})")).await?;
+            run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (1, {first})"))
+                .await?;
         }
-        run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (0, {number})")).await?;
+        run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (0, {number})"))
+            .await?;
     }
     Ok(Migrated { server, from, to: VERSION })
 }
@@ -186,9 +198,11 @@ pub(crate) async fn spans_listed_from(session: &Session, options: &Options) -> R
 
 /// The version of the schema; 0 where there is none.
 async fn version(session: &Session, options: &Options) -> Result<i32, Error> {
-    let tables =
-        "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name = 'schema_version'";
-    let known = session.query_unpaged(tables, (options.keyspace.to_lowercase(),)).await.map_err(error::request)?;
+    let tables = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name = 'schema_version'";
+    let known = session
+        .query_unpaged(tables, (options.keyspace.to_lowercase(),))
+        .await
+        .map_err(error::request)?;
     if known.into_rows_result().map_err(error::request)?.rows_num() == 0 {
         return Ok(0);
     }
@@ -215,7 +229,11 @@ async fn run(session: &Session, statement: &str) -> Result<(), Error> {
 pub fn check_keyspace(name: &str) -> Result<(), Error> {
     let is_word = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
     let begins = name.starts_with(|char: char| char.is_ascii_alphabetic());
-    if is_word && begins && name.len() <= 48 { Ok(()) } else { Err(Error::Keyspace(name.to_owned())) }
+    if is_word && begins && name.len() <= 48 {
+        Ok(())
+    } else {
+        Err(Error::Keyspace(name.to_owned()))
+    }
 }
 
 #[cfg(test)]
@@ -227,7 +245,10 @@ mod tests {
         let begins = |span: u32| span * TILE_CELLS;
         for today in 20_000..20_200 {
             let first = begins(first_listed_after(today));
-            assert!((today + REPLACED_WITHIN_DAYS..today + REPLACED_WITHIN_DAYS + TILE_CELLS).contains(&first));
+            assert!(
+                (today + REPLACED_WITHIN_DAYS..today + REPLACED_WITHIN_DAYS + TILE_CELLS)
+                    .contains(&first)
+            );
         }
     }
 

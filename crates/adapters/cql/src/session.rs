@@ -91,7 +91,8 @@ impl Cql {
         let statements = Statements::prepare(&session, &options).await.map_err(altered)?;
         let spans_listed_from = schema::spans_listed_from(&session, &options).await?;
         let writes = Arc::new(Semaphore::new(options.in_flight_max));
-        let (session, statements, options) = (Arc::new(session), Arc::new(statements), Arc::new(options));
+        let (session, statements, options) =
+            (Arc::new(session), Arc::new(statements), Arc::new(options));
         Ok(Self { session, statements, options, writes, spans_listed_from })
     }
 
@@ -120,17 +121,22 @@ pub(crate) async fn connect(options: &Options) -> Result<Session, Error> {
     }
     builder.build().await.map_err(|failure| {
         let (place, reason) = (options.contact_points.join(", "), failure.to_string());
-        let is_refused = ["Authentication", "authentication", "credentials"].iter().any(|word| reason.contains(word));
+        let is_refused = ["Authentication", "authentication", "credentials"]
+            .iter()
+            .any(|word| reason.contains(word));
         if is_refused { Error::Refused { place } } else { Error::Unreachable { place, reason } }
     })
 }
 
 fn profile(options: &Options, consistency: Consistency) -> ExecutionProfileBuilder {
-    ExecutionProfile::builder().consistency(consistency).request_timeout(Some(options.request_timeout))
+    ExecutionProfile::builder()
+        .consistency(consistency)
+        .request_timeout(Some(options.request_timeout))
 }
 
 fn tls_config(tls: &Tls) -> Result<Arc<rustls::ClientConfig>, Error> {
-    let unusable = |path: &Path, reason: String| Error::Tls(format!("{}: {reason}", path.display()));
+    let unusable =
+        |path: &Path, reason: String| Error::Tls(format!("{}: {reason}", path.display()));
     let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, Error> {
         let read = CertificateDer::pem_file_iter(path).and_then(|found| found.collect());
         read.map_err(|error| unusable(path, error.to_string()))
@@ -143,7 +149,8 @@ fn tls_config(tls: &Tls) -> Result<Arc<rustls::ClientConfig>, Error> {
     let config = match &tls.certificate {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
-            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, error.to_string()))?;
+            let private = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| unusable(key, error.to_string()))?;
             let config = builder.with_client_auth_cert(certificates(certificate)?, private);
             config.map_err(|error| unusable(certificate, error.to_string()))?
         }
@@ -155,22 +162,31 @@ impl Statements {
     async fn prepare(session: &Session, options: &Options) -> Result<Self, String> {
         let mut reads = profile(options, options.read_consistency);
         if !options.speculative_after.is_zero() {
-            let policy =
-                SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: options.speculative_after };
+            let policy = SimpleSpeculativeExecutionPolicy {
+                max_retry_count: 1,
+                retry_interval: options.speculative_after,
+            };
             reads = reads.speculative_execution_policy(Some(Arc::new(policy)));
         }
-        let (reads, own) =
-            (reads.build().into_handle(), profile(options, options.write_consistency).build().into_handle());
+        let (reads, own) = (
+            reads.build().into_handle(),
+            profile(options, options.write_consistency).build().into_handle(),
+        );
         // Every statement may be repeated: what it writes does not depend on how often it is written.
         let prepare = async |text: String, is_read: bool| {
             let mut prepared = session.prepare(text).await.map_err(|error| error.to_string())?;
             prepared.set_is_idempotent(true);
             prepared.set_page_size(PAGE_ROWS);
-            prepared.set_execution_profile_handle(Some(if is_read { reads.clone() } else { own.clone() }));
+            prepared.set_execution_profile_handle(Some(if is_read {
+                reads.clone()
+            } else {
+                own.clone()
+            }));
             Ok::<_, String>(prepared)
         };
         let of_each = async |text: &dyn Fn(&str, &str) -> String, is_read| {
-            let [quarter, hour, day] = Granularity::ALL.map(table_of).map(|(table, column)| text(table, column));
+            let [quarter, hour, day] =
+                Granularity::ALL.map(table_of).map(|(table, column)| text(table, column));
             Ok::<_, String>([
                 prepare(quarter, is_read).await?,
                 prepare(hour, is_read).await?,
@@ -180,7 +196,8 @@ impl Statements {
         let text = |text: &str| text.to_owned();
         const TILES: &str = "SELECT period, tiles FROM tile_table WHERE key = ? AND period IN ?";
         // A row holds a tile of each partition of the log and of each generation.
-        let mut all_tiles = prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?;
+        let mut all_tiles =
+            prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?;
         all_tiles.set_page_size(PAGE_TILES);
         const SPANS: &str = "SELECT period, key, tiles FROM span_table
                              WHERE counter = ? AND list = ? AND period >= ? AND period <= ?";

@@ -40,7 +40,9 @@ impl Chunks {
 
     /// `None` when the state itself is there.
     pub fn decode(stored: &[u8]) -> Result<Option<Self>, Error> {
-        let Some((&MARK, rest)) = stored.split_first() else { return Ok(None) };
+        let Some((&MARK, rest)) = stored.split_first() else {
+            return Ok(None);
+        };
         let cut = || Error::Corrupt("the name of a writer's state is cut short".to_owned());
         let (id, len) = rest.split_first_chunk::<8>().ok_or_else(cut)?;
         let len = <[u8; 4]>::try_from(len).map_err(|_| cut())?;
@@ -58,22 +60,44 @@ pub fn in_checkpoint(state: &[u8]) -> Vec<u8> {
 }
 
 /// Stores the rows of a large state.
-pub async fn put(cql: &Cql, log: &str, partition: Partition, state: &[u8], timestamp_us: i64) -> Result<(), Error> {
-    let Some(chunks) = Chunks::of(state) else { return Ok(()) };
+pub async fn put(
+    cql: &Cql,
+    log: &str,
+    partition: Partition,
+    state: &[u8],
+    timestamp_us: i64,
+) -> Result<(), Error> {
+    let Some(chunks) = Chunks::of(state) else {
+        return Ok(());
+    };
     for (number, bytes) in state.chunks(CHUNK_BYTES).enumerate() {
         let values = (log, i32::from(partition), chunks.id, number as i32, bytes, timestamp_us);
-        cql.session.execute_unpaged(&cql.statements.put_state, values).await.map_err(error::execution)?;
+        cql.session
+            .execute_unpaged(&cql.statements.put_state, values)
+            .await
+            .map_err(error::execution)?;
     }
     Ok(())
 }
 
 /// The state that a checkpoint holds or names.
-pub async fn get(cql: &Cql, log: &str, partition: Partition, stored: Vec<u8>) -> Result<Vec<u8>, Error> {
-    let Some(chunks) = Chunks::decode(&stored)? else { return Ok(stored) };
+pub async fn get(
+    cql: &Cql,
+    log: &str,
+    partition: Partition,
+    stored: Vec<u8>,
+) -> Result<Vec<u8>, Error> {
+    let Some(chunks) = Chunks::decode(&stored)? else {
+        return Ok(stored);
+    };
     let mut state = Vec::new();
     for number in 0..chunks.len {
         let values = (log, i32::from(partition), chunks.id, number as i32);
-        let found = cql.session.execute_unpaged(&cql.statements.get_state, values).await.map_err(error::execution)?;
+        let found = cql
+            .session
+            .execute_unpaged(&cql.statements.get_state, values)
+            .await
+            .map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let row = rows.maybe_first_row::<(Vec<u8>,)>().map_err(error::request)?;
         state.extend(row.map(|(bytes,)| bytes).unwrap_or_default());
@@ -81,11 +105,21 @@ pub async fn get(cql: &Cql, log: &str, partition: Partition, stored: Vec<u8>) ->
 
     // Another state has replaced it since the checkpoint was read, or is replacing it.
     let is_whole = id_of(&state) == chunks.id;
-    if is_whole { Ok(state) } else { Err(error::request("a writer's state was replaced while it was read")) }
+    if is_whole {
+        Ok(state)
+    } else {
+        Err(error::request("a writer's state was replaced while it was read"))
+    }
 }
 
 /// Deletes the rows of a state that no checkpoint names any more.
-pub async fn delete(cql: &Cql, log: &str, partition: Partition, chunks: Chunks, written_us: i64) -> Result<(), Error> {
+pub async fn delete(
+    cql: &Cql,
+    log: &str,
+    partition: Partition,
+    chunks: Chunks,
+    written_us: i64,
+) -> Result<(), Error> {
     let values = (written_us, log, i32::from(partition), chunks.id);
     let deleted = cql.session.execute_unpaged(&cql.statements.delete_state, values).await;
     deleted.map(drop).map_err(error::execution)

@@ -59,7 +59,8 @@ async fn rows(
 ) -> Result<Vec<(i64, i64)>, Error> {
     let statement = &cql.statements.counts[slice.granularity as usize];
     let (from, to) = (CqlTimestamp(slice.from_s * 1_000), CqlTimestamp(slice.to_s * 1_000));
-    let found = cql.session.execute_unpaged(statement, (key, from, to)).await.map_err(error::request)?;
+    let found =
+        cql.session.execute_unpaged(statement, (key, from, to)).await.map_err(error::request)?;
     let rows = found.into_rows_result().map_err(error::request)?;
     cost.add(1, rows.rows_num() as u64);
     let rows = rows.rows::<(CqlTimestamp, i64, Option<i64>)>().map_err(error::request)?;

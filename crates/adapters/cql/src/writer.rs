@@ -118,7 +118,8 @@ impl CqlWriter {
     ) -> Result<u64, Error> {
         let context = Context { cql: self.cql.clone(), partition: self.partition, stamp_us };
         let housekeeping = if work == Work::Remove { &self.removal } else { &self.housekeeping };
-        let Progress { tiles, is_done } = housekeeping.advance(&self.runtime, context, generation, work)?;
+        let Progress { tiles, is_done } =
+            housekeeping.advance(&self.runtime, context, generation, work)?;
         *cursor = (!is_done).then(Vec::new);
         Ok(tiles)
     }
@@ -135,9 +136,15 @@ impl BucketWriter for CqlWriter {
         let row = self
             .runtime
             .block_on(self.flush().until_done("the checkpoint is read", async || {
-                let found = session.execute_unpaged(statement, (&self.log, i32::from(self.partition))).await;
-                let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
-                let Some(mut row) = rows.maybe_first_row::<Stored>().map_err(error::request)? else { return Ok(None) };
+                let found = session
+                    .execute_unpaged(statement, (&self.log, i32::from(self.partition)))
+                    .await;
+                let rows =
+                    found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+                let Some(mut row) = rows.maybe_first_row::<Stored>().map_err(error::request)?
+                else {
+                    return Ok(None);
+                };
                 let stored = row.2.take().unwrap_or_default();
                 let chunks = Chunks::decode(&stored)?;
                 row.2 = Some(states::get(&self.cql, &self.log, self.partition, stored).await?);
@@ -147,15 +154,21 @@ impl BucketWriter for CqlWriter {
         // Whoever counted the partition before may have written tiles up to here without telling.
         if let Some(Feed { feed, .. }) = &self.feed {
             let position = row.as_ref().map_or(0, |((position, ..), _)| *position as Offset);
-            feed.publish(self.partition, TileChanges::Resumed { partition: self.partition, position });
+            feed.publish(
+                self.partition,
+                TileChanges::Resumed { partition: self.partition, position },
+            );
         }
-        let Some((row, chunks)) = row else { return Ok(Checkpoint::default()) };
+        let Some((row, chunks)) = row else {
+            return Ok(Checkpoint::default());
+        };
         let progress = self
             .runtime
             .block_on(self.flush().until_done("the progress of a backfill is read", async || {
                 let values = (&self.log, i32::from(self.partition));
                 let found = session.execute_unpaged(&self.cql.statements.progress, values).await;
-                let rows = found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+                let rows =
+                    found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
                 rows.maybe_first_row::<(i64, Vec<u8>)>().map_err(error::request)
             }))
             .map_err(Error::from)?;
@@ -167,14 +180,25 @@ impl BucketWriter for CqlWriter {
         inner.checkpoint_us = inner.checkpoint_us.max(newest_us);
         inner.committed_us = inner.committed_us.max(stamp_us);
         inner.chunks = chunks.zip(state_us);
-        Ok(Checkpoint { position: position as Offset, state: state.unwrap_or_default(), stamp_us, progress })
+        Ok(Checkpoint {
+            position: position as Offset,
+            state: state.unwrap_or_default(),
+            stamp_us,
+            progress,
+        })
     }
 
     fn stamp_from(&self, base_us: i64) {
         self.inner.lock().stamp_base_us = base_us;
     }
 
-    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        horizons: &Horizons,
+    ) -> Result<(), Error> {
         let Added { offset, time_s, value } = added;
         let keeps = |granularity| horizons.keeps(granularity, time_s);
         // Coarser buckets are kept at least as long as finer ones.
@@ -197,11 +221,18 @@ impl BucketWriter for CqlWriter {
         Ok(())
     }
 
-    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error> {
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+        cell: Cell,
+    ) -> Result<(), Error> {
         let mut inner = self.inner.lock();
         let stamp_us = inner.stamp_base_us + offset as i64;
         let place = inner.tiles.place(generation, key);
-        let change = Change::Set { cell: id::cell_of(cell.granularity, cell.time_s), count: cell.count };
+        let change =
+            Change::Set { cell: id::cell_of(cell.granularity, cell.time_s), count: cell.count };
         let id = id::of_bucket(cell.granularity, cell.time_s);
         inner.tiles.change(place, id, Op { offset, stamp_us, change }, None);
         Ok(())
@@ -242,7 +273,8 @@ impl BucketWriter for CqlWriter {
             // The state is a function of the log up to the stamp: whoever has read less of it never wins. What is
             // restated although the log has not moved on needs a later timestamp.
             let restated = changed && checkpoint.stamp_us <= inner.checkpoint_us;
-            inner.checkpoint_us = checkpoint.stamp_us.max(inner.checkpoint_us + i64::from(restated));
+            inner.checkpoint_us =
+                checkpoint.stamp_us.max(inner.checkpoint_us + i64::from(restated));
             let with_state = changed || inner.taken_over.elapsed() < ZOMBIE_MAX;
             if changed {
                 flush.put_state(&self.log, &checkpoint.state, inner.checkpoint_us).await?;
@@ -251,9 +283,11 @@ impl BucketWriter for CqlWriter {
             inner.committed_us = checkpoint.stamp_us;
 
             if changed {
-                let chunks = Chunks::of(&checkpoint.state).map(|chunks| (chunks, inner.checkpoint_us));
+                let chunks =
+                    Chunks::of(&checkpoint.state).map(|chunks| (chunks, inner.checkpoint_us));
                 let before = std::mem::replace(&mut inner.chunks, chunks);
-                let is_in_use = |(before, _): &(Chunks, i64)| chunks.is_some_and(|(now, _)| now == *before);
+                let is_in_use =
+                    |(before, _): &(Chunks, i64)| chunks.is_some_and(|(now, _)| now == *before);
                 if let Some((before, written_us)) = before.filter(|before| !is_in_use(before)) {
                     flush.delete_state(&self.log, before, written_us).await?;
                 }
@@ -282,7 +316,12 @@ impl BucketWriter for CqlWriter {
         inner.tiles.changed() > CHANGED_MAX || inner.tiles.pending() > PENDING_MAX
     }
 
-    fn prolong(&self, generation: Generation, horizons: &Horizons, cursor: &mut Option<Vec<u8>>) -> Result<(), Error> {
+    fn prolong(
+        &self,
+        generation: Generation,
+        horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+    ) -> Result<(), Error> {
         let stamp_us = {
             let mut inner = self.inner.lock();
             if cursor.is_none() {

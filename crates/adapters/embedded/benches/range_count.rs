@@ -45,16 +45,19 @@ fn key(number: u64) -> String {
 
 /// A store with so many cells. The hot keys are spread over all keys.
 fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore {
-    let store =
-        TileStore::open(folder, &TileOptions { cache_bytes, block_cache_bytes: 1 << 30, ..TileOptions::default() })
-            .expect("a store");
+    let store = TileStore::open(
+        folder,
+        &TileOptions { cache_bytes, block_cache_bytes: 1 << 30, ..TileOptions::default() },
+    )
+    .expect("a store");
     let mut state = 7;
     for number in 0..(cells / CELLS_PER_KEY).max(KEYS_MIN) {
         let key = key(number);
         for event in 0..48 {
             let day = event * 2 + (random(&mut state) % 2) as i64;
             let quarter = (random(&mut state) % 96) as i64;
-            let added = Added { offset: 0, time_s: START_S + day * DAY_S + quarter * QUARTER_S, value: 1 };
+            let added =
+                Added { offset: 0, time_s: START_S + day * DAY_S + quarter * QUARTER_S, value: 1 };
             store.add(1, &key, added, &FOREVER).expect("added");
         }
         if store.wants_commit() {
@@ -94,7 +97,8 @@ fn reader(store: Arc<TileStore>) -> Reader {
 }
 
 fn range_count(criterion: &mut Criterion) {
-    let sizes = std::env::var("RAINGAUGE_BENCH_CELLS").unwrap_or_else(|_| "1000000,10000000".to_owned());
+    let sizes =
+        std::env::var("RAINGAUGE_BENCH_CELLS").unwrap_or_else(|_| "1000000,10000000".to_owned());
     for cells in sizes.split(',').filter_map(|size| size.parse::<u64>().ok()) {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Arc::new(filled(folder.path(), cells, BIG_CACHE));
@@ -110,7 +114,8 @@ fn from_memory(criterion: &mut Criterion, store: &Arc<TileStore>, cells: u64, ho
     let ranges = ranges((cells / CELLS_PER_KEY).max(KEYS_MIN), hot_keys);
     let plans = plans(&ranges);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let query = |(key, plan): &(String, Plan)| Query { generation: 1, key: key.clone(), plan: *plan };
+    let query =
+        |(key, plan): &(String, Plan)| Query { generation: 1, key: key.clone(), plan: *plan };
     runtime.block_on(store.sums(plans.iter().map(query).collect()));
     let through = reader(Arc::clone(store));
     let mut next = (0..plans.len()).cycle();
@@ -133,23 +138,30 @@ fn from_memory(criterion: &mut Criterion, store: &Arc<TileStore>, cells: u64, ho
 
 /// With no tiles in memory: every tile is asked of fjall, whose blocks are.
 fn from_the_engine(criterion: &mut Criterion, folder: &std::path::Path, cells: u64) {
-    let options = TileOptions { cache_bytes: 0, block_cache_bytes: 4 << 30, ..TileOptions::default() };
+    let options =
+        TileOptions { cache_bytes: 0, block_cache_bytes: 4 << 30, ..TileOptions::default() };
     let store = TileStore::open(folder, &options).expect("a store");
     let plans = plans(&ranges((cells / CELLS_PER_KEY).max(KEYS_MIN), KEYS_MIN));
     for (key, plan) in &plans {
         store.sum_stored(1, key, plan).expect("a sum");
     }
     let mut next = (0..plans.len()).cycle();
-    criterion.benchmark_group("range_count").bench_function(BenchmarkId::new("from the engine", cells), |bencher| {
-        bencher.iter(|| {
-            let (key, plan) = &plans[next.next().unwrap_or(0)];
-            black_box(store.sum_stored(1, key, plan).expect("a sum"))
-        });
-    });
+    criterion.benchmark_group("range_count").bench_function(
+        BenchmarkId::new("from the engine", cells),
+        |bencher| {
+            bencher.iter(|| {
+                let (key, plan) = &plans[next.next().unwrap_or(0)];
+                black_box(store.sum_stored(1, key, plan).expect("a sum"))
+            });
+        },
+    );
 }
 
 fn plans(ranges: &[(String, i64, i64)]) -> Vec<(String, Plan)> {
-    ranges.iter().map(|(key, from, to)| (key.clone(), Plan::new(*from, *to).expect("a range"))).collect()
+    ranges
+        .iter()
+        .map(|(key, from, to)| (key.clone(), Plan::new(*from, *to).expect("a range")))
+        .collect()
 }
 
 criterion_group!(benches, range_count);

@@ -23,7 +23,10 @@ fn note(layout: Layout, sign: isize) {
     let _ = BYTES.try_with(|counted| counted.set(counted.get() + sign * bytes));
 }
 
-#[allow(unsafe_code, reason = "an allocator cannot be written without; this one passes everything on")]
+#[allow(
+    unsafe_code,
+    reason = "an allocator cannot be written without; this one passes everything on"
+)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout, 1);

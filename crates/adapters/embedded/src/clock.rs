@@ -190,7 +190,8 @@ impl LogClock {
             }
             let expected_ms = expected_ms + self.note_suspended() * pace;
             let ahead_ms = shown_ms - expected_ms;
-            return (ahead_ms > JUMP_MS_MAX * pace).then_some((expected_ms, Verdict::Jumped(ahead_ms)));
+            return (ahead_ms > JUMP_MS_MAX * pace)
+                .then_some((expected_ms, Verdict::Jumped(ahead_ms)));
         }
 
         let start = *self.start.lock();
@@ -205,7 +206,9 @@ impl LogClock {
     /// believed from now on.
     fn note_suspended(&self) -> i64 {
         let mut start = self.start.lock();
-        let Some(start) = start.as_mut() else { return 0 };
+        let Some(start) = start.as_mut() else {
+            return 0;
+        };
         let suspended_ms = self.suspended_ms();
         let more_ms = suspended_ms - start.suspended_ms;
         start.suspended_ms = suspended_ms;
@@ -347,9 +350,9 @@ mod tests {
         assert_eq!((clock.refusal(), clock.now_ms()), (None, NOW_MS + HOUR_MS));
 
         two.jump(-3 * DAY_MS);
-        assert!(
-            clock.refusal().is_some_and(|reason| reason.contains("2 days behind") || reason.contains("3 days behind"))
-        );
+        assert!(clock.refusal().is_some_and(
+            |reason| reason.contains("2 days behind") || reason.contains("3 days behind")
+        ));
         two.jump(3 * DAY_MS);
         assert!(clock.is_sound());
     }
@@ -363,7 +366,9 @@ mod tests {
         }
         let (two, clock) = clocks();
         clock.begin(NOW_MS - 500 * DAY_MS, 0);
-        assert!(clock.refusal().is_some_and(|reason| reason.contains("clock.ahead_days_max = 501")));
+        assert!(
+            clock.refusal().is_some_and(|reason| reason.contains("clock.ahead_days_max = 501"))
+        );
         two.pass(HOUR_MS);
         assert_eq!(clock.now_ms(), NOW_MS - 500 * DAY_MS + HOUR_MS);
         two.jump(-490 * DAY_MS);

@@ -28,8 +28,12 @@ impl StoreCompactor {
             let _ = sender.send(store.compact());
         };
         let failed = |error: &dyn std::fmt::Display| Error(error.to_string());
-        std::thread::Builder::new().name("compaction".to_owned()).spawn(work).map_err(|error| failed(&error))?;
-        let compacted = done.await.map_err(|_| failed(&"the compaction broke off: look at the log"))?;
+        std::thread::Builder::new()
+            .name("compaction".to_owned())
+            .spawn(work)
+            .map_err(|error| failed(&error))?;
+        let compacted =
+            done.await.map_err(|_| failed(&"the compaction broke off: look at the log"))?;
         compacted.map_err(|error| failed(&error))
     }
 }

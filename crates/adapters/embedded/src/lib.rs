@@ -23,7 +23,7 @@ mod tiles;
 pub use clock::LogClock;
 pub use compaction::StoreCompactor;
 pub use log::{
-    Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection, Options as LogOptions,
-    Repair as LogRepair, SegmentLog,
+    Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection,
+    Options as LogOptions, Repair as LogRepair, SegmentLog,
 };
 pub use tiles::{Options as TileOptions, TileStore};

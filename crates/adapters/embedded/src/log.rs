@@ -105,9 +105,11 @@ impl SegmentLog {
     /// Reads what a folder holds, and changes nothing in it.
     pub fn inspect(folder: &Path, options: Options) -> Result<Inspection, Error> {
         let folder = DiskFolder::open(folder).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => {
-                io::Error::new(error.kind(), format!("another process has {} open", folder.display())).into()
-            }
+            io::ErrorKind::WouldBlock => io::Error::new(
+                error.kind(),
+                format!("another process has {} open", folder.display()),
+            )
+            .into(),
             _ => Error::Io(error),
         })?;
         Inspection::of(Arc::new(folder), options)
@@ -136,7 +138,8 @@ impl SegmentLog {
 impl Inspection {
     fn of(folder: Arc<dyn Folder>, options: Options) -> Result<Self, Error> {
         let acknowledged = Acknowledged::read(Arc::clone(&folder))?;
-        let (segments, mending) = inspect::inspect(Arc::clone(&folder), options.segment_bytes).map_err(repairable)?;
+        let (segments, mending) =
+            inspect::inspect(Arc::clone(&folder), options.segment_bytes).map_err(repairable)?;
         acknowledged.check(segments.end()).map_err(repairable)?;
         let known = Known::open(Arc::clone(&folder), &options).map_err(repairable)?;
         let room = Room::new(folder.path(), options.reserve_bytes);
@@ -235,7 +238,8 @@ impl EventSink for SegmentLog {
         let may_hold = |(_, identity): &(usize, _)| runs.may_contain(*identity);
         let is_new = batch.len() <= LOOKUPS_AT_ONCE_MAX && !batch.entries.iter().any(may_hold);
         if is_new || runs.to() == 0 {
-            let answer = self.send(Request::Events(batch, Lookup { to: runs.to(), duplicates: Vec::new() }));
+            let answer =
+                self.send(Request::Events(batch, Lookup { to: runs.to(), duplicates: Vec::new() }));
             return Box::pin(async move { answer?.await.map_err(|_| closed())? });
         }
         Box::pin(async move {
@@ -247,9 +251,15 @@ impl EventSink for SegmentLog {
         })
     }
 
-    fn append_control(&self, _partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(
+        &self,
+        _partition: Partition,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Offset, Error>> {
         let answer = self.send(Request::Control(payload));
-        Box::pin(async move { answer?.await.map_err(|_| closed())?.map(|appended| appended.ends[0].1) })
+        Box::pin(
+            async move { answer?.await.map_err(|_| closed())?.map(|appended| appended.ends[0].1) },
+        )
     }
 }
 

@@ -43,7 +43,10 @@ impl Room {
         }
 
         let disk = rustix::fs::statvfs(&self.folder).ok()?;
-        let space = Space { bytes: disk.f_blocks * disk.f_frsize, free_bytes: disk.f_bavail * disk.f_frsize };
+        let space = Space {
+            bytes: disk.f_blocks * disk.f_frsize,
+            free_bytes: disk.f_bavail * disk.f_frsize,
+        };
         *last = Some((Instant::now(), space));
         Some(space)
     }

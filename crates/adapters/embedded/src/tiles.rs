@@ -27,7 +27,8 @@ use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest, Query,
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
+    Query,
 };
 use raingauge_ports::log::Offset;
 use std::collections::HashMap;
@@ -114,7 +115,12 @@ impl TileStore {
     }
 
     /// The sum of a range on this thread, which waits for the disk where it must.
-    pub fn sum_stored(&self, generation: Generation, key: &str, plan: &Plan) -> Result<i128, Error> {
+    pub fn sum_stored(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Result<i128, Error> {
         self.inner.sum(generation, key, plan)
     }
 
@@ -156,7 +162,12 @@ impl Inner {
     }
 
     /// The shard with all tiles of `ids` loaded, and where the key's record stands in it.
-    fn load(&self, generation: Generation, key: &str, ids: &[TileId]) -> Result<(MutexGuard<'_, Shard>, usize), Error> {
+    fn load(
+        &self,
+        generation: Generation,
+        key: &str,
+        ids: &[TileId],
+    ) -> Result<(MutexGuard<'_, Shard>, usize), Error> {
         let hash = cache::hash(generation, key);
         let mutex = self.shard(hash);
         for attempt in 0.. {
@@ -228,7 +239,8 @@ impl Inner {
             drop(shard);
             for (cell, count) in tile.cells() {
                 let (granularity, time_s) = id.bucket_of(cell);
-                if granularity == slice.granularity && (slice.from_s..slice.to_s).contains(&time_s) {
+                if granularity == slice.granularity && (slice.from_s..slice.to_s).contains(&time_s)
+                {
                     cells.push(Cell { granularity, time_s, count: count? });
                 }
             }
@@ -243,7 +255,8 @@ impl Inner {
         len_max: usize,
         scan_max: usize,
     ) -> Result<Largest, Error> {
-        let spans: Vec<TileId> = id::of_slice(Slice { granularity: Granularity::Day, ..slice }).collect();
+        let spans: Vec<TileId> =
+            id::of_slice(Slice { granularity: Granularity::Day, ..slice }).collect();
         let mut changed = HashMap::new();
         for shard in &self.shards {
             shard.lock().changed_spans(generation, &mut changed);
@@ -251,7 +264,8 @@ impl Inner {
         let mut sums = HashMap::<String, i128>::new();
         let mut add = |key: &str, id: TileId, tile: &Tile| -> Result<(), Error> {
             if spans.contains(&id) {
-                *sums.entry(key.to_owned()).or_default() += tile.sum(id.days_within(slice.from_s, slice.to_s))?;
+                *sums.entry(key.to_owned()).or_default() +=
+                    tile.sum(id.days_within(slice.from_s, slice.to_s))?;
             }
             Ok(())
         };
@@ -270,22 +284,35 @@ impl Inner {
             add(key, *id, tile)?;
         }
         let clamp = |sum: i128| sum.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-        let mut sums: Vec<(String, i64)> = sums.into_iter().map(|(key, sum)| (key, clamp(sum))).collect();
-        sums.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        let mut sums: Vec<(String, i64)> =
+            sums.into_iter().map(|(key, sum)| (key, clamp(sum))).collect();
+        sums.sort_unstable_by(|left, right| {
+            right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0))
+        });
         sums.truncate(len_max);
         Ok(Largest { keys: sums, is_complete })
     }
 }
 
 impl BucketReader for TileStore {
-    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Option<Result<i128, Overflow>> {
         let hash = cache::hash(generation, key);
         let mut shard = self.inner.lock_briefly(hash)?;
         let record = shard.find(hash, generation, key)?;
         shard.sum(record, plan)
     }
 
-    fn sums_cached(&self, generation: Generation, key: &str, plans: &[Plan]) -> Option<Result<Vec<i128>, Overflow>> {
+    fn sums_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plans: &[Plan],
+    ) -> Option<Result<Vec<i128>, Overflow>> {
         let hash = cache::hash(generation, key);
         let mut sums = Vec::with_capacity(plans.len());
         for plans in plans.chunks(SUMS_PER_LOCK) {
@@ -308,12 +335,20 @@ impl BucketReader for TileStore {
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>> {
         let len = queries.len();
         let work = self.in_background(move |inner| {
-            Ok(queries.iter().map(|query| inner.sum(query.generation, &query.key, &query.plan)).collect())
+            Ok(queries
+                .iter()
+                .map(|query| inner.sum(query.generation, &query.key, &query.plan))
+                .collect())
         });
         Box::pin(async move { work.await.unwrap_or_else(|error| vec![Err(error); len]) })
     }
 
-    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
         self.in_background(move |inner| inner.cells(generation, &key, slice))
     }
 
@@ -349,7 +384,13 @@ impl BucketWriter for TileStore {
         self.inner.disk.checkpoint()
     }
 
-    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        horizons: &Horizons,
+    ) -> Result<(), Error> {
         // Tiles and position move together, so that no entry comes a second time.
         let Added { time_s, value, .. } = added;
         let keeps = Granularity::ALL.map(|granularity| horizons.keeps(granularity, time_s));
@@ -361,7 +402,8 @@ impl BucketWriter for TileStore {
             _ => return Ok(()),
         };
         let (mut shard, record) = self.inner.load(generation, key, wanted)?;
-        let mut grown = shard.change(record, ids[1], |tile| tile.add(id::cell_of(Granularity::Day, time_s), value));
+        let mut grown = shard
+            .change(record, ids[1], |tile| tile.add(id::cell_of(Granularity::Day, time_s), value));
         if wanted.len() == 2 {
             grown += shard.change(record, ids[0], |tile| {
                 for granularity in [Granularity::Quarter, Granularity::Hour] {
@@ -376,9 +418,17 @@ impl BucketWriter for TileStore {
         Ok(())
     }
 
-    fn set(&self, generation: Generation, key: &str, _offset: Offset, cell: Cell) -> Result<(), Error> {
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        _offset: Offset,
+        cell: Cell,
+    ) -> Result<(), Error> {
         let id = id::of_bucket(cell.granularity, cell.time_s);
-        self.inner.change(generation, key, id, |tile| tile.set(id::cell_of(cell.granularity, cell.time_s), cell.count))
+        self.inner.change(generation, key, id, |tile| {
+            tile.set(id::cell_of(cell.granularity, cell.time_s), cell.count)
+        })
     }
 
     fn erase(&self, generation: Generation, key: &str, _offset: Offset) -> Result<(), Error> {
@@ -396,7 +446,9 @@ impl BucketWriter for TileStore {
         let _removing = self.inner.removing.lock();
         let mut batch = self.inner.disk.batch();
         for shard in &self.inner.shards {
-            shard.lock().each_changed(|generation, key, id, tile| batch.put(generation, key, id, tile));
+            shard
+                .lock()
+                .each_changed(|generation, key, id, tile| batch.put(generation, key, id, tile));
         }
         batch.commit(checkpoint)?;
         let mut bytes = 0;
@@ -434,7 +486,12 @@ impl BucketWriter for TileStore {
         Ok(removed)
     }
 
-    fn remove(&self, generation: Generation, cursor: &mut Option<Vec<u8>>, scan_max: usize) -> Result<u64, Error> {
+    fn remove(
+        &self,
+        generation: Generation,
+        cursor: &mut Option<Vec<u8>>,
+        scan_max: usize,
+    ) -> Result<u64, Error> {
         let _removing = self.inner.removing.lock();
         let (found, next) = self.inner.disk.scan(generation, cursor.take(), scan_max)?;
         *cursor = next;

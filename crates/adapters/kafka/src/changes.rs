@@ -58,7 +58,8 @@ impl KafkaFeed {
         });
         let payload = encode(change);
         let (partition, headers) = (Some(partition), OwnedHeaders::new());
-        let outgoing = Outgoing { topic: &self.topic, partition, key: None, payload: Some(&payload), headers };
+        let outgoing =
+            Outgoing { topic: &self.topic, partition, key: None, payload: Some(&payload), headers };
         if self.producer.send(outgoing, &ticket).is_err() {
             self.losses.fetch_add(1, Ordering::AcqRel);
         }
@@ -81,7 +82,10 @@ impl TileFeed for KafkaFeed {
 }
 
 /// Tells `apply` every tile that is published from now on, and of gaps.
-pub fn listen(topic: &KafkaTopic, apply: impl Fn(TileChanges) + Send + 'static) -> Result<Listening, Error> {
+pub fn listen(
+    topic: &KafkaTopic,
+    apply: impl Fn(TileChanges) + Send + 'static,
+) -> Result<Listening, Error> {
     stream::listen(topic, &topic.options().changes_topic(), topic.partitions(), apply)
 }
 
@@ -134,7 +138,11 @@ impl Told for TileChanges {
             1 => {
                 let partition = Partition::from_le_bytes(take(&mut rest)?);
                 let position = u64::from_le_bytes(take(&mut rest)?);
-                Some(Self::Heartbeat { partition, position, at_ms: i64::from_le_bytes(take(&mut rest)?) })
+                Some(Self::Heartbeat {
+                    partition,
+                    position,
+                    at_ms: i64::from_le_bytes(take(&mut rest)?),
+                })
             }
             2 => Some(Self::Gap),
             3 => {

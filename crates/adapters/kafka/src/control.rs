@@ -42,7 +42,12 @@ pub type ControlCheck = fn(&[u8]) -> Result<(), ControlFault>;
 
 impl std::fmt::Debug for ControlRules {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "ControlRules({} keys, unsigned until {} ms)", self.keys.len(), self.unsigned_until_ms)
+        write!(
+            out,
+            "ControlRules({} keys, unsigned until {} ms)",
+            self.keys.len(),
+            self.unsigned_until_ms
+        )
     }
 }
 
@@ -70,7 +75,13 @@ pub fn signature(options: &Options, partition: u16, payload: &[u8]) -> Option<St
 }
 
 /// The signature of an entry that is sent at a time.
-pub fn sign(key: &[u8], place: Place, sent_ms: i64, nonce: [u8; NONCE_LEN], payload: &[u8]) -> String {
+pub fn sign(
+    key: &[u8],
+    place: Place,
+    sent_ms: i64,
+    nonce: [u8; NONCE_LEN],
+    payload: &[u8],
+) -> String {
     let mac = mac_of(key, place, sent_ms, &nonce, payload).finalize().into_bytes();
     format!("{VERSION} {sent_ms} {} {}", hex::encode(nonce), hex::encode(mac))
 }
@@ -92,14 +103,20 @@ pub fn judge(
             Some(verify(options, place, appended_ms, signature, payload)?)
         }
         _ if may_be_unsigned => None,
-        _ => return Err(Rejection::new("control_unsigned", "a control entry must be signed with kafka.control_key")),
+        _ => {
+            return Err(Rejection::new(
+                "control_unsigned",
+                "a control entry must be signed with kafka.control_key",
+            ));
+        }
     };
     match rules.check.map_or(Ok(()), |check| check(payload)) {
         Ok(()) => Ok(identity),
         Err(ControlFault::UnknownKind(_)) if identity.is_some() => Ok(identity),
-        Err(ControlFault::UnknownKind(kind)) => {
-            Err(Rejection::new("control_kind_unknown", format!("{kind:?} is not a kind of control entry")))
-        }
+        Err(ControlFault::UnknownKind(kind)) => Err(Rejection::new(
+            "control_kind_unknown",
+            format!("{kind:?} is not a kind of control entry"),
+        )),
         Err(ControlFault::Malformed(detail)) => Err(Rejection::new("control_malformed", detail)),
     }
 }
@@ -112,16 +129,20 @@ fn verify(
     signature: &[u8],
     payload: &[u8],
 ) -> Result<Identity, Rejection> {
-    let invalid = || Rejection::new("control_signature_invalid", "the signature is not one of this cluster");
+    let invalid =
+        || Rejection::new("control_signature_invalid", "the signature is not one of this cluster");
     let Signature { sent_ms, nonce, mac } = Signature::parse(signature).ok_or_else(invalid)?;
-    let verifies = |key: &Vec<u8>| mac_of(key, place, sent_ms, &nonce, payload).verify_slice(&mac).is_ok();
+    let verifies =
+        |key: &Vec<u8>| mac_of(key, place, sent_ms, &nonce, payload).verify_slice(&mac).is_ok();
     if !options.controls.keys.iter().any(verifies) {
         return Err(invalid());
     }
     // Within this time of each other a copy meets the identity of the original in the dedupe window.
     let signed_for_ms = SIGNED_FOR_MS.min(options.dedupe_window_ms / 2);
     if (appended_ms - sent_ms).abs() > signed_for_ms {
-        let detail = format!("it was signed at {sent_ms} ms and appended at {appended_ms} ms: look at the clocks");
+        let detail = format!(
+            "it was signed at {sent_ms} ms and appended at {appended_ms} ms: look at the clocks"
+        );
         return Err(Rejection::new("control_expired", detail));
     }
     let half: [u8; 16] = mac[..16].try_into().expect("half of 32 bytes");
@@ -137,11 +158,13 @@ struct Signature {
 impl Signature {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
-        let (version, sent_ms, nonce, mac) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (version, sent_ms, nonce, mac) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
         if version != VERSION || words.next().is_some() {
             return None;
         }
-        let mut signature = Self { sent_ms: sent_ms.parse().ok()?, nonce: [0; NONCE_LEN], mac: [0; 32] };
+        let mut signature =
+            Self { sent_ms: sent_ms.parse().ok()?, nonce: [0; NONCE_LEN], mac: [0; 32] };
         hex::decode_to_slice(nonce, &mut signature.nonce).ok()?;
         hex::decode_to_slice(mac, &mut signature.mac).ok()?;
         // Far from any real time, so that ages can be computed.
@@ -150,7 +173,8 @@ impl Signature {
 }
 
 fn mac_of(key: &[u8], place: Place, sent_ms: i64, nonce: &[u8], payload: &[u8]) -> Hmac<Sha256> {
-    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("a key of any length is taken");
+    let mut mac =
+        <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("a key of any length is taken");
     mac.update(DOMAIN);
     mac.update(&place.epoch.to_le_bytes());
     mac.update(&place.partition.to_le_bytes());
@@ -178,9 +202,20 @@ mod tests {
         Options { epoch: HERE.epoch, controls, ..Options::default() }
     }
 
-    fn code(options: &Options, appended_ms: i64, signature: Option<&str>, payload: &[u8]) -> &'static str {
-        let judged = judge(options, HERE.partition, appended_ms, signature.map(str::as_bytes), payload);
-        judged.map_or_else(|rejection| rejection.code, |identity| if identity.is_some() { "signed" } else { "taken" })
+    fn code(
+        options: &Options,
+        appended_ms: i64,
+        signature: Option<&str>,
+        payload: &[u8],
+    ) -> &'static str {
+        let judged =
+            judge(options, HERE.partition, appended_ms, signature.map(str::as_bytes), payload);
+        judged.map_or_else(
+            |rejection| rejection.code,
+            |identity| {
+                if identity.is_some() { "signed" } else { "taken" }
+            },
+        )
     }
 
     fn signed(key: &str, place: Place, payload: &[u8]) -> String {
@@ -200,7 +235,11 @@ mod tests {
     fn with_a_key_what_is_not_signed_for_its_place_is_refused() {
         let keyed = options(&["new", "old"]);
         assert_eq!(code(&keyed, NOW_MS, None, b"note"), "control_unsigned");
-        assert_eq!(code(&keyed, NOW_MS - 1, None, b"note"), "taken", "it was appended before the key was needed");
+        assert_eq!(
+            code(&keyed, NOW_MS - 1, None, b"note"),
+            "taken",
+            "it was appended before the key was needed"
+        );
         for key in ["new", "old"] {
             assert_eq!(code(&keyed, NOW_MS, Some(&signed(key, HERE, b"note")), b"note"), "signed");
         }
@@ -213,10 +252,19 @@ mod tests {
                 "control_signature_invalid"
             );
         }
-        assert_eq!(code(&keyed, NOW_MS, Some(&signed("stolen", HERE, b"note")), b"note"), "control_signature_invalid");
-        assert_eq!(code(&keyed, NOW_MS, Some(&format!("{good} more")), b"note"), "control_signature_invalid");
+        assert_eq!(
+            code(&keyed, NOW_MS, Some(&signed("stolen", HERE, b"note")), b"note"),
+            "control_signature_invalid"
+        );
+        assert_eq!(
+            code(&keyed, NOW_MS, Some(&format!("{good} more")), b"note"),
+            "control_signature_invalid"
+        );
         (0..good.len()).for_each(|len| {
-            assert_eq!(code(&keyed, NOW_MS, Some(&good[..len]), b"note"), "control_signature_invalid");
+            assert_eq!(
+                code(&keyed, NOW_MS, Some(&good[..len]), b"note"),
+                "control_signature_invalid"
+            );
         });
     }
 
@@ -225,8 +273,14 @@ mod tests {
         let keyed = options(&["key"]);
         let good = signed("key", HERE, b"note");
         assert_eq!(code(&keyed, NOW_MS + SIGNED_FOR_MS, Some(&good), b"note"), "signed");
-        assert_eq!(code(&keyed, NOW_MS + SIGNED_FOR_MS + 1, Some(&good), b"note"), "control_expired");
-        assert_eq!(code(&keyed, NOW_MS - SIGNED_FOR_MS - 1, Some(&good), b"note"), "control_expired");
+        assert_eq!(
+            code(&keyed, NOW_MS + SIGNED_FOR_MS + 1, Some(&good), b"note"),
+            "control_expired"
+        );
+        assert_eq!(
+            code(&keyed, NOW_MS - SIGNED_FOR_MS - 1, Some(&good), b"note"),
+            "control_expired"
+        );
         let brief = Options { dedupe_window_ms: 2_000, ..keyed };
         assert_eq!(code(&brief, NOW_MS + 1_001, Some(&good), b"note"), "control_expired");
     }
@@ -236,7 +290,10 @@ mod tests {
     fn a_signed_entry_of_an_unknown_kind_is_not_passed_over() {
         let keyed = options(&["key"]);
         assert_eq!(code(&keyed, NOW_MS, Some(&signed("key", HERE, b"newer")), b"newer"), "signed");
-        assert_eq!(code(&keyed, NOW_MS, Some(&signed("key", HERE, b"garbage")), b"garbage"), "control_malformed");
+        assert_eq!(
+            code(&keyed, NOW_MS, Some(&signed("key", HERE, b"garbage")), b"garbage"),
+            "control_malformed"
+        );
     }
 
     /// An entry that version 1 signed still verifies.

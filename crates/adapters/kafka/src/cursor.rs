@@ -41,7 +41,9 @@ impl From<KafkaError> for Trouble {
         use RDKafkaErrorCode as Code;
         match error.rdkafka_error_code() {
             Some(Code::OffsetOutOfRange | Code::AutoOffsetReset) => Self::OutOfRange,
-            Some(Code::BadMessage | Code::BadCompression | Code::InvalidMessage) => Self::Damaged(error.to_string()),
+            Some(Code::BadMessage | Code::BadCompression | Code::InvalidMessage) => {
+                Self::Damaged(error.to_string())
+            }
             _ => Self::Broken(error.to_string()),
         }
     }
@@ -152,7 +154,8 @@ impl Cursor {
 
     /// The part of the last answer that begins with an offset, when it lies in it.
     pub fn answered_from(&self, from: PortOffset) -> Option<Vec<Block>> {
-        let place = self.answered.iter().position(|block| block.base <= from && from < block.end())?;
+        let place =
+            self.answered.iter().position(|block| block.base <= from && from < block.end())?;
         Some(self.answered[place..].to_vec())
     }
 
@@ -165,7 +168,13 @@ impl Cursor {
 
     /// Reads until there is about `bytes_max` to answer, or until there is anything and no more at hand, or until the time is
     /// over. The partition is known to reach to `end`.
-    pub fn fill(&mut self, shared: &Shared, end: i64, bytes_max: usize, wait: Duration) -> Result<(), Trouble> {
+    pub fn fill(
+        &mut self,
+        shared: &Shared,
+        end: i64,
+        bytes_max: usize,
+        wait: Duration,
+    ) -> Result<(), Trouble> {
         self.used = Instant::now();
         let deadline = self.used + wait;
         let mut nothing_since: Option<Instant> = None;
@@ -174,7 +183,9 @@ impl Cursor {
                 return Ok(());
             }
             self.connect(shared)?;
-            let Some(consumer) = &self.consumer else { return Ok(()) };
+            let Some(consumer) = &self.consumer else {
+                return Ok(());
+            };
             let ready = self.reader.bytes() > 0;
             let patience = match (ready, self.reader.next() < end) {
                 (true, true) => MORE,
@@ -186,12 +197,16 @@ impl Cursor {
                     nothing_since = None;
                     self.reader.take(&message)?;
                 }
-                Some(Err(KafkaError::PartitionEOF(_))) => nothing_since = nothing_since.or(Some(Instant::now())),
+                Some(Err(KafkaError::PartitionEOF(_))) => {
+                    nothing_since = nothing_since.or(Some(Instant::now()))
+                }
                 Some(Err(error)) => self.meet(error)?,
                 None if ready => break,
                 None => {}
             }
-            if nothing_since.is_some_and(|since| since.elapsed() >= STALE) && self.reader.next() < end {
+            if nothing_since.is_some_and(|since| since.elapsed() >= STALE)
+                && self.reader.next() < end
+            {
                 nothing_since = None;
                 self.pass_over(shared)?;
             }
@@ -222,16 +237,24 @@ impl Cursor {
                 // Another client goes on behind them, so that nothing comes that the one before had fetched.
                 self.consumer = None;
             }
-            self.rebuilding = self.rebuilding.map(|(began, chunks)| (began, chunks + restoring.restored()));
+            self.rebuilding =
+                self.rebuilding.map(|(began, chunks)| (began, chunks + restoring.restored()));
             self.restoring = None;
         }
 
         if self.reader.next() >= self.reader.answers_from()
             && let Some((began, chunks)) = self.rebuilding.take()
         {
-            let (partition, ids, took) = (self.partition, self.reader.window().len(), began.elapsed());
+            let (partition, ids, took) =
+                (self.partition, self.reader.window().len(), began.elapsed());
             metrics::histogram!("raingauge_dedupe_rebuild_seconds").record(took.as_secs_f64());
-            tracing::debug!(partition, chunks, ids, took_s = took.as_secs_f64(), "the dedupe window is complete");
+            tracing::debug!(
+                partition,
+                chunks,
+                ids,
+                took_s = took.as_secs_f64(),
+                "the dedupe window is complete"
+            );
         }
         true
     }
@@ -257,7 +280,11 @@ impl Cursor {
         let fatal = matches!(error, KafkaError::MessageConsumptionFatal(_));
         match Trouble::from(error) {
             Trouble::Broken(reason) if !fatal => {
-                tracing::debug!(partition = self.partition, reason, "the client goes on trying to read");
+                tracing::debug!(
+                    partition = self.partition,
+                    reason,
+                    "the client goes on trying to read"
+                );
                 Ok(())
             }
             trouble => Err(trouble),
@@ -312,37 +339,58 @@ fn empty_until(shared: &Shared, partition: i32, from: i64) -> Result<Option<i64>
         return Ok(None);
     }
     let ends = ends::ask(&consumer, &shared.options.topic, &[partition], Offset::End, timeout)?;
-    let Some(end) = ends.first().map(|(_, end)| *end).filter(|end| *end > from) else { return Ok(None) };
+    let Some(end) = ends.first().map(|(_, end)| *end).filter(|end| *end > from) else {
+        return Ok(None);
+    };
     assign(&consumer, shared, partition, from)?;
     let is_empty = first_message(&consumer, timeout)? == Found::End;
     let is_same = leader_of(&consumer, shared, partition)? == leader;
     Ok(Some(end).filter(|_| is_empty && is_same))
 }
 
-fn leader_of(consumer: &BaseConsumer<Context>, shared: &Shared, partition: i32) -> Result<i32, Trouble> {
-    let metadata = consumer.fetch_metadata(Some(&shared.options.topic), shared.options.request_timeout)?;
+fn leader_of(
+    consumer: &BaseConsumer<Context>,
+    shared: &Shared,
+    partition: i32,
+) -> Result<i32, Trouble> {
+    let metadata =
+        consumer.fetch_metadata(Some(&shared.options.topic), shared.options.request_timeout)?;
     let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
     let leader = partitions.find(|found| found.id() == partition).map(|found| found.leader());
-    leader.filter(|leader| *leader >= 0).ok_or_else(|| Trouble::Broken("the partition has no leader".to_owned()))
+    leader
+        .filter(|leader| *leader >= 0)
+        .ok_or_else(|| Trouble::Broken("the partition has no leader".to_owned()))
 }
 
 /// When some message not far before an offset was appended; nothing when there is none. Reaches back further and further, because
 /// offsets need not hold a message.
-pub fn last_before(shared: &Shared, partition: i32, from: i64, start: i64) -> Result<Option<i64>, Trouble> {
+pub fn last_before(
+    shared: &Shared,
+    partition: i32,
+    from: i64,
+    start: i64,
+) -> Result<Option<i64>, Trouble> {
     let mut reach = 1;
     let mut at = from;
     while at > start {
         at = from.saturating_sub(reach).max(start);
         reach *= 8;
         match probe(shared, partition, at)? {
-            Found::Message { offset, appended_ms } if offset < from => return Ok(Some(appended_ms)),
+            Found::Message { offset, appended_ms } if offset < from => {
+                return Ok(Some(appended_ms));
+            }
             Found::Message { .. } | Found::End => {}
         }
     }
     Ok(None)
 }
 
-fn consumer_at(shared: &Shared, partition: i32, offset: i64, wait: Duration) -> Result<BaseConsumer<Context>, Trouble> {
+fn consumer_at(
+    shared: &Shared,
+    partition: i32,
+    offset: i64,
+    wait: Duration,
+) -> Result<BaseConsumer<Context>, Trouble> {
     let context = Context { connection: shared.connection.clone() };
     let consumer: BaseConsumer<Context> =
         shared.options.cursor_config(wait).create_with_context(context).map_err(error::settings)?;
@@ -350,7 +398,12 @@ fn consumer_at(shared: &Shared, partition: i32, offset: i64, wait: Duration) -> 
     Ok(consumer)
 }
 
-fn assign(consumer: &BaseConsumer<Context>, shared: &Shared, partition: i32, offset: i64) -> Result<(), Trouble> {
+fn assign(
+    consumer: &BaseConsumer<Context>,
+    shared: &Shared,
+    partition: i32,
+    offset: i64,
+) -> Result<(), Trouble> {
     let mut place = TopicPartitionList::with_capacity(1);
     place.add_partition_offset(&shared.options.topic, partition, Offset::Offset(offset))?;
     Ok(consumer.assign(&place)?)

@@ -23,18 +23,23 @@ pub struct Poison {
 impl Poison {
     pub fn of<M: Message>(message: &M, rejection: Rejection) -> Self {
         let headers = catch_unwind(AssertUnwindSafe(|| copied(message))).ok().flatten();
-        let (key, payload) = (message.key().map(<[u8]>::to_vec), message.payload().map(<[u8]>::to_vec));
-        let (topic, partition, offset) = (message.topic().to_owned(), message.partition(), message.offset());
-        let message = OwnedMessage::new(payload, key, topic, message.timestamp(), partition, offset, headers);
+        let (key, payload) =
+            (message.key().map(<[u8]>::to_vec), message.payload().map(<[u8]>::to_vec));
+        let (topic, partition, offset) =
+            (message.topic().to_owned(), message.partition(), message.offset());
+        let message =
+            OwnedMessage::new(payload, key, topic, message.timestamp(), partition, offset, headers);
         Self { message, rejection }
     }
 
     /// What it takes in memory, about.
     pub fn bytes(&self) -> usize {
         let headers = self.message.headers().into_iter().flat_map(|headers| headers.iter());
-        let headers: usize = headers.map(|header| header.key.len() + header.value.map_or(0, <[u8]>::len)).sum();
+        let headers: usize =
+            headers.map(|header| header.key.len() + header.value.map_or(0, <[u8]>::len)).sum();
         let len = |text: Option<&[u8]>| text.map_or(0, <[u8]>::len);
-        let texts = len(self.message.payload()) + len(self.message.key()) + self.rejection.detail.len();
+        let texts =
+            len(self.message.payload()) + len(self.message.key()) + self.rejection.detail.len();
         OVERHEAD_BYTES + headers + texts
     }
 }
@@ -42,7 +47,11 @@ impl Poison {
 /// The headers of a message; rdkafka panics at one whose name is not UTF-8, and then all are left out.
 fn copied<M: Message>(message: &M) -> Option<OwnedHeaders> {
     let headers = message.headers()?;
-    Some(headers.iter().fold(OwnedHeaders::new_with_capacity(headers.count() + 5), OwnedHeaders::insert))
+    Some(
+        headers
+            .iter()
+            .fold(OwnedHeaders::new_with_capacity(headers.count() + 5), OwnedHeaders::insert),
+    )
 }
 
 /// How often the wait for confirmations looks whether it is to end.
@@ -60,7 +69,8 @@ pub fn send(shared: &Shared, poisons: &mut Vec<Poison>, stops: &AtomicBool) -> b
     if poisons.is_empty() {
         return true;
     }
-    let producer = shared.producer().and_then(|producer| producer.renew_when_broken().map(|()| producer));
+    let producer =
+        shared.producer().and_then(|producer| producer.renew_when_broken().map(|()| producer));
     let producer = match producer {
         Ok(producer) => producer,
         Err(error) => {
@@ -80,16 +90,24 @@ pub fn send(shared: &Shared, poisons: &mut Vec<Poison>, stops: &AtomicBool) -> b
 }
 
 /// Answers which of them are dealt with.
-fn deliver_all(shared: &Shared, producer: &Producer, poisons: &[Poison], stops: &AtomicBool) -> Vec<bool> {
+fn deliver_all(
+    shared: &Shared,
+    producer: &Producer,
+    poisons: &[Poison],
+    stops: &AtomicBool,
+) -> Vec<bool> {
     let (sender, receiver) = mpsc::channel();
     for (place, poison) in poisons.iter().enumerate() {
         deliver(shared, producer, place, poison, true, &sender);
     }
     let (mut done, mut waiting) = (vec![false; poisons.len()], poisons.len());
     while waiting > 0 && !stops.load(Ordering::Acquire) {
-        let Ok((place, with_value, outcome)) = receiver.recv_timeout(POLL) else { continue };
+        let Ok((place, with_value, outcome)) = receiver.recv_timeout(POLL) else {
+            continue;
+        };
         let poison = &poisons[place];
-        let is_too_large = |error: &KafkaError| error.rdkafka_error_code() == Some(Code::MessageSizeTooLarge);
+        let is_too_large =
+            |error: &KafkaError| error.rdkafka_error_code() == Some(Code::MessageSizeTooLarge);
         match outcome {
             // With its reason it is larger than what fits: the place where it lies is told all the same.
             Err(error) if with_value && is_too_large(&error) => {
@@ -97,7 +115,8 @@ fn deliver_all(shared: &Shared, producer: &Producer, poisons: &[Poison], stops: 
                 continue;
             }
             Ok(()) => {
-                metrics::counter!("raingauge_dead_letters_total", "code" => poison.rejection.code).increment(1);
+                metrics::counter!("raingauge_dead_letters_total", "code" => poison.rejection.code)
+                    .increment(1);
                 done[place] = true;
             }
             Err(error) if is_for_good(&error) => {
@@ -122,7 +141,8 @@ fn deliver(
     reports: &mpsc::Sender<Report>,
 ) {
     let sender = reports.clone();
-    let ticket = Ticket::new(move |outcome| drop(sender.send((place, with_value, outcome.map(drop)))));
+    let ticket =
+        Ticket::new(move |outcome| drop(sender.send((place, with_value, outcome.map(drop)))));
     let message = &poison.message;
     let outgoing = Outgoing {
         topic: &shared.options.dead_letter_topic,
@@ -169,7 +189,8 @@ fn is_for_good(error: &KafkaError) -> bool {
 }
 
 fn give_up(shared: &Shared, poison: &Poison, error: &KafkaError) {
-    metrics::counter!("raingauge_dead_letters_lost_total", "code" => poison.rejection.code).increment(1);
+    metrics::counter!("raingauge_dead_letters_lost_total", "code" => poison.rejection.code)
+        .increment(1);
     tracing::error!(
         topic = shared.options.dead_letter_topic,
         partition = poison.message.partition(),

@@ -98,7 +98,10 @@ impl Ends {
     /// Finds the topic, and begins to watch it. Blocks the thread.
     pub fn watch(options: &Options, connection: Arc<Connection>) -> Result<Watching, Error> {
         let context = Context { connection: Arc::clone(&connection) };
-        let uncommitted = options.uncommitted_config().create_with_context(context.clone()).map_err(error::settings)?;
+        let uncommitted = options
+            .uncommitted_config()
+            .create_with_context(context.clone())
+            .map_err(error::settings)?;
         let client: BaseConsumer<Context> =
             options.admin_config().create_with_context(context).map_err(error::settings)?;
         let partitions = partitions_of(&client, options, options.request_timeout)?;
@@ -119,7 +122,9 @@ impl Ends {
             changed: Condvar::new(),
         });
         let asking = Arc::clone(&ends);
-        let thread = std::thread::Builder::new().name("kafka-ends".to_owned()).spawn(move || asking.run())?;
+        let thread = std::thread::Builder::new()
+            .name("kafka-ends".to_owned())
+            .spawn(move || asking.run())?;
         Ok(Watching { ends, thread: Some(thread) })
     }
 
@@ -159,7 +164,8 @@ impl Ends {
 
     /// Asks for one partition at once. Blocks the thread.
     pub fn refresh(&self, span: &Span) -> Result<(), KafkaError> {
-        let (start, end) = self.client.fetch_watermarks(&self.topic, span.partition, self.timeout)?;
+        let (start, end) =
+            self.client.fetch_watermarks(&self.topic, span.partition, self.timeout)?;
         span.start.store(start, Ordering::Release);
         span.set_end(end);
         Ok(())
@@ -233,13 +239,23 @@ impl Ends {
         let of = |partition: i32| spans.iter().filter(move |span| span.partition == partition);
         let mut uncommitted = HashMap::new();
         if seldom {
-            for (partition, start) in ask(&self.client, &self.topic, &partitions, Offset::Beginning, self.timeout)? {
+            for (partition, start) in
+                ask(&self.client, &self.topic, &partitions, Offset::Beginning, self.timeout)?
+            {
                 of(partition).for_each(|span| span.start.store(start, Ordering::Release));
             }
             // Before the ends, so that messages that come in between are in no transaction.
-            uncommitted.extend(ask(&self.uncommitted, &self.topic, &partitions, Offset::End, self.timeout)?);
+            uncommitted.extend(ask(
+                &self.uncommitted,
+                &self.topic,
+                &partitions,
+                Offset::End,
+                self.timeout,
+            )?);
         }
-        for (partition, end) in ask(&self.client, &self.topic, &partitions, Offset::End, self.timeout)? {
+        for (partition, end) in
+            ask(&self.client, &self.topic, &partitions, Offset::End, self.timeout)?
+        {
             of(partition).for_each(|span| span.set_end(end));
             let name = partition.to_string();
             if let Some(high) = uncommitted.get(&partition) {
@@ -256,7 +272,9 @@ impl Ends {
 
     /// Looks whether the topic was made anew while it is read.
     fn check_topic(&self) {
-        let Some(first) = self.topic_id.filter(|_| self.replaced().is_none()) else { return };
+        let Some(first) = self.topic_id.filter(|_| self.replaced().is_none()) else {
+            return;
+        };
         if let Ok(Some(found)) = topic_id::ask(&self.client, &self.topic, self.timeout)
             && found != first
         {
@@ -265,7 +283,9 @@ impl Ends {
     }
 
     fn check_partitions(&self) {
-        let Ok(metadata) = self.client.fetch_metadata(Some(&self.topic), self.timeout) else { return };
+        let Ok(metadata) = self.client.fetch_metadata(Some(&self.topic), self.timeout) else {
+            return;
+        };
         let found = metadata.topics().first().map_or(0, |topic| topic.partitions().len());
         if found != 0 && found != usize::from(self.partitions) {
             tracing::error!(
@@ -319,19 +339,32 @@ pub fn ask(
 pub async fn find(options: &Options, connection: Arc<Connection>) -> Result<Partition, Error> {
     let options = Options { partitions: None, ..options.clone() };
     let find = move || {
-        let client = options.admin_config().create_with_context(Context { connection }).map_err(error::settings)?;
+        let client = options
+            .admin_config()
+            .create_with_context(Context { connection })
+            .map_err(error::settings)?;
         partitions_of(&client, &options, options.request_timeout)
     };
-    tokio::task::spawn_blocking(find).await.map_err(|_| Error::Settings("raingauge is stopping".to_owned()))?
+    tokio::task::spawn_blocking(find)
+        .await
+        .map_err(|_| Error::Settings("raingauge is stopping".to_owned()))?
 }
 
 /// How many partitions the topic has.
-fn partitions_of(client: &BaseConsumer<Context>, options: &Options, timeout: Duration) -> Result<Partition, Error> {
+fn partitions_of(
+    client: &BaseConsumer<Context>,
+    options: &Options,
+    timeout: Duration,
+) -> Result<Partition, Error> {
     let topic = options.topic.clone();
     let unreachable = |reason: String| Error::Unreachable { brokers: options.place(), reason };
-    let metadata = client.fetch_metadata(Some(&topic), timeout).map_err(|error| match error.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::BrokerTransportFailure) => unreachable("no broker answers".to_owned()),
-        _ => unreachable(error.to_string()),
+    let metadata = client.fetch_metadata(Some(&topic), timeout).map_err(|error| {
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::BrokerTransportFailure) => {
+                unreachable("no broker answers".to_owned())
+            }
+            _ => unreachable(error.to_string()),
+        }
     })?;
     let found = metadata.topics().first().map_or(0, |topic| topic.partitions().len() as i32);
     let code = metadata.topics().first().and_then(|topic| topic.error());

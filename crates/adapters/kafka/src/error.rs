@@ -5,7 +5,9 @@ use rdkafka::error::KafkaError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("Kafka at {brokers} is out of reach: {reason}: look whether the brokers run, and at kafka.brokers")]
+    #[error(
+        "Kafka at {brokers} is out of reach: {reason}: look whether the brokers run, and at kafka.brokers"
+    )]
     Unreachable { brokers: String, reason: String },
     #[error("the settings of Kafka cannot be used: {0}")]
     Settings(String),
@@ -45,7 +47,9 @@ impl From<Error> for log::Error {
 /// A client that could not be made: what librdkafka has against its settings.
 pub fn settings(error: KafkaError) -> Error {
     Error::Settings(match error {
-        KafkaError::ClientConfig(_, description, key, value) => format!("{key} = {value}: {description}"),
+        KafkaError::ClientConfig(_, description, key, value) => {
+            format!("{key} = {value}: {description}")
+        }
         other => other.to_string(),
     })
 }

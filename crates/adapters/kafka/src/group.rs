@@ -71,9 +71,16 @@ impl ConsumerContext for Membership {
 }
 
 impl Membership {
-    fn change(&self, partitions: &TopicPartitionList, apply: impl Fn(&mut BTreeSet<Partition>, Partition) -> bool) {
-        let changed: Vec<Partition> =
-            partitions.elements().iter().filter_map(|element| Partition::try_from(element.partition()).ok()).collect();
+    fn change(
+        &self,
+        partitions: &TopicPartitionList,
+        apply: impl Fn(&mut BTreeSet<Partition>, Partition) -> bool,
+    ) {
+        let changed: Vec<Partition> = partitions
+            .elements()
+            .iter()
+            .filter_map(|element| Partition::try_from(element.partition()).ok())
+            .collect();
         self.assigned.send_if_modified(|assigned| {
             let mut any = false;
             for partition in &changed {
@@ -97,7 +104,10 @@ struct Join {
 
 impl Join {
     fn member(&self) -> Result<Arc<BaseConsumer<Membership>>, Error> {
-        let membership = Membership { connection: Arc::clone(&self.connection), assigned: self.assigned.clone() };
+        let membership = Membership {
+            connection: Arc::clone(&self.connection),
+            assigned: self.assigned.clone(),
+        };
         let consumer: BaseConsumer<Membership> =
             self.config.create_with_context(membership).map_err(error::settings)?;
         consumer.subscribe(&[&self.topic]).map_err(error::settings)?;
@@ -110,8 +120,14 @@ impl Join {
         let (mut pause, mut joined) = (REJOIN_MIN, Instant::now());
         while !stop.load(Ordering::Acquire) {
             let polled = Arc::clone(&member.lock());
-            let Some(Err(KafkaError::MessageConsumptionFatal(code))) = polled.poll(POLL) else { continue };
-            pause = if joined.elapsed() > REJOIN_MAX { REJOIN_MIN } else { (pause * 2).min(REJOIN_MAX) };
+            let Some(Err(KafkaError::MessageConsumptionFatal(code))) = polled.poll(POLL) else {
+                continue;
+            };
+            pause = if joined.elapsed() > REJOIN_MAX {
+                REJOIN_MIN
+            } else {
+                (pause * 2).min(REJOIN_MAX)
+            };
             self.out(&code.to_string(), pause);
             let until = Instant::now() + pause;
             while Instant::now() < until && !stop.load(Ordering::Acquire) {
@@ -133,7 +149,8 @@ impl Join {
             pause_s,
             "this process is out of the consumer group; it counts nothing until it has joined again"
         );
-        self.assigned.send_replace(Assigned { partitions: BTreeSet::new(), failure: Some(reason.into()) });
+        self.assigned
+            .send_replace(Assigned { partitions: BTreeSet::new(), failure: Some(reason.into()) });
         metrics::gauge!("raingauge_log_partitions").set(0.0);
     }
 }
@@ -161,11 +178,20 @@ impl Group {
             connection: topic.connection(),
             assigned: assigned.clone(),
         };
-        let (member, stop) = (Arc::new(Mutex::new(join.member()?)), Arc::new(AtomicBool::new(false)));
+        let (member, stop) =
+            (Arc::new(Mutex::new(join.member()?)), Arc::new(AtomicBool::new(false)));
         let (kept, stopped) = (Arc::clone(&member), Arc::clone(&stop));
-        let thread =
-            std::thread::Builder::new().name("kafka-group".to_owned()).spawn(move || join.keep(&kept, &stopped))?;
-        Ok(Self { member, assigned, topic: topic.name(), base: topic.options().base(), stop, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("kafka-group".to_owned())
+            .spawn(move || join.keep(&kept, &stopped))?;
+        Ok(Self {
+            member,
+            assigned,
+            topic: topic.name(),
+            base: topic.options().base(),
+            stop,
+            thread: Some(thread),
+        })
     }
 
     /// The partitions that this process has to count, now and whenever they change.
@@ -175,8 +201,11 @@ impl Group {
 
     /// Tells the group how far a partition is counted, and the metrics, for tools that watch the lag. Nothing is read from there.
     pub fn commit(&self, partition: Partition, position: PortOffset) {
-        let Some(place) = position.checked_sub(self.base) else { return };
-        metrics::gauge!("raingauge_log_committed_offset", "partition" => partition.to_string()).set(place as f64);
+        let Some(place) = position.checked_sub(self.base) else {
+            return;
+        };
+        metrics::gauge!("raingauge_log_committed_offset", "partition" => partition.to_string())
+            .set(place as f64);
         let mut offsets = TopicPartitionList::with_capacity(1);
         let committed = offsets
             .add_partition_offset(&self.topic, partition.into(), Offset::Offset(place as i64))

@@ -59,7 +59,12 @@ impl Drop for Keeper {
 }
 
 /// Ends when the keeper is dropped and everything has been stored, or tried once.
-fn store_all(store: &dyn ChunkStore, partition: Partition, chunks: &Receiver<Chunk>, is_left: &AtomicBool) {
+fn store_all(
+    store: &dyn ChunkStore,
+    partition: Partition,
+    chunks: &Receiver<Chunk>,
+    is_left: &AtomicBool,
+) {
     for chunk in chunks {
         let (deadline, mut pause) = (Instant::now() + TRY_MAX, PAUSE_MIN);
         while let Err(error) = store.put(partition, &chunk) {

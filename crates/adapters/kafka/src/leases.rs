@@ -36,7 +36,10 @@ impl KafkaLeases {
     }
 
     /// Tells `apply` everything that is sent from now on, and of gaps.
-    pub fn listen(&self, apply: impl Fn(LeaseMessage) + Send + 'static) -> Result<Listening, Error> {
+    pub fn listen(
+        &self,
+        apply: impl Fn(LeaseMessage) + Send + 'static,
+    ) -> Result<Listening, Error> {
         stream::listen(&self.topic, &self.name, 1, apply)
     }
 }
@@ -45,7 +48,13 @@ impl LeaseTopic for KafkaLeases {
     fn send(&self, message: &LeaseMessage, sent: Sent) {
         let ticket = Ticket::new(move |outcome| sent(outcome.is_ok_and(|ends| !ends.is_empty())));
         let (payload, headers) = (encode(message), OwnedHeaders::new());
-        let outgoing = Outgoing { topic: &self.name, partition: Some(0), key: None, payload: Some(&payload), headers };
+        let outgoing = Outgoing {
+            topic: &self.name,
+            partition: Some(0),
+            key: None,
+            payload: Some(&payload),
+            headers,
+        };
         if let Err(error) = self.producer.send(outgoing, &ticket) {
             tracing::debug!(%error, "a lease could not be told");
         }
@@ -85,14 +94,20 @@ impl Told for LeaseMessage {
             0 => {
                 let reader = u64::from_le_bytes(take(&mut rest)?);
                 let len = u16::from_le_bytes(take(&mut rest)?);
-                let heard = (0..len).map(|_| take(&mut rest).map(u64::from_le_bytes)).collect::<Option<_>>()?;
+                let heard = (0..len)
+                    .map(|_| take(&mut rest).map(u64::from_le_bytes))
+                    .collect::<Option<_>>()?;
                 Some(Self::Held { reader, heard })
             }
             1 => Some(Self::Ended { reader: u64::from_le_bytes(take(&mut rest)?) }),
             2 => {
                 let process = u64::from_le_bytes(take(&mut rest)?);
                 let number = u64::from_le_bytes(take(&mut rest)?);
-                Some(Self::Barrier { process, number, sent_ms: i64::from_le_bytes(take(&mut rest)?) })
+                Some(Self::Barrier {
+                    process,
+                    number,
+                    sent_ms: i64::from_le_bytes(take(&mut rest)?),
+                })
             }
             3 => Some(Self::Gap),
             _ => None,
@@ -115,7 +130,9 @@ mod tests {
         ];
         for message in messages {
             let bytes = encode(&message);
-            (0..bytes.len()).for_each(|len| assert_ne!(LeaseMessage::decode(&bytes[..len]), Some(message.clone())));
+            (0..bytes.len()).for_each(|len| {
+                assert_ne!(LeaseMessage::decode(&bytes[..len]), Some(message.clone()))
+            });
             assert_eq!(LeaseMessage::decode(&bytes), Some(message));
         }
         assert_eq!(LeaseMessage::decode(&[9]), None);

@@ -124,14 +124,26 @@ impl KafkaLog {
     }
 
     /// A cursor that makes chunks of its window when it `records`.
-    fn open_at(&self, place: i64, before_ms: Option<i64>, records: bool) -> Result<Cursor, Trouble> {
-        let span = Place { partition: self.partition.into(), from: place, start: self.span.start(), before_ms };
+    fn open_at(
+        &self,
+        place: i64,
+        before_ms: Option<i64>,
+        records: bool,
+    ) -> Result<Cursor, Trouble> {
+        let span = Place {
+            partition: self.partition.into(),
+            from: place,
+            start: self.span.start(),
+            before_ms,
+        };
         Cursor::open(&self.shared, span, records)
     }
 
     /// Whoever counts, and waits at the end, will read on there: what of the window lies before it is read meanwhile.
     fn ready_cursor(&self, place: i64) -> Option<Cursor> {
-        let counts = self.dead_lettered.is_some() && place == self.span.end() && self.shared.connection.is_up();
+        let counts = self.dead_lettered.is_some()
+            && place == self.span.end()
+            && self.shared.connection.is_up();
         if !counts {
             return None;
         }
@@ -158,7 +170,12 @@ impl KafkaLog {
     }
 
     /// Reads on with a cursor. What is answered has been dealt with: repetitions are counted and refused messages are sent.
-    fn advance(&self, cursor: &mut Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Block>, Trouble> {
+    fn advance(
+        &self,
+        cursor: &mut Cursor,
+        bytes_max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Block>, Trouble> {
         self.fill(cursor, self.span.end(), bytes_max, wait)?;
         if cursor.reader().bytes() == 0 {
             return Ok(Vec::new());
@@ -183,7 +200,13 @@ impl KafkaLog {
         Ok(made.blocks)
     }
 
-    fn fill(&self, cursor: &mut Cursor, end: i64, bytes_max: usize, wait: Duration) -> Result<(), Trouble> {
+    fn fill(
+        &self,
+        cursor: &mut Cursor,
+        end: i64,
+        bytes_max: usize,
+        wait: Duration,
+    ) -> Result<(), Trouble> {
         if let Some(sent_to) = &self.dead_lettered {
             let from = cursor.reader().answers_from();
             // Whoever counted before this process has sent what lies before its first place.
@@ -204,7 +227,8 @@ impl KafkaLog {
         metrics::gauge!("raingauge_dedupe_ids", "partition" => partition.clone())
             .set(cursor.reader().window().len() as f64);
         if forgotten > 0 {
-            metrics::counter!("raingauge_dedupe_forgotten_total", "partition" => partition).increment(forgotten);
+            metrics::counter!("raingauge_dedupe_forgotten_total", "partition" => partition)
+                .increment(forgotten);
             tracing::warn!(
                 partition = self.partition,
                 forgotten,
@@ -258,7 +282,9 @@ impl EventLog for KafkaLog {
             Ok(Some(last_ms)) if last_ms > appended_ms => Err(replaced(place, last_ms)),
             Ok(_) => Ok(()),
             Err(Trouble::Log(error)) => Err(error),
-            Err(trouble) => Err(Error::Io(std::io::Error::other(format!("Kafka did not answer: {trouble:?}")))),
+            Err(trouble) => {
+                Err(Error::Io(std::io::Error::other(format!("Kafka did not answer: {trouble:?}"))))
+            }
         }
     }
 
@@ -267,7 +293,9 @@ impl EventLog for KafkaLog {
         if !self.look(from, place)? {
             return Ok(Vec::new());
         }
-        if let Some(blocks) = self.cursors.lock().iter().find_map(|cursor| cursor.answered_from(from)) {
+        if let Some(blocks) =
+            self.cursors.lock().iter().find_map(|cursor| cursor.answered_from(from))
+        {
             return Ok(blocks);
         }
         let read = self.cursor_at(place).and_then(|mut cursor| {
@@ -295,11 +323,12 @@ impl EventLog for KafkaLog {
             return Ok(blocks);
         }
         let standing = behind.take().filter(|cursor| cursor.stands_at(place));
-        let read = standing.map_or_else(|| self.open_at(place, None, false), Ok).and_then(|mut cursor| {
-            let blocks = self.advance(&mut cursor, bytes_max, BEHIND_WAIT)?;
-            *behind = Some(cursor);
-            Ok(blocks)
-        });
+        let read =
+            standing.map_or_else(|| self.open_at(place, None, false), Ok).and_then(|mut cursor| {
+                let blocks = self.advance(&mut cursor, bytes_max, BEHIND_WAIT)?;
+                *behind = Some(cursor);
+                Ok(blocks)
+            });
         drop(behind);
         read.or_else(|trouble| self.explain(from, place, trouble))
     }
@@ -337,7 +366,9 @@ impl EventLog for KafkaLog {
     /// Asks the broker. One that does not answer costs reading, not knowing.
     fn begin_since(&self, appended_ms: i64) -> Offset {
         match self.shared.ends().first_since(self.partition.into(), appended_ms) {
-            Ok(Some(place)) => self.base + place.clamp(self.span.start(), self.span.end()) as Offset,
+            Ok(Some(place)) => {
+                self.base + place.clamp(self.span.start(), self.span.end()) as Offset
+            }
             Ok(None) | Err(_) => self.start(),
         }
     }
@@ -355,7 +386,9 @@ impl EventLog for KafkaLog {
     }
 
     fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
-        let Ok(place) = self.place_of(offset) else { return self.end() };
+        let Ok(place) = self.place_of(offset) else {
+            return self.end();
+        };
         if self.span.end() > place {
             return self.end();
         }

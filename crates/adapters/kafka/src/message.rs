@@ -90,30 +90,44 @@ fn rfc3339_ms(time_ms: i64) -> String {
 pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options) -> Reading<'a> {
     // rdkafka panics at the name of a header that is not UTF-8; such a message must not end the counting.
     let Ok(headers) = catch_unwind(AssertUnwindSafe(|| Known::of(message))) else {
-        return Reading::Refused(Rejection::new("header_malformed", "the name of a header is not UTF-8"));
+        return Reading::Refused(Rejection::new(
+            "header_malformed",
+            "the name of a header is not UTF-8",
+        ));
     };
     let body = message.payload().unwrap_or_default();
     if headers.control {
-        let judged = control::judge(options, message.partition() as u16, appended_ms, headers.signature, body);
+        let judged = control::judge(
+            options,
+            message.partition() as u16,
+            appended_ms,
+            headers.signature,
+            body,
+        );
         return judged.map_or_else(Reading::Refused, |identity| Reading::Control(body, identity));
     }
     let refused_keys = refused_keys(headers.refused_keys);
-    let event = headers.into_event(body).map(|event| Event { refused_keys, ..event }).and_then(|event| {
-        event.check_not_future(appended_ms.div_euclid(1_000), options.future_allowance_s)?;
-        check_partition(&event, message.partition(), options)?;
-        Ok(event)
-    });
+    let event =
+        headers.into_event(body).map(|event| Event { refused_keys, ..event }).and_then(|event| {
+            event.check_not_future(appended_ms.div_euclid(1_000), options.future_allowance_s)?;
+            check_partition(&event, message.partition(), options)?;
+            Ok(event)
+        });
     event.map_or_else(Reading::Refused, Reading::Event)
 }
 
 /// Refuses an event that lies in another partition than its repetitions do.
 fn check_partition(event: &Event<'_>, partition: i32, options: &Options) -> Result<(), Rejection> {
-    let Some(partitions) = options.partitions.filter(|_| options.checks_partitions) else { return Ok(()) };
+    let Some(partitions) = options.partitions.filter(|_| options.checks_partitions) else {
+        return Ok(());
+    };
     let own = partition_of(record::identity(&event.source, &event.id), partitions);
     if i32::from(own) == partition {
         return Ok(());
     }
-    let detail = format!("the event belongs to partition {own} of {partitions}, by xxh3-128 of its source and id");
+    let detail = format!(
+        "the event belongs to partition {own} of {partitions}, by xxh3-128 of its source and id"
+    );
     Err(Rejection::new("partition_wrong", detail))
 }
 
@@ -140,7 +154,9 @@ struct Known<'a> {
 impl<'a> Known<'a> {
     fn of<M: Message>(message: &'a M) -> Self {
         let mut known = Self::default();
-        let Some(headers) = message.headers() else { return known };
+        let Some(headers) = message.headers() else {
+            return known;
+        };
         for Header { key, value } in headers.iter() {
             let place = match key {
                 SPECVERSION => &mut known.specversion,
@@ -165,7 +181,8 @@ impl<'a> Known<'a> {
 
     fn into_event(self, body: &'a [u8]) -> Result<Event<'a>, Rejection> {
         let media_type = self.content_type.map(String::from_utf8_lossy).unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let media_type =
+            media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if self.specversion.is_some() || self.id.is_some() {
             return self.attributes()?.into_event(data_of(&media_type, body)?);
         }
@@ -177,7 +194,9 @@ impl<'a> Known<'a> {
             )),
             other => Err(Rejection::new(
                 "media_type_unknown",
-                format!("content-type {other:?} is not application/cloudevents+json, and there are no ce_ headers"),
+                format!(
+                    "content-type {other:?} is not application/cloudevents+json, and there are no ce_ headers"
+                ),
             )),
         }
     }
@@ -196,18 +215,22 @@ impl<'a> Known<'a> {
 
 fn text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>, Rejection> {
     let text = value.map(std::str::from_utf8).transpose();
-    let text = text.map_err(|_| Rejection::new("event_malformed", format!("the header {name} is not UTF-8")))?;
+    let text = text.map_err(|_| {
+        Rejection::new("event_malformed", format!("the header {name} is not UTF-8"))
+    })?;
     Ok(text.map(Cow::Borrowed))
 }
 
 /// The data of an event in binary mode; empty when it is not JSON.
 fn data_of<'a>(media_type: &str, body: &'a [u8]) -> Result<&'a str, Rejection> {
-    let is_json = media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
+    let is_json =
+        media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
     if !is_json || body.is_empty() {
         return Ok("");
     }
     let malformed = |detail: String| Rejection::new("event_malformed", detail);
-    let text = std::str::from_utf8(body).map_err(|_| malformed("the data is not UTF-8".to_owned()))?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| malformed("the data is not UTF-8".to_owned()))?;
     check_depth(text).map_err(malformed)?;
     serde_json::from_str::<serde::de::IgnoredAny>(text)
         .map_err(|error| malformed(format!("the data is not JSON: {error}")))?;

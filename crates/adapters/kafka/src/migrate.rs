@@ -4,7 +4,9 @@ use crate::context::{Connection, Context};
 use crate::ends;
 use crate::error::{self, Error};
 use crate::options::{MESSAGE_LEN_MAX, Options};
-use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::time::Duration;
@@ -50,34 +52,51 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     let admin = admin(options)?;
     let (length, retention) = (MESSAGE_LEN_MAX.to_string(), plan.retention_ms.to_string());
     let in_sync = plan.in_sync_min().to_string();
-    let events =
-        NewTopic::new(&options.topic, plan.partitions.into(), TopicReplication::Fixed(plan.replication.into()))
-            .set("message.timestamp.type", "LogAppendTime")
-            .set("cleanup.policy", "delete")
-            .set("retention.ms", &retention)
-            .set("min.insync.replicas", &in_sync)
-            .set("unclean.leader.election.enable", "false")
-            .set("max.message.bytes", &length);
+    let events = NewTopic::new(
+        &options.topic,
+        plan.partitions.into(),
+        TopicReplication::Fixed(plan.replication.into()),
+    )
+    .set("message.timestamp.type", "LogAppendTime")
+    .set("cleanup.policy", "delete")
+    .set("retention.ms", &retention)
+    .set("min.insync.replicas", &in_sync)
+    .set("unclean.leader.election.enable", "false")
+    .set("max.message.bytes", &length);
     let created = create(&admin, options, &events).await?;
     let warnings = if created { Vec::new() } else { verify(&admin, options, plan).await? };
     let mut done = vec![Migrated { topic: options.topic.clone(), created, warnings }];
     if options.dead_letter_topic != options.topic {
         // Headers with the reason come on top of the original.
         let length = (MESSAGE_LEN_MAX + (64 << 10)).to_string();
-        let letters = NewTopic::new(&options.dead_letter_topic, 1, TopicReplication::Fixed(plan.replication.into()))
-            .set("retention.ms", &retention)
-            .set("min.insync.replicas", &in_sync)
-            .set("unclean.leader.election.enable", "false")
-            .set("max.message.bytes", &length);
+        let letters = NewTopic::new(
+            &options.dead_letter_topic,
+            1,
+            TopicReplication::Fixed(plan.replication.into()),
+        )
+        .set("retention.ms", &retention)
+        .set("min.insync.replicas", &in_sync)
+        .set("unclean.leader.election.enable", "false")
+        .set("max.message.bytes", &length);
         let created = create(&admin, options, &letters).await?;
-        done.push(Migrated { topic: options.dead_letter_topic.clone(), created, warnings: Vec::new() });
+        done.push(Migrated {
+            topic: options.dead_letter_topic.clone(),
+            created,
+            warnings: Vec::new(),
+        });
     }
     // Only what is new is listened to; an hour is for those who look into it.
-    for (name, partitions) in [(options.changes_topic(), plan.partitions), (options.leases_topic(), 1)] {
-        let stream = NewTopic::new(&name, partitions.into(), TopicReplication::Fixed(plan.replication.into()))
-            .set("cleanup.policy", "delete")
-            .set("retention.ms", "3600000")
-            .set("max.message.bytes", &length);
+    for (name, partitions) in
+        [(options.changes_topic(), plan.partitions), (options.leases_topic(), 1)]
+    {
+        let stream = NewTopic::new(
+            &name,
+            partitions.into(),
+            TopicReplication::Fixed(plan.replication.into()),
+        )
+        .set("cleanup.policy", "delete")
+        .set("retention.ms", "3600000")
+        .set("max.message.bytes", &length);
         let created = create(&admin, options, &stream).await?;
         done.push(Migrated { topic: name.clone(), created, warnings: Vec::new() });
     }
@@ -109,7 +128,9 @@ async fn create(admin: &Admin, options: &Options, topic: &NewTopic<'_>) -> Resul
         Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => Ok(false),
         Some(Err((topic, code))) => Err(Error::Refused {
             topic,
-            reason: format!("it could not be made: {code}: make it by hand, or look at the replication"),
+            reason: format!(
+                "it could not be made: {code}: make it by hand, or look at the replication"
+            ),
         }),
         None => Err(Error::Refused {
             topic: topic.name.to_owned(),
@@ -123,10 +144,16 @@ async fn verify(admin: &Admin, options: &Options, plan: &Plan) -> Result<Vec<Str
     let found = ends::find(options, Connection::new(options.place())).await?;
     let topic = options.topic.clone();
     if found != plan.partitions {
-        return Err(Error::PartitionsChanged { topic, found: found.into(), wanted: plan.partitions.into() });
+        return Err(Error::PartitionsChanged {
+            topic,
+            found: found.into(),
+            wanted: plan.partitions.into(),
+        });
     }
     let Some(config) = describe(admin, options).await? else {
-        return Ok(vec!["its settings may not be read: see to message.timestamp.type=LogAppendTime".to_owned()]);
+        return Ok(vec![
+            "its settings may not be read: see to message.timestamp.type=LogAppendTime".to_owned(),
+        ]);
     };
     check_config(&config, options)?;
     Ok(warnings(&config, options, plan))
@@ -137,11 +164,17 @@ async fn describe(admin: &Admin, options: &Options) -> Result<Option<ConfigResou
     let answered = admin.describe_configs(&asked, &admin_options(options.request_timeout)).await;
     match answered.map_err(|error| unreachable(options, &error))?.pop() {
         Some(Ok(config)) => Ok(Some(config)),
-        Some(Err(RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed)) | None => {
-            Ok(None)
+        Some(Err(
+            RDKafkaErrorCode::TopicAuthorizationFailed
+            | RDKafkaErrorCode::ClusterAuthorizationFailed,
+        ))
+        | None => Ok(None),
+        Some(Err(RDKafkaErrorCode::UnknownTopicOrPartition)) => {
+            Err(Error::NoTopic { topic: options.topic.clone() })
         }
-        Some(Err(RDKafkaErrorCode::UnknownTopicOrPartition)) => Err(Error::NoTopic { topic: options.topic.clone() }),
-        Some(Err(code)) => Err(Error::Refused { topic: options.topic.clone(), reason: code.to_string() }),
+        Some(Err(code)) => {
+            Err(Error::Refused { topic: options.topic.clone(), reason: code.to_string() })
+        }
     }
 }
 
@@ -165,17 +198,24 @@ fn warnings(config: &ConfigResource, options: &Options, plan: &Plan) -> Vec<Stri
     let mut warnings = Vec::new();
     if let Some(kept_ms) = number("retention.ms").filter(|kept_ms| *kept_ms >= 0) {
         if kept_ms <= options.dedupe_window_ms {
-            warnings.push(format!("it keeps messages for {kept_ms} ms, which is not longer than the dedupe window"));
+            warnings.push(format!(
+                "it keeps messages for {kept_ms} ms, which is not longer than the dedupe window"
+            ));
         } else if kept_ms != plan.retention_ms {
-            warnings.push(format!("it keeps messages for {kept_ms} ms instead of {} ms", plan.retention_ms));
+            warnings.push(format!(
+                "it keeps messages for {kept_ms} ms instead of {} ms",
+                plan.retention_ms
+            ));
         }
     }
     if let Some(bytes) = number("retention.bytes").filter(|bytes| *bytes >= 0) {
-        warnings
-            .push(format!("it keeps at most {bytes} bytes of a partition: messages may go before they are counted"));
+        warnings.push(format!(
+            "it keeps at most {bytes} bytes of a partition: messages may go before they are counted"
+        ));
     }
     let wanted = plan.in_sync_min();
-    if let Some(in_sync) = number("min.insync.replicas").filter(|in_sync| *in_sync < wanted.into()) {
+    if let Some(in_sync) = number("min.insync.replicas").filter(|in_sync| *in_sync < wanted.into())
+    {
         warnings.push(format!(
             "it acknowledges events that {in_sync} copies have: set min.insync.replicas={wanted}, so that no single loss takes them"
         ));
@@ -186,8 +226,11 @@ fn warnings(config: &ConfigResource, options: &Options, plan: &Plan) -> Vec<Stri
                 .to_owned(),
         );
     }
-    if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < MESSAGE_LEN_MAX as i64) {
-        warnings.push(format!("it takes messages of at most {bytes} bytes: requests that set many buckets may fail"));
+    if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < MESSAGE_LEN_MAX as i64)
+    {
+        warnings.push(format!(
+            "it takes messages of at most {bytes} bytes: requests that set many buckets may fail"
+        ));
     }
     warnings
 }

@@ -179,7 +179,10 @@ impl Options {
                 SaslMechanism::ScramSha256 => "SCRAM-SHA-256",
                 SaslMechanism::ScramSha512 => "SCRAM-SHA-512",
             };
-            config.set("sasl.mechanism", mechanism).set("sasl.username", user).set("sasl.password", password);
+            config
+                .set("sasl.mechanism", mechanism)
+                .set("sasl.username", user)
+                .set("sasl.password", password);
         }
     }
 
@@ -218,12 +221,20 @@ impl Options {
     }
 
     /// For messages of several partitions as a whole.
-    pub(crate) fn transactional_config(&self, id: &str, transaction: Duration, delivery: Duration) -> ClientConfig {
+    pub(crate) fn transactional_config(
+        &self,
+        id: &str,
+        transaction: Duration,
+        delivery: Duration,
+    ) -> ClientConfig {
         let mut config = self.producer_config();
         config
             .set("transactional.id", id)
             .set("transaction.timeout.ms", transaction.as_millis().to_string())
-            .set("delivery.timeout.ms", self.delivery_timeout.min(delivery).as_millis().to_string());
+            .set(
+                "delivery.timeout.ms",
+                self.delivery_timeout.min(delivery).as_millis().to_string(),
+            );
         config
     }
 

@@ -8,7 +8,9 @@ use raingauge_ports::log::Partition;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::OwnedHeaders;
-use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
+use rdkafka::producer::{
+    BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer,
+};
 use rdkafka::{ClientContext, Message};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +40,10 @@ pub struct Ticket {
 
 impl Ticket {
     pub fn new(done: impl FnOnce(Outcome) + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { outcome: Mutex::new(Ok(BTreeMap::new())), done: Mutex::new(Some(Box::new(done))) })
+        Arc::new(Self {
+            outcome: Mutex::new(Ok(BTreeMap::new())),
+            done: Mutex::new(Some(Box::new(done))),
+        })
     }
 
     /// Notes that a message was not handed over.
@@ -102,7 +107,10 @@ impl Stalls {
             return None;
         }
         let timed_out = self.timed_out.lock();
-        timed_out.iter().find(|(_, (first, last))| *last - *first >= limit).map(|(place, _)| place.clone())
+        timed_out
+            .iter()
+            .find(|(_, (first, last))| *last - *first >= limit)
+            .map(|(place, _)| place.clone())
     }
 }
 
@@ -130,7 +138,9 @@ impl ProducerContext for Deliveries {
                 self.connection.restored();
                 self.stalls.confirmed(message.topic(), message.partition());
             }
-            Err((error, message)) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) => {
+            Err((error, message))
+                if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) =>
+            {
                 self.stalls.timed_out(message.topic(), message.partition(), Instant::now());
             }
             Err(_) => {}
@@ -183,14 +193,17 @@ impl Producer {
         let mut native = self.native.write();
         if let Some(reason) = self.broken(&native) {
             tracing::warn!(reason, "the producer failed; beginning another one");
-            let old = std::mem::replace(&mut *native, Arc::new(start(&self.options, &self.connection)?));
+            let old =
+                std::mem::replace(&mut *native, Arc::new(start(&self.options, &self.connection)?));
             self.renewals.fetch_add(1, Ordering::AcqRel);
             let patience = self.options.delivery_timeout;
             // What it holds may still be confirmed, or times out.
             std::thread::Builder::new()
                 .name("kafka-producer-end".to_owned())
                 .spawn(move || drop(old.flush(patience)))
-                .map_err(|error| Error::Settings(format!("a thread could not be started: {error}")))?;
+                .map_err(|error| {
+                    Error::Settings(format!("a thread could not be started: {error}"))
+                })?;
         }
         Ok(())
     }
@@ -210,7 +223,11 @@ impl Producer {
     /// The offset behind a partition's last message, asked of the broker. Blocks the thread.
     pub fn end(&self, partition: i32) -> Result<i64, KafkaError> {
         let native = Arc::clone(&self.native.read());
-        let watermarks = native.client().fetch_watermarks(&self.options.topic, partition, self.options.request_timeout);
+        let watermarks = native.client().fetch_watermarks(
+            &self.options.topic,
+            partition,
+            self.options.request_timeout,
+        );
         watermarks.map(|(_, end)| end)
     }
 
@@ -257,7 +274,11 @@ mod tests {
         assert_eq!(stalls.longer_than(limit), None);
         stalls.confirmed("events", 2);
         stalls.timed_out("events", 2, at(6));
-        assert_eq!(stalls.longer_than(limit), None, "it was confirmed meanwhile, and the other was not tried again");
+        assert_eq!(
+            stalls.longer_than(limit),
+            None,
+            "it was confirmed meanwhile, and the other was not tried again"
+        );
         stalls.timed_out("events", 3, at(6));
         stalls.confirmed("changes", 3);
         assert_eq!(stalls.longer_than(limit), Some(("events".to_owned(), 3)));

@@ -125,7 +125,9 @@ impl Reader {
 
     /// Goes on behind a stored chunk. Answers `false` when it cannot be used.
     pub fn restore(&mut self, bytes: &[u8]) -> bool {
-        let Some(restored) = self.recorder.restore(bytes) else { return false };
+        let Some(restored) = self.recorder.restore(bytes) else {
+            return false;
+        };
         self.next = (restored.next - self.base) as i64;
         if let Some((offset, appended_ms)) = restored.last {
             self.last_ms = appended_ms;
@@ -147,8 +149,10 @@ impl Reader {
 
     /// Hands over what has been made; the refused messages have been dealt with.
     pub fn answer(&mut self) -> Made {
-        let made =
-            Made { blocks: std::mem::take(&mut self.blocks), repetitions: std::mem::take(&mut self.repetitions) };
+        let made = Made {
+            blocks: std::mem::take(&mut self.blocks),
+            repetitions: std::mem::take(&mut self.repetitions),
+        };
         (self.bytes, self.poison_bytes) = (0, 0);
         self.poison.clear();
         self.answers_from = self.answers_from.max(self.next);
@@ -230,7 +234,8 @@ impl Reader {
     /// Appends the entry at an offset to its block: entries that were appended together lie in one.
     fn push(&mut self, offset: i64, appended_ms: i64, entry: &[u8]) {
         let base = self.base + offset as Offset;
-        let fits = |block: &Block| block.appended_ms == appended_ms && block.bytes.len() < BLOCK_BYTES;
+        let fits =
+            |block: &Block| block.appended_ms == appended_ms && block.bytes.len() < BLOCK_BYTES;
         if !self.blocks.last().is_some_and(fits) {
             self.blocks.push(Block { base, appended_ms, len: 0, bytes: Vec::new() });
         }

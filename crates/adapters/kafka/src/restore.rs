@@ -28,11 +28,17 @@ pub struct Restoring {
 
 impl Restoring {
     /// Begins with the chunk of this number, where chunks are stored at all.
-    pub fn begin(shared: &Shared, partition: i32, reader: &mut Reader, number: u64) -> Option<Self> {
+    pub fn begin(
+        shared: &Shared,
+        partition: i32,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Option<Self> {
         let store = Arc::clone(shared.chunks()?);
         let until = chunk_of(shared.options.base() + reader.answers_from() as Offset);
         let (rules, partition) = (reader.recorder().rules(), partition as Partition);
-        let mut restoring = Self { store, partition, rules, rest: number..until, coming: None, restored: 0 };
+        let mut restoring =
+            Self { store, partition, rules, rest: number..until, coming: None, restored: 0 };
         // Most likely it is there, and all behind it, or it is not, and nor are those.
         restoring.ask(1);
         Some(restoring)
@@ -57,7 +63,9 @@ impl Restoring {
     /// Puts in the next chunks. Answers whether there may be more: the first one that is missing
     /// ends it.
     pub fn step(&mut self, reader: &mut Reader) -> bool {
-        let Some(coming) = self.coming.take() else { return false };
+        let Some(coming) = self.coming.take() else {
+            return false;
+        };
         if self.restored > 0 {
             self.ask(AT_ONCE);
         }

@@ -75,7 +75,10 @@ impl KafkaSink {
     }
 
     /// A ticket for so many bytes, unless too many wait already. A batch that is larger than all that may wait goes alone.
-    fn ticket_for(&self, bytes: usize) -> Result<(Arc<Ticket>, oneshot::Receiver<Outcome>), log::Error> {
+    fn ticket_for(
+        &self,
+        bytes: usize,
+    ) -> Result<(Arc<Ticket>, oneshot::Receiver<Outcome>), log::Error> {
         let before = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel);
         let waiting = Arc::clone(&self.waiting_bytes);
         let (sender, receiver) = oneshot::channel();
@@ -95,7 +98,11 @@ impl KafkaSink {
         if let Some(begun) = &*transactions {
             return Ok(Arc::clone(begun));
         }
-        let begun = Transactions::start(Arc::clone(&self.options), Arc::clone(&self.connection), self.partitions)?;
+        let begun = Transactions::start(
+            Arc::clone(&self.options),
+            Arc::clone(&self.connection),
+            self.partitions,
+        )?;
         Ok(Arc::clone(transactions.insert(Arc::new(begun))))
     }
 
@@ -107,8 +114,12 @@ impl KafkaSink {
     }
 
     /// Waits for the confirmations and answers the ends as the ports count.
-    async fn confirmed(&self, answer: oneshot::Receiver<Outcome>) -> Result<Vec<(Partition, Offset)>, log::Error> {
-        let outcome = answer.await.map_err(|_| log::Error::Closed("the producer was stopped".to_owned()))?;
+    async fn confirmed(
+        &self,
+        answer: oneshot::Receiver<Outcome>,
+    ) -> Result<Vec<(Partition, Offset)>, log::Error> {
+        let outcome =
+            answer.await.map_err(|_| log::Error::Closed("the producer was stopped".to_owned()))?;
         self.ends_of(outcome.map_err(|error| self.refused(&error))?).await
     }
 
@@ -138,10 +149,16 @@ impl EventSink for KafkaSink {
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, log::Error>> {
         let sent = self.send(&batch);
         let accepted = batch.len();
-        Box::pin(async move { Ok(Appended { accepted, duplicates: 0, ends: self.confirmed(sent?).await? }) })
+        Box::pin(async move {
+            Ok(Appended { accepted, duplicates: 0, ends: self.confirmed(sent?).await? })
+        })
     }
 
-    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, log::Error>> {
+    fn append_control(
+        &self,
+        partition: Partition,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Offset, log::Error>> {
         Box::pin(async move {
             self.producer.renew_when_broken()?;
             let (ticket, answer) = self.ticket_for(payload.len())?;
@@ -150,23 +167,31 @@ impl EventSink for KafkaSink {
                 partition: Some(partition),
                 key: None,
                 payload: Some(&payload),
-                headers: message::control_headers(control::signature(&self.options, partition, &payload).as_deref()),
+                headers: message::control_headers(
+                    control::signature(&self.options, partition, &payload).as_deref(),
+                ),
             };
             self.producer.send(outgoing, &ticket).map_err(|error| self.refused(&error))?;
             drop(ticket);
             let ends = self.confirmed(answer).await?;
-            ends.first().map(|(_, end)| *end).ok_or_else(|| log::Error::Closed("nothing was confirmed".to_owned()))
+            ends.first()
+                .map(|(_, end)| *end)
+                .ok_or_else(|| log::Error::Closed("nothing was confirmed".to_owned()))
         })
     }
 
-    fn append_to_all(&self, payload_of: PayloadOf) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, log::Error>> {
+    fn append_to_all(
+        &self,
+        payload_of: PayloadOf,
+    ) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, log::Error>> {
         Box::pin(async move {
             // One message is whole by itself.
             if self.partitions == 1 {
                 return Ok(vec![(0, self.append_control(0, payload_of(0)).await?)]);
             }
             let answer = self.transactions()?.append(payload_of)?;
-            let ended = |_| log::Error::Closed("the thread of its transactions has ended".to_owned());
+            let ended =
+                |_| log::Error::Closed("the thread of its transactions has ended".to_owned());
             self.ends_of(answer.await.map_err(ended)??).await
         })
     }

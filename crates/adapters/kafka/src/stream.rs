@@ -48,11 +48,16 @@ pub fn listen<M: Told>(
     apply: impl Fn(M) + Send + 'static,
 ) -> Result<Listening, Error> {
     let context = Context { connection: topic.connection() };
-    let consumer: BaseConsumer<Context> =
-        topic.options().cursor_config(POLL).create_with_context(context).map_err(error::settings)?;
+    let consumer: BaseConsumer<Context> = topic
+        .options()
+        .cursor_config(POLL)
+        .create_with_context(context)
+        .map_err(error::settings)?;
     let mut places = TopicPartitionList::new();
     for partition in 0..partitions {
-        places.add_partition_offset(name, partition.into(), Offset::End).map_err(error::settings)?;
+        places
+            .add_partition_offset(name, partition.into(), Offset::End)
+            .map_err(error::settings)?;
     }
     consumer.assign(&places).map_err(error::settings)?;
     let stop = Arc::new(AtomicBool::new(false));

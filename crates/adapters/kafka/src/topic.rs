@@ -56,7 +56,9 @@ impl KafkaTopic {
         let (asked, opening) = (options.clone(), Arc::clone(&connection));
         let watching = tokio::task::spawn_blocking(move || Ends::watch(&asked, opening))
             .await
-            .map_err(|_| Error::Settings("the topic could not be opened: raingauge is stopping".to_owned()))??;
+            .map_err(|_| {
+            Error::Settings("the topic could not be opened: raingauge is stopping".to_owned())
+        })??;
         migrate::check(&options).await?;
         Ok(Self(Arc::new(Shared {
             options: Arc::new(options),
@@ -94,8 +96,13 @@ impl KafkaTopic {
 
     /// One partition, to be counted: what cannot be counted goes to the dead-letter topic. Blocks the thread.
     pub fn counting_log(&self, partition: Partition) -> Result<KafkaLog, Error> {
-        let dead_lettered =
-            Arc::clone(self.0.dead_lettered.lock().entry(partition).or_insert_with(|| AtomicI64::new(-1).into()));
+        let dead_lettered = Arc::clone(
+            self.0
+                .dead_lettered
+                .lock()
+                .entry(partition)
+                .or_insert_with(|| AtomicI64::new(-1).into()),
+        );
         self.open_log(partition, Some(dead_lettered))
     }
 
@@ -104,15 +111,18 @@ impl KafkaTopic {
         self.open_log(partition, None)
     }
 
-    fn open_log(&self, partition: Partition, dead_lettered: Option<Arc<AtomicI64>>) -> Result<KafkaLog, Error> {
+    fn open_log(
+        &self,
+        partition: Partition,
+        dead_lettered: Option<Arc<AtomicI64>>,
+    ) -> Result<KafkaLog, Error> {
         if partition >= self.partitions() {
             return Err(Error::NoPartition { topic: self.options().topic.clone(), partition });
         }
-        let span = self
-            .0
-            .ends()
-            .span(partition)
-            .map_err(|error| Error::Unreachable { brokers: self.options().place(), reason: error.to_string() })?;
+        let span = self.0.ends().span(partition).map_err(|error| Error::Unreachable {
+            brokers: self.options().place(),
+            reason: error.to_string(),
+        })?;
         Ok(KafkaLog::new(Arc::clone(&self.0), partition, span, dead_lettered)?)
     }
 

@@ -24,7 +24,11 @@ impl<T> Drop for Owned<T> {
 }
 
 /// The id of a topic; nothing from brokers that know of none. Blocks the thread.
-pub fn ask(client: &BaseConsumer<Context>, topic: &str, timeout: Duration) -> Result<Option<u128>, KafkaError> {
+pub fn ask(
+    client: &BaseConsumer<Context>,
+    topic: &str,
+    timeout: Duration,
+) -> Result<Option<u128>, KafkaError> {
     let name = CString::new(topic)?;
     let timeout_ms = timeout.as_millis().min(c_int::MAX as u128) as c_int;
     // SAFETY: the client outlives this call and everything that is made of it here; pointers are
@@ -38,14 +42,22 @@ pub fn ask(client: &BaseConsumer<Context>, topic: &str, timeout: Duration) -> Re
             native::rd_kafka_TopicCollection_destroy,
         );
         let describes = native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-        let options =
-            Owned(native::rd_kafka_AdminOptions_new(client, describes), native::rd_kafka_AdminOptions_destroy);
+        let options = Owned(
+            native::rd_kafka_AdminOptions_new(client, describes),
+            native::rd_kafka_AdminOptions_destroy,
+        );
         let mut reason = [0; 256];
-        native::rd_kafka_AdminOptions_set_request_timeout(options.0, timeout_ms, reason.as_mut_ptr(), reason.len());
+        native::rd_kafka_AdminOptions_set_request_timeout(
+            options.0,
+            timeout_ms,
+            reason.as_mut_ptr(),
+            reason.len(),
+        );
 
         let queue = Owned(native::rd_kafka_queue_new(client), native::rd_kafka_queue_destroy);
         native::rd_kafka_DescribeTopics(client, topics.0, options.0, queue.0);
-        let event = Owned(native::rd_kafka_queue_poll(queue.0, timeout_ms), native::rd_kafka_event_destroy);
+        let event =
+            Owned(native::rd_kafka_queue_poll(queue.0, timeout_ms), native::rd_kafka_event_destroy);
         if event.0.is_null() {
             return Err(KafkaError::AdminOp(RDKafkaErrorCode::OperationTimedOut));
         }

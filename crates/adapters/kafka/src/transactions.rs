@@ -56,21 +56,32 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    pub fn start(options: Arc<Options>, connection: Arc<Connection>, partitions: Partition) -> Result<Self, Error> {
+    pub fn start(
+        options: Arc<Options>,
+        connection: Arc<Connection>,
+        partitions: Partition,
+    ) -> Result<Self, Error> {
         let (requests, waiting) = sync_channel(WAITING_MAX);
         // Another process with the same id would end the transactions of this one.
         let id = format!("{}-all-{:016x}", options.topic, rand::random::<u64>());
         let sender = Sender { options, connection, partitions, id, native: None, waiting };
-        std::thread::Builder::new().name("kafka-transactions".to_owned()).spawn(move || sender.run())?;
+        std::thread::Builder::new()
+            .name("kafka-transactions".to_owned())
+            .spawn(move || sender.run())?;
         Ok(Self { requests })
     }
 
     /// Answers when every partition has its entry, or none.
-    pub fn append(&self, payload_of: PayloadOf) -> Result<oneshot::Receiver<Result<Ends, log::Error>>, log::Error> {
+    pub fn append(
+        &self,
+        payload_of: PayloadOf,
+    ) -> Result<oneshot::Receiver<Result<Ends, log::Error>>, log::Error> {
         let (answer, answered) = oneshot::channel();
         self.requests.try_send(Request { payload_of, answer }).map_err(|error| match error {
             TrySendError::Full(_) => log::Error::Busy { retry_after: RETRY_AFTER },
-            TrySendError::Disconnected(_) => log::Error::Closed("the thread of its transactions has ended".to_owned()),
+            TrySendError::Disconnected(_) => {
+                log::Error::Closed("the thread of its transactions has ended".to_owned())
+            }
         })?;
         Ok(answered)
     }
@@ -94,7 +105,11 @@ impl Sender {
             let done = self.transact(first, &mut group).map_err(|failure| self.explain(&failure));
             for Sent { answer, outcome } in group {
                 let ends = match &done {
-                    Ok(()) => outcome.recv_timeout(DELIVERY_MAX).ok().and_then(Result::ok).unwrap_or_default(),
+                    Ok(()) => outcome
+                        .recv_timeout(DELIVERY_MAX)
+                        .ok()
+                        .and_then(Result::ok)
+                        .unwrap_or_default(),
                     Err(_) => Ends::new(),
                 };
                 // Nobody waits any more when the request was given up.
@@ -130,7 +145,12 @@ impl Sender {
     }
 
     /// Hands over the entries of a request. Answers how many bytes they have.
-    fn write(&self, native: &Native, payload_of: &PayloadOf, ticket: &Arc<Ticket>) -> Result<usize, KafkaError> {
+    fn write(
+        &self,
+        native: &Native,
+        payload_of: &PayloadOf,
+        ticket: &Arc<Ticket>,
+    ) -> Result<usize, KafkaError> {
         let (mut bytes, mut unconfirmed) = (0, 0);
         for partition in 0..self.partitions {
             let payload = payload_of(partition);
@@ -173,7 +193,9 @@ impl Sender {
     fn explain(&self, Failure { error, is_taken_back }: &Failure) -> log::Error {
         let brokers = self.options.place();
         match is_taken_back {
-            true => log::Error::NotTaken(format!("the brokers at {brokers} took no transaction: {error}")),
+            true => log::Error::NotTaken(format!(
+                "the brokers at {brokers} took no transaction: {error}"
+            )),
             false => log::Error::Io(std::io::Error::other(format!(
                 "the brokers at {brokers} did not say whether they committed a transaction: {error}; send the request again, with \
                  the Idempotency-Key that it had"
@@ -183,7 +205,10 @@ impl Sender {
 }
 
 /// A request becomes one of the group: its payloads, and the ticket of its messages.
-fn taken(Request { payload_of, answer }: Request, group: &mut Vec<Sent>) -> (PayloadOf, Arc<Ticket>) {
+fn taken(
+    Request { payload_of, answer }: Request,
+    group: &mut Vec<Sent>,
+) -> (PayloadOf, Arc<Ticket>) {
     let (told, outcome) = std::sync::mpsc::channel();
     group.push(Sent { answer, outcome });
     (payload_of, Ticket::new(move |outcome| drop(told.send(outcome))))

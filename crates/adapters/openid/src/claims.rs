@@ -2,12 +2,13 @@
 
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthPrompt, CoreErrorResponseType, CoreGenderClaim, CoreJsonWebKey,
-    CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm, CoreRevocableToken, CoreRevocationErrorResponse,
-    CoreTokenIntrospectionResponse, CoreTokenType,
+    CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm, CoreRevocableToken,
+    CoreRevocationErrorResponse, CoreTokenIntrospectionResponse, CoreTokenType,
 };
 use openidconnect::{
-    AdditionalClaims, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, IdTokenClaims,
-    IdTokenFields, StandardClaims, StandardErrorResponse, StandardTokenResponse, UserInfoClaims,
+    AdditionalClaims, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet,
+    IdTokenClaims, IdTokenFields, StandardClaims, StandardErrorResponse, StandardTokenResponse,
+    UserInfoClaims,
 };
 use raingauge_ports::identity::Identity;
 use serde::{Deserialize, Serialize};
@@ -88,7 +89,8 @@ impl Standard<'_> {
             Some(email) if known.email.is_empty() => (email, self.is_email_verified == Some(true)),
             _ => (known.email, known.is_email_verified),
         };
-        let groups = if known.groups.is_empty() { self.others.texts(groups_claim) } else { known.groups };
+        let groups =
+            if known.groups.is_empty() { self.others.texts(groups_claim) } else { known.groups };
         Identity { openid: known.openid, email, is_email_verified, groups }
     }
 }
@@ -102,7 +104,9 @@ impl Others {
         });
         match found {
             Some(Json::String(text)) => vec![text.clone()],
-            Some(Json::Array(values)) => values.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
+            Some(Json::Array(values)) => {
+                values.iter().filter_map(Json::as_str).map(str::to_owned).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -64,7 +64,10 @@ impl Discovery {
 
     fn troubled(&self, error: &DiscoveryError<http::Error>) -> String {
         let because = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-        tracing::warn!(issuer = self.issuer.as_str(), "the OpenID provider cannot be read: {error}{because}");
+        tracing::warn!(
+            issuer = self.issuer.as_str(),
+            "the OpenID provider cannot be read: {error}{because}"
+        );
         format!("{error}{because}")
     }
 }

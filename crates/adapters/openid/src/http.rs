@@ -73,7 +73,9 @@ impl Http {
             let stream = self.tls.connect(name, stream).await.map_err(unreachable)?;
             exchange(stream, &place, request).await
         };
-        tokio::time::timeout(REQUEST_TIMEOUT, answer).await.unwrap_or_else(|_| Err(Error::Late(place.clone())))
+        tokio::time::timeout(REQUEST_TIMEOUT, answer)
+            .await
+            .unwrap_or_else(|_| Err(Error::Late(place.clone())))
     }
 }
 
@@ -95,7 +97,8 @@ fn target(uri: &Uri) -> Result<(String, u16, bool), Error> {
         _ => return Err(wrong()),
     };
     let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
-    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_here =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     match is_tls || is_here {
         true => Ok((host, uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 }), is_tls)),
         false => Err(Error::Plain(uri.to_string())),
@@ -107,7 +110,8 @@ async fn exchange<S>(stream: S, place: &str, request: HttpRequest) -> Result<Htt
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let broken = |error: hyper::Error| Error::Http { place: place.to_owned(), error: error.to_string() };
+    let broken =
+        |error: hyper::Error| Error::Http { place: place.to_owned(), error: error.to_string() };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let asking = async {
         let response = sender.send_request(towards(place, request)?).await.map_err(broken)?;
@@ -135,6 +139,7 @@ fn towards(place: &str, request: HttpRequest) -> Result<Request<Full<Bytes>>, Er
     let (mut head, body) = request.into_parts();
     let host = HeaderValue::try_from(place).map_err(|_| Error::Address(place.to_owned()))?;
     head.headers.insert(header::HOST, host);
-    head.uri = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")).into();
+    head.uri =
+        head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")).into();
     Ok(Request::from_parts(head, Full::new(body.into())))
 }

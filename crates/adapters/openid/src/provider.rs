@@ -5,9 +5,10 @@ use crate::discovery::Discovery;
 use crate::http::{self, Http};
 use openidconnect::core::{CoreClientAuthMethod, CoreProviderMetadata, CoreResponseType};
 use openidconnect::{
-    AuthType, AuthenticationFlow, AuthorizationCode, ClaimsVerificationError, ClientId, ClientSecret, CsrfToken,
-    IssuerUrl, Nonce, OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope,
-    SignatureVerificationError, TokenResponse,
+    AuthType, AuthenticationFlow, AuthorizationCode, ClaimsVerificationError, ClientId,
+    ClientSecret, CsrfToken, IssuerUrl, Nonce, OAuth2TokenResponse, PkceCodeChallenge,
+    PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, SignatureVerificationError,
+    TokenResponse,
 };
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
@@ -54,7 +55,8 @@ impl Provider {
     pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let wrong = |address: &str| format!("{address} is not an address");
         let issuer = IssuerUrl::new(options.issuer.clone()).map_err(|_| wrong(&options.issuer))?;
-        let redirect_url = RedirectUrl::new(options.redirect_url.clone()).map_err(|_| wrong(&options.redirect_url))?;
+        let redirect_url = RedirectUrl::new(options.redirect_url.clone())
+            .map_err(|_| wrong(&options.redirect_url))?;
         let discovery = Discovery::new(issuer, Arc::clone(&clock));
         Ok(Self { options, redirect_url, discovery, http: Http::new(), clock })
     }
@@ -64,7 +66,9 @@ impl Provider {
         let id = ClientId::new(self.options.client_id.clone());
         let methods = provider.token_endpoint_auth_methods_supported();
         let has = |method| methods.is_none_or(|methods| methods.contains(&method));
-        let auth = match has(CoreClientAuthMethod::ClientSecretBasic) || !has(CoreClientAuthMethod::ClientSecretPost) {
+        let auth = match has(CoreClientAuthMethod::ClientSecretBasic)
+            || !has(CoreClientAuthMethod::ClientSecretPost)
+        {
             true => AuthType::BasicAuth,
             false => AuthType::RequestBody,
         };
@@ -76,11 +80,13 @@ impl Provider {
         let provider = self.discovery.provider(&self.http).await?;
         let client = self.client(&provider);
         let Ticket { state, nonce, verifier } = ticket;
-        let challenge = PkceCodeChallenge::from_code_verifier_sha256(&PkceCodeVerifier::new(verifier));
+        let challenge =
+            PkceCodeChallenge::from_code_verifier_sha256(&PkceCodeVerifier::new(verifier));
         let flow = AuthenticationFlow::<CoreResponseType>::AuthorizationCode;
         let request = client.authorize_url(flow, || CsrfToken::new(state), || Nonce::new(nonce));
         // The library asks for `openid` by itself.
-        let scopes = self.options.scopes.iter().filter(|scope| *scope != "openid").cloned().map(Scope::new);
+        let scopes =
+            self.options.scopes.iter().filter(|scope| *scope != "openid").cloned().map(Scope::new);
         let (address, _, _) = request.add_scopes(scopes).set_pkce_challenge(challenge).url();
         Ok(address.into())
     }
@@ -98,54 +104,75 @@ impl Provider {
             claims => claims,
         };
         let claims = claims.map_err(|flaw| match flaw {
-            Flaw::UnknownKey => Error::Unproven("it is signed by a key that the provider does not have".to_owned()),
+            Flaw::UnknownKey => {
+                Error::Unproven("it is signed by a key that the provider does not have".to_owned())
+            }
             Flaw::Other(words) => Error::Unproven(words),
         })?;
         self.completed(&client, &tokens, &claims).await
     }
 
-    async fn exchange(&self, client: &Client, code: String, ticket: &Ticket) -> Result<Tokens, Error> {
+    async fn exchange(
+        &self,
+        client: &Client,
+        code: String,
+        ticket: &Ticket,
+    ) -> Result<Tokens, Error> {
         let request = client.exchange_code(AuthorizationCode::new(code));
-        let request = request.map_err(|_| Error::Unproven("it names no token endpoint".to_owned()))?;
+        let request =
+            request.map_err(|_| Error::Unproven("it names no token endpoint".to_owned()))?;
         let request = request.set_pkce_verifier(PkceCodeVerifier::new(ticket.verifier.clone()));
         request.request_async(&self.http).await.map_err(|error| match error {
             RequestTokenError::ServerResponse(refusal) => Error::Refused(refusal.to_string()),
             RequestTokenError::Request(error) => unavailable(&error),
             // What was answered may have tokens in it, and is not repeated.
-            RequestTokenError::Parse(_, _) => Error::Unproven("its token answer cannot be read".to_owned()),
+            RequestTokenError::Parse(_, _) => {
+                Error::Unproven("its token answer cannot be read".to_owned())
+            }
             RequestTokenError::Other(words) => Error::Unproven(words),
         })
     }
 
     /// The claims of the ID token, once everything about it is right.
     fn claims(&self, client: &Client, tokens: &Tokens, nonce: &Nonce) -> Result<Claims, Flaw> {
-        let token = tokens.id_token().ok_or_else(|| Flaw::Other("there is no ID token in it".to_owned()))?;
+        let token = tokens
+            .id_token()
+            .ok_or_else(|| Flaw::Other("there is no ID token in it".to_owned()))?;
         let expired_s = self.clock.now_s() - CLOCK_SKEW_S;
         let time = UNIX_EPOCH + Duration::from_secs(expired_s.max(0) as u64);
         let verifier = client.id_token_verifier().set_time_fn(move || time.into());
         token.claims(&verifier, nonce).cloned().map_err(|error| match error {
-            ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey) => {
-                Flaw::UnknownKey
-            }
+            ClaimsVerificationError::SignatureVerification(
+                SignatureVerificationError::NoMatchingKey,
+            ) => Flaw::UnknownKey,
             ClaimsVerificationError::SignatureVerification(error) => Flaw::Other(error.to_string()),
             error => Flaw::Other(error.to_string()),
         })
     }
 
     /// Many providers say the e-mail address, or groups, on their page of claims alone.
-    async fn completed(&self, client: &Client, tokens: &Tokens, claims: &Claims) -> Result<Identity, Error> {
+    async fn completed(
+        &self,
+        client: &Client,
+        tokens: &Tokens,
+        claims: &Claims,
+    ) -> Result<Identity, Error> {
         let groups_claim = self.options.groups_claim.as_str();
         let identity = identity(claims, groups_claim);
-        let is_whole = !identity.email.is_empty() && (groups_claim.is_empty() || !identity.groups.is_empty());
+        let is_whole =
+            !identity.email.is_empty() && (groups_claim.is_empty() || !identity.groups.is_empty());
         if is_whole {
             return Ok(identity);
         }
         let subject = Some(claims.subject().clone());
-        let Ok(request) = client.user_info(tokens.access_token().clone(), subject) else { return Ok(identity) };
-        let info: UserInfo = request.request_async(&self.http).await.map_err(|error| match error {
-            openidconnect::UserInfoError::Request(error) => unavailable(&error),
-            error => Error::Unproven(format!("its page of claims: {error}")),
-        })?;
+        let Ok(request) = client.user_info(tokens.access_token().clone(), subject) else {
+            return Ok(identity);
+        };
+        let info: UserInfo =
+            request.request_async(&self.http).await.map_err(|error| match error {
+                openidconnect::UserInfoError::Request(error) => unavailable(&error),
+                error => Error::Unproven(format!("its page of claims: {error}")),
+            })?;
         Ok(with_user_info(identity, &info, groups_claim))
     }
 }

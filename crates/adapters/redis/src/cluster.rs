@@ -99,7 +99,8 @@ impl Cluster {
                 parts[node].1.push(place);
             }
         }
-        let parts: Vec<_> = map.nodes.iter().zip(parts).filter(|(_, (_, places))| !places.is_empty()).collect();
+        let parts: Vec<_> =
+            map.nodes.iter().zip(parts).filter(|(_, (_, places))| !places.is_empty()).collect();
         let calls = parts.iter().map(|(node, (pipeline, _))| self.call(node, pipeline));
         let mut found = vec![None; asked];
         let mut error = None;
@@ -126,7 +127,11 @@ impl Cluster {
         Err(error.unwrap_or_else(|| cache::Error("no node of the cluster is known yet".to_owned())))
     }
 
-    async fn call(&self, node: &Node, pipeline: &Pipeline) -> Result<Vec<RedisResult<Value>>, cache::Error> {
+    async fn call(
+        &self,
+        node: &Node,
+        pipeline: &Pipeline,
+    ) -> Result<Vec<RedisResult<Value>>, cache::Error> {
         let mut connection = node.connection.clone();
         let mut pipeline = pipeline.clone();
         let call = async { pipeline.ignore_errors().query_async(&mut connection).await };
@@ -158,17 +163,23 @@ impl Shared {
     /// Asks one node after the other, each time beginning with another one. Answers whether any has told.
     async fn ask_for_slots(&self) -> bool {
         let before = self.map.load_full();
-        let known = before.nodes.iter().map(|node| (node.address.0.clone(), node.connection.clone()));
+        let known =
+            before.nodes.iter().map(|node| (node.address.0.clone(), node.connection.clone()));
         let host = host_of(&self.url);
-        let everybody: Vec<_> = known.chain(self.seeds.iter().map(|seed| (host.clone(), seed.clone()))).collect();
+        let everybody: Vec<_> =
+            known.chain(self.seeds.iter().map(|seed| (host.clone(), seed.clone()))).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         for step in 0..everybody.len() {
             let (host, connection) = &everybody[(turn + step) % everybody.len()];
             let mut connection = connection.clone();
             let mut command = redis::cmd("CLUSTER");
             let answer = command.arg("SLOTS").query_async::<Value>(&mut connection);
-            let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_TIMEOUT, answer).await else { continue };
-            let Some((addresses, owners)) = Owners::read(&answer, host) else { continue };
+            let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_TIMEOUT, answer).await else {
+                continue;
+            };
+            let Some((addresses, owners)) = Owners::read(&answer, host) else {
+                continue;
+            };
             let nodes: RedisResult<Vec<Node>> =
                 addresses.into_iter().map(|address| self.node(&before, address)).collect();
             if let Ok(nodes) = nodes {
@@ -184,7 +195,8 @@ impl Shared {
         if let Some(node) = before.nodes.iter().find(|node| node.address == address) {
             return Ok(node.clone());
         }
-        let connection = connect(&url_of(&self.url, &address), self.certificates.as_ref(), self.timeout)?;
+        let connection =
+            connect(&url_of(&self.url, &address), self.certificates.as_ref(), self.timeout)?;
         Ok(Node { address, connection })
     }
 }
@@ -196,7 +208,9 @@ fn host_of(url: &str) -> String {
 
 /// The address of another node, with the scheme, the user and the password of this one.
 fn url_of(url: &str, (host, port): &Address) -> String {
-    let Some(mut other) = redis::parse_redis_url(url) else { return url.to_owned() };
+    let Some(mut other) = redis::parse_redis_url(url) else {
+        return url.to_owned();
+    };
     let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
     // Neither can fail: this is an address with a host, and the host is one that a node has.
     let _ = (other.set_host(Some(&host)), other.set_port(Some(*port)));

@@ -53,7 +53,9 @@ impl RedisCache {
     fn number(&self, value: Value) -> Option<i64> {
         let number = match &value {
             Value::Nil => return None,
-            Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()),
+            Value::BulkString(text) => {
+                std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
+            }
             _ => None,
         };
         if number.is_none() {
@@ -77,7 +79,11 @@ impl ResultCache for RedisCache {
         })
     }
 
-    fn put(&self, entries: Vec<(String, i64)>, ttl: Duration) -> BoxFuture<'_, Result<(), cache::Error>> {
+    fn put(
+        &self,
+        entries: Vec<(String, i64)>,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<(), cache::Error>> {
         Box::pin(async move {
             if entries.is_empty() {
                 return Ok(());

@@ -11,9 +11,13 @@ pub enum Error {
     NoUrl,
     #[error("a single Redis has one address, and {0} are given: is it a cluster?")]
     ManyUrls(usize),
-    #[error("an address of Redis must look like redis://host:6379, or rediss://host:6379 with TLS: {0}")]
+    #[error(
+        "an address of Redis must look like redis://host:6379, or rediss://host:6379 with TLS: {0}"
+    )]
     Url(String),
-    #[error("certificates are given, and the address of Redis is not that of TLS: begin it with rediss://")]
+    #[error(
+        "certificates are given, and the address of Redis is not that of TLS: begin it with rediss://"
+    )]
     TlsWithoutTls,
     #[error("the certificates for Redis cannot be used: {0}")]
     Certificates(String),
@@ -77,15 +81,24 @@ impl Options {
             return Err(Error::NoUrl);
         }
         let with_tls = self.urls.iter().filter(|url| url.starts_with("rediss://")).count();
-        let Some(Tls { authority, identity }) = self.tls.clone() else { return Ok(None) };
+        let Some(Tls { authority, identity }) = self.tls.clone() else {
+            return Ok(None);
+        };
         if with_tls < self.urls.len() {
             return Err(Error::TlsWithoutTls);
         }
-        if authority.as_ref().is_some_and(|pem| !pem.windows(CERTIFICATE.len()).any(|bytes| bytes == CERTIFICATE)) {
-            return Err(Error::Certificates("the authority is not a certificate in PEM".to_owned()));
+        if authority
+            .as_ref()
+            .is_some_and(|pem| !pem.windows(CERTIFICATE.len()).any(|bytes| bytes == CERTIFICATE))
+        {
+            return Err(Error::Certificates(
+                "the authority is not a certificate in PEM".to_owned(),
+            ));
         }
-        let identity =
-            identity.map(|Identity { certificate, key }| ClientTlsConfig { client_cert: certificate, client_key: key });
+        let identity = identity.map(|Identity { certificate, key }| ClientTlsConfig {
+            client_cert: certificate,
+            client_key: key,
+        });
         Ok(Some(TlsCertificates { client_tls: identity, root_cert: authority }))
     }
 }

@@ -21,8 +21,11 @@ pub struct Single {
 impl Single {
     pub fn open(options: &Options) -> Result<Self, Error> {
         let certificates = options.certificates()?;
-        let [url] = &options.urls[..] else { return Err(Error::ManyUrls(options.urls.len())) };
-        let connection = connect(url, certificates.as_ref(), options.timeout).map_err(|error| refused(&error))?;
+        let [url] = &options.urls[..] else {
+            return Err(Error::ManyUrls(options.urls.len()));
+        };
+        let connection = connect(url, certificates.as_ref(), options.timeout)
+            .map_err(|error| refused(&error))?;
         // The first count is not to pay for the connection.
         let mut first = connection.clone();
         tokio::spawn(async move {
@@ -39,7 +42,11 @@ impl Single {
         command.arg(keys);
         let values: Vec<Value> = self.in_time(command.query_async(&mut connection)).await?;
         if values.len() != keys.len() {
-            return Err(cache::Error(format!("{} values came for {} keys", values.len(), keys.len())));
+            return Err(cache::Error(format!(
+                "{} values came for {} keys",
+                values.len(),
+                keys.len()
+            )));
         }
         Ok(values.into_iter().map(Some).collect())
     }
@@ -51,7 +58,10 @@ impl Single {
         self.in_time(pipeline.exec_async(&mut connection)).await
     }
 
-    async fn in_time<T>(&self, call: impl Future<Output = redis::RedisResult<T>>) -> Result<T, cache::Error> {
+    async fn in_time<T>(
+        &self,
+        call: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Result<T, cache::Error> {
         match tokio::time::timeout(self.timeout, call).await {
             Ok(answer) => answer.map_err(|error| failed(&error)),
             Err(_) => Err(too_slow(self.timeout)),

@@ -91,10 +91,16 @@ pub(crate) use bound;
 
 /// A row that both databases can answer: a tuple of `i64`, `Option<i64>` and `String`.
 #[cfg(feature = "mysql")]
-pub trait Row: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin {}
+pub trait Row:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin
+{
+}
 
 #[cfg(feature = "mysql")]
-impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin {}
+impl<T> Row for T where
+    T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin
+{
+}
 
 /// A row that SQLite can answer: a tuple of `i64`, `Option<i64>` and `String`.
 #[cfg(not(feature = "mysql"))]
@@ -108,19 +114,28 @@ pub trait Database: Clone + Send + Sync + 'static {
     type Change<'a>: Change;
 
     /// All rows of an answer, as everybody sees them.
-    fn rows<R: Row>(&self, statement: Statement) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
+    fn rows<R: Row>(
+        &self,
+        statement: Statement,
+    ) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
 
     /// Runs one statement that writes, by itself.
     fn run(&self, statement: Statement) -> impl Future<Output = Result<(), Away>> + Send;
 
     /// Begins a change that no other one with the same lock runs beside. The lock is a statement that changes exactly
     /// one row, which always exists: it holds that row until the end of the change, and counts changes with it.
-    fn begin(&self, lock: &'static str) -> impl Future<Output = Result<Self::Change<'_>, Away>> + Send;
+    fn begin(
+        &self,
+        lock: &'static str,
+    ) -> impl Future<Output = Result<Self::Change<'_>, Away>> + Send;
 }
 
 /// Some statements that happen together or not at all. Dropped, it never was.
 pub trait Change: Send {
-    fn rows<R: Row>(&mut self, statement: Statement) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
+    fn rows<R: Row>(
+        &mut self,
+        statement: Statement,
+    ) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
 
     fn run(&mut self, statement: Statement) -> impl Future<Output = Result<(), Away>> + Send;
 
@@ -130,7 +145,10 @@ pub trait Change: Send {
     fn give_up(self) -> impl Future<Output = ()> + Send;
 
     /// Goes on with what was decided, or gives up.
-    fn decided<T: Send, E: Send>(self, decision: Result<T, E>) -> impl Future<Output = Result<(Self, T), E>> + Send
+    fn decided<T: Send, E: Send>(
+        self,
+        decision: Result<T, E>,
+    ) -> impl Future<Output = Result<(Self, T), E>> + Send
     where
         Self: Sized,
     {

@@ -14,7 +14,11 @@ pub enum Decision {
     Add(Versioned),
 }
 
-pub fn create(newest: &[Versioned], mut counter: Counter, change: Change) -> Result<Decision, Error> {
+pub fn create(
+    newest: &[Versioned],
+    mut counter: Counter,
+    change: Change,
+) -> Result<Decision, Error> {
     if counter.id == 0 {
         counter.id = next_id(newest)?;
     } else if find(newest, counter.id).is_some() {
@@ -51,18 +55,22 @@ fn next_id(newest: &[Versioned]) -> Result<u32, Error> {
     if largest < COUNTER_ID_MAX {
         return Ok(largest + 1);
     }
-    let detail = format!("the largest id, {COUNTER_ID_MAX}, is in use: choose a smaller one that is free");
+    let detail =
+        format!("the largest id, {COUNTER_ID_MAX}, is in use: choose a smaller one that is free");
     Err(Error::Invalid(vec![Problem::new("id", detail)]))
 }
 
 /// Gathers all that keeps a counter from being saved. A configuration that is wrong by itself should not come this far,
 /// but what is saved is read by every instance, so it is checked once more.
 fn check(newest: &[Versioned], counter: &Counter) -> Result<(), Error> {
-    let others = || newest.iter().map(|version| &version.counter).filter(|other| other.id != counter.id);
+    let others =
+        || newest.iter().map(|version| &version.counter).filter(|other| other.id != counter.id);
     let mut problems = counter.problems();
     let in_use = others().filter(|other| other.state != State::Archived).count();
     if counter.state != State::Archived && in_use >= COUNTERS_MAX {
-        let detail = format!("{COUNTERS_MAX} counters are in use, which is the most there may be: archive one first");
+        let detail = format!(
+            "{COUNTERS_MAX} counters are in use, which is the most there may be: archive one first"
+        );
         problems.push(Problem::new("state", detail));
     }
     problems.extend(conflicts(counter, others()));
@@ -70,7 +78,13 @@ fn check(newest: &[Versioned], counter: &Counter) -> Result<(), Error> {
 }
 
 fn versioned(counter: Counter, version: u32, change: Change) -> Versioned {
-    Versioned { counter, version, changed_by: change.by, reason: change.reason, changed_at: change.at_s }
+    Versioned {
+        counter,
+        version,
+        changed_by: change.by,
+        reason: change.reason,
+        changed_at: change.at_s,
+    }
 }
 
 #[cfg(test)]
@@ -102,11 +116,16 @@ mod tests {
         let mut full = newest(1..=COUNTERS_MAX as u32);
         full.push(versioned(counter(id, "archived"), 1, change()));
         assert_eq!(problem_fields(create(&full, counter(0, "draft"), change())), ["state"]);
-        assert_eq!(problem_fields(replace(&full, counter(id, "paused"), None, change())), ["state"]);
+        assert_eq!(
+            problem_fields(replace(&full, counter(id, "paused"), None, change())),
+            ["state"]
+        );
         assert!(create(&full, counter(0, "archived"), change()).is_ok());
         assert!(replace(&full, counter(1, "active"), None, change()).is_ok());
         full[0].counter.state = State::Archived;
-        let Ok(Decision::Add(added)) = create(&full, counter(0, "draft"), change()) else { panic!("there is room") };
+        let Ok(Decision::Add(added)) = create(&full, counter(0, "draft"), change()) else {
+            panic!("there is room")
+        };
         assert_eq!((added.counter.id, added.version), (id + 1, 1));
     }
 

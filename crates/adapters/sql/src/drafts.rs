@@ -19,7 +19,8 @@ macro_rules! drafts {
     };
 }
 const GET: &str = drafts!("WHERE drafts.draft_id = ?");
-const LIST: &str = drafts!("WHERE is_open = ? ORDER BY changed_at DESC, drafts.draft_id DESC LIMIT ?");
+const LIST: &str =
+    drafts!("WHERE is_open = ? ORDER BY changed_at DESC, drafts.draft_id DESC LIMIT ?");
 const NEXT: &str = "SELECT COALESCE(MAX(draft_id), 0) + 1 FROM drafts";
 const INSERT: &str =
     "INSERT INTO drafts (revision, state, is_open, configuration, base_version, applied_version, author,
@@ -29,10 +30,12 @@ const UPDATE: &str = "UPDATE drafts SET revision = ?, state = ?, is_open = ?, co
     applied_version = ?, author = ?, reason = ?, reviewer = ?, comment = ?, created_at = ?, changed_at = ?, changed_by = ?
     WHERE draft_id = ?";
 
-const SET_CONTRIBUTORS: &str = "REPLACE INTO draft_contributors (draft_id, contributors) VALUES (?, ?)";
+const SET_CONTRIBUTORS: &str =
+    "REPLACE INTO draft_contributors (draft_id, contributors) VALUES (?, ?)";
 
 /// One draft, in the order of [`GET`]: numbers are as wide as the widest that a database may answer.
-type Row = (i64, i64, String, String, i64, i64, String, String, String, String, i64, i64, String, String);
+type Row =
+    (i64, i64, String, String, i64, i64, String, String, String, String, i64, i64, String, String);
 
 /// The drafts in a database that also has the catalog.
 #[derive(Clone, Debug)]
@@ -70,7 +73,8 @@ impl<D: Database> SqlDrafts<D> {
     async fn replace_now(&self, mut draft: Draft) -> Result<Draft, Error> {
         let mut change = self.0.begin(LOCK).await?;
         let rows: Vec<Row> = change.rows(Statement::new(GET).with(key(draft.id))).await?;
-        let (mut change, revision) = change.decided(next_revision(rows.into_iter().next(), &draft)).await?;
+        let (mut change, revision) =
+            change.decided(next_revision(rows.into_iter().next(), &draft)).await?;
         draft.revision = revision;
         change.run(written(UPDATE, &draft)).await?;
         change.run(contributors(&draft)).await?;
@@ -115,11 +119,17 @@ fn draft_of(row: Row) -> Result<Draft, Error> {
     let (id, revision, state, configuration, base_version, applied_version, ..) = row;
     let (author, reason, reviewer, comment) = (row.6, row.7, row.8, row.9);
     let (created_at, changed_at, changed_by) = (row.10, row.11, row.12);
-    let unreadable =
-        |why: &str| Error::Unavailable(format!("draft {id} cannot be read ({why}): restore the catalog from a backup"));
-    let small = |number: i64| u32::try_from(number).map_err(|_| unreadable("a version is no small number"));
-    let contributors = serde_json::from_str(&row.13).map_err(|error| unreadable(&error.to_string()))?;
-    let counter: Counter = serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
+    let unreadable = |why: &str| {
+        Error::Unavailable(format!(
+            "draft {id} cannot be read ({why}): restore the catalog from a backup"
+        ))
+    };
+    let small =
+        |number: i64| u32::try_from(number).map_err(|_| unreadable("a version is no small number"));
+    let contributors =
+        serde_json::from_str(&row.13).map_err(|error| unreadable(&error.to_string()))?;
+    let counter: Counter =
+        serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
     Ok(Draft {
         id: u64::try_from(id).map_err(|_| unreadable("its id is negative"))?,
         revision: small(revision)?,
@@ -144,7 +154,8 @@ fn contributors(draft: &Draft) -> Statement {
 }
 
 fn written(text: &'static str, draft: &Draft) -> Statement {
-    let configuration = serde_json::to_string(&draft.counter).expect("a counter has a form in JSON");
+    let configuration =
+        serde_json::to_string(&draft.counter).expect("a counter has a form in JSON");
     Statement::new(text)
         .with(i64::from(draft.revision))
         .with(draft.state.name())

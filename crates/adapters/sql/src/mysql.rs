@@ -36,7 +36,8 @@ const ADD: &str = "INSERT INTO counter_versions
     (revision, counter_id, version, configuration, changed_by, reason, changed_at)
     VALUES ((SELECT revision FROM catalog_revision), ?, ?, ?, ?, ?, ?)";
 
-const NO_REVISION: &str = "its table catalog_revision does not have its one row: restore the catalog from a backup";
+const NO_REVISION: &str =
+    "its table catalog_revision does not have its one row: restore the catalog from a backup";
 
 /// The catalog in a database of MySQL or MariaDB, which any number of processes and machines may share.
 #[derive(Clone)]
@@ -93,7 +94,11 @@ impl MySqlCatalog {
         self.connections.close().await;
     }
 
-    async fn rows(&self, statement: &'static str, id: Option<u32>) -> Result<Vec<Versioned>, Error> {
+    async fn rows(
+        &self,
+        statement: &'static str,
+        id: Option<u32>,
+    ) -> Result<Vec<Versioned>, Error> {
         let mut lease = self.connections.lease().await?;
         let mut query = sqlx::query_as(statement);
         if let Some(id) = id {
@@ -177,7 +182,9 @@ impl Catalog for MySqlCatalog {
     }
 
     fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>> {
-        Box::pin(async move { self.rows(rows::GET, Some(id)).await?.pop().ok_or(Error::NotFound(id)) })
+        Box::pin(
+            async move { self.rows(rows::GET, Some(id)).await?.pop().ok_or(Error::NotFound(id)) },
+        )
     }
 
     fn versions(&self, id: u32) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
@@ -204,7 +211,9 @@ impl Catalog for MySqlCatalog {
         Box::pin(async {
             let mut lease = self.connections.lease().await?;
             let rows: Vec<(i64,)> = lease.rows(sqlx::query_as(REVISION)).await?;
-            let [(revision,)] = rows[..] else { return Err(lease.refuse(NO_REVISION)) };
+            let [(revision,)] = rows[..] else {
+                return Err(lease.refuse(NO_REVISION));
+            };
             lease.give_back();
             Ok(revision)
         })
@@ -222,7 +231,8 @@ impl Catalog for MySqlCatalog {
     fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>> {
         Box::pin(async move {
             let mut lease = self.connections.lease().await?;
-            let newest: Vec<PolicyRow> = lease.rows(sqlx::query_as(rows::POLICIES).bind(len_max as i64)).await?;
+            let newest: Vec<PolicyRow> =
+                lease.rows(sqlx::query_as(rows::POLICIES).bind(len_max as i64)).await?;
             lease.give_back();
             rows::policies_of(newest)
         })

@@ -6,8 +6,8 @@ use crate::database::{Away, Change, Database, Statement};
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
-    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep, User, UserChange,
-    handle,
+    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep,
+    User, UserChange, handle,
 };
 use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
 
@@ -86,13 +86,19 @@ impl<D: Database> SqlPeople<D> {
         let (mut change, removed) = change.decided(User::removed(&users, id)).await?;
         let Removed { user, pseudonym } = &removed;
         for text in rows::RENAME {
-            change.run(Statement::new(text).with(pseudonym.as_str()).with(user.name.as_str())).await?;
+            change
+                .run(Statement::new(text).with(pseudonym.as_str()).with(user.name.as_str()))
+                .await?;
         }
         let quoted = |name: &str| serde_json::Value::from(name).to_string();
-        let contributor = Statement::new(rows::RENAME_CONTRIBUTOR).with(quoted(&user.name)).with(quoted(pseudonym));
+        let contributor = Statement::new(rows::RENAME_CONTRIBUTOR)
+            .with(quoted(&user.name))
+            .with(quoted(pseudonym));
         change.run(contributor).await?;
         let object = format!("person {}", user.name);
-        change.run(Statement::new(rows::FORGET_OBJECT).with(pseudonym.as_str()).with(object)).await?;
+        change
+            .run(Statement::new(rows::FORGET_OBJECT).with(pseudonym.as_str()).with(object))
+            .await?;
         change.run(Statement::new(rows::SPEND_INVITATIONS).with(handle(&user.name))).await?;
         change.run(Statement::new(rows::CLOSE_SESSIONS).with(id).with("")).await?;
         change.run(Statement::new(rows::REMOVE_USER).with(id)).await?;
@@ -108,22 +114,29 @@ impl<D: Database> SqlPeople<D> {
 
     async fn open_session_now(&self, session: Session) -> Result<(), Error> {
         self.0.run(rows::insert_session(&session)).await?;
-        let signed_in = Statement::new(rows::SIGNED_IN).with(session.created_at).with(session.user_id);
+        let signed_in =
+            Statement::new(rows::SIGNED_IN).with(session.created_at).with(session.user_id);
         self.0.run(signed_in).await?;
-        for ended in self.sessions_now(session.user_id).await?.into_iter().skip(SESSIONS_PER_USER_MAX) {
+        for ended in
+            self.sessions_now(session.user_id).await?.into_iter().skip(SESSIONS_PER_USER_MAX)
+        {
             self.0.run(Statement::new(rows::CLOSE_SESSION).with(hex(&ended.hash))).await?;
         }
         Ok(())
     }
 
     async fn sessions_now(&self, user_id: i64) -> Result<Vec<Session>, Error> {
-        let rows: Vec<SessionRow> = self.0.rows(Statement::new(rows::SESSIONS).with(user_id)).await?;
+        let rows: Vec<SessionRow> =
+            self.0.rows(Statement::new(rows::SESSIONS).with(user_id)).await?;
         rows.into_iter().map(rows::session).collect()
     }
 
     async fn session_now(&self, hash: Hash) -> Result<Option<(Session, User)>, Error> {
-        let rows: Vec<SessionRow> = self.0.rows(Statement::new(rows::SESSION).with(hex(&hash))).await?;
-        let Some(session) = rows.into_iter().next().map(rows::session).transpose()? else { return Ok(None) };
+        let rows: Vec<SessionRow> =
+            self.0.rows(Statement::new(rows::SESSION).with(hex(&hash))).await?;
+        let Some(session) = rows.into_iter().next().map(rows::session).transpose()? else {
+            return Ok(None);
+        };
         let mut users = self.users_where(Statement::new(rows::USER).with(session.user_id)).await?;
         Ok(users.pop().map(|user| (session, user)))
     }
@@ -149,14 +162,17 @@ impl<D: Database> SqlPeople<D> {
 
     async fn entries_now(&self, filter: Filter) -> Result<Vec<Entry>, Error> {
         let limit = filter.limit.min(AUDIT_ENTRIES_MAX) as i64;
-        let statement = Statement::new(rows::ENTRIES).with(filter.before).with(filter.from_s).with(filter.to_s);
-        let statement = statement.with(filter.who).with(filter.verb).with(filter.object).with(limit);
+        let statement =
+            Statement::new(rows::ENTRIES).with(filter.before).with(filter.from_s).with(filter.to_s);
+        let statement =
+            statement.with(filter.who).with(filter.verb).with(filter.object).with(limit);
         let rows: Vec<EntryRow> = self.0.rows(statement).await?;
         Ok(rows.into_iter().map(rows::entry).collect())
     }
 
     async fn sweep_now(&self, sweep: Sweep) -> Result<(), Error> {
-        let sessions = Statement::new(rows::SWEEP_SESSIONS).with(sweep.now_s).with(sweep.idle_since_s);
+        let sessions =
+            Statement::new(rows::SWEEP_SESSIONS).with(sweep.now_s).with(sweep.idle_since_s);
         self.0.run(sessions).await?;
         self.0.run(Statement::new(rows::SWEEP_INVITATIONS).with(sweep.now_s)).await?;
         Ok(self.0.run(Statement::new(rows::SWEEP_ENTRIES).with(sweep.audit_before_s)).await?)
@@ -295,7 +311,9 @@ impl<D: Database> People for SqlPeople<D> {
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         Box::pin(async {
             let rows: Vec<(i64,)> = self.0.rows(Statement::new(REVISION)).await?;
-            rows.first().map(|row| row.0).ok_or_else(|| Away(crate::database::NO_LOCK_ROW.to_owned()).into())
+            rows.first()
+                .map(|row| row.0)
+                .ok_or_else(|| Away(crate::database::NO_LOCK_ROW.to_owned()).into())
         })
     }
 

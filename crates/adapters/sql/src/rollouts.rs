@@ -19,9 +19,11 @@ const GET: &str = rollouts!("WHERE rollout_id = ?");
 const LIST: &str = rollouts!("ORDER BY rollout_id DESC LIMIT ?");
 /// One that runs is the newest.
 const NEWEST: &str = rollouts!("ORDER BY rollout_id DESC LIMIT 1");
-const INSERT: &str = "INSERT INTO rollouts (revision, started_at, started_by, reason, ended_at, conductor, rollout,
+const INSERT: &str =
+    "INSERT INTO rollouts (revision, started_at, started_by, reason, ended_at, conductor, rollout,
     rollout_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-const UPDATE: &str = "UPDATE rollouts SET revision = ?, started_at = ?, started_by = ?, reason = ?, ended_at = ?,
+const UPDATE: &str =
+    "UPDATE rollouts SET revision = ?, started_at = ?, started_by = ?, reason = ?, ended_at = ?,
     conductor = ?, rollout = ? WHERE rollout_id = ?";
 
 /// One rollout, in the order of [`GET`].
@@ -56,7 +58,8 @@ impl<D: Database> SqlRollouts<D> {
     async fn replace_now(&self, mut run: Run) -> Result<Run, Error> {
         let mut change = self.0.begin(LOCK).await?;
         let rows: Vec<Row> = change.rows(Statement::new(GET).with(key(run.id))).await?;
-        let (mut change, revision) = change.decided(next_revision(rows.into_iter().next(), &run)).await?;
+        let (mut change, revision) =
+            change.decided(next_revision(rows.into_iter().next(), &run)).await?;
         run.revision = revision;
         change.run(written(UPDATE, &run)).await?;
         change.commit().await?;
@@ -116,13 +119,18 @@ fn next_revision(kept: Option<Row>, run: &Run) -> Result<u32, Error> {
 }
 
 /// A row that somebody altered by hand is an error that names it.
-fn run_of((id, revision, started_at, started_by, reason, ended_at, conductor, rollout): Row) -> Result<Run, Error> {
+fn run_of(
+    (id, revision, started_at, started_by, reason, ended_at, conductor, rollout): Row,
+) -> Result<Run, Error> {
     let unreadable = |why: &str| {
-        Error::Unavailable(format!("rollout {id} cannot be read ({why}): delete its row from the table rollouts"))
+        Error::Unavailable(format!(
+            "rollout {id} cannot be read ({why}): delete its row from the table rollouts"
+        ))
     };
     Ok(Run {
         id: u64::try_from(id).map_err(|_| unreadable("its id is negative"))?,
-        revision: u32::try_from(revision).map_err(|_| unreadable("its revision is no small number"))?,
+        revision: u32::try_from(revision)
+            .map_err(|_| unreadable("its revision is no small number"))?,
         started_at,
         started_by,
         reason,

@@ -124,8 +124,11 @@ impl SqliteCatalog {
     }
 
     async fn rows(&self, statement: &'static str, id: u32) -> Result<Vec<Versioned>, Error> {
-        let rows: Vec<Row> =
-            sqlx::query_as(statement).bind(i64::from(id)).fetch_all(&self.readers).await.map_err(self.fault())?;
+        let rows: Vec<Row> = sqlx::query_as(statement)
+            .bind(i64::from(id))
+            .fetch_all(&self.readers)
+            .await
+            .map_err(self.fault())?;
         rows::from_rows(rows)
     }
 
@@ -135,11 +138,15 @@ impl SqliteCatalog {
         &self,
         decide: impl FnOnce(&[Versioned]) -> Result<Decision, Error> + Send,
     ) -> Result<Versioned, Error> {
-        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(self.fault())?;
+        let mut transaction =
+            self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(self.fault())?;
         let mut newest = self.newest.lock().await;
         let changed = sqlx::query_as(rows::CHANGED).bind(newest.revision);
         let changed: Vec<Row> = changed.fetch_all(&mut *transaction).await.map_err(self.fault())?;
-        let revision = sqlx::query_scalar(NEWEST_REVISION).fetch_one(&mut *transaction).await.map_err(self.fault())?;
+        let revision = sqlx::query_scalar(NEWEST_REVISION)
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(self.fault())?;
         newest.take_up(rows::from_rows(changed)?, revision);
         let added = match decide(&newest.counters)? {
             // Who changed it may have been removed since, and have a number for a name.
@@ -164,11 +171,16 @@ impl SqliteCatalog {
         expected: Option<u32>,
         change: Change,
     ) -> Result<VersionedPolicy, Error> {
-        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(self.fault())?;
-        let row: Option<PolicyRow> =
-            sqlx::query_as(rows::POLICY).fetch_optional(&mut *transaction).await.map_err(self.fault())?;
+        let mut transaction =
+            self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(self.fault())?;
+        let row: Option<PolicyRow> = sqlx::query_as(rows::POLICY)
+            .fetch_optional(&mut *transaction)
+            .await
+            .map_err(self.fault())?;
         let current = rows::policy_of(row)?;
-        let Some(next) = current.next(policy, expected, change)? else { return Ok(current) };
+        let Some(next) = current.next(policy, expected, change)? else {
+            return Ok(current);
+        };
         let (version, policy, changed_by, reason, changed_at) = rows::policy_row(&next);
         let statement = sqlx::query(rows::ADD_POLICY).bind(version).bind(policy);
         let statement = statement.bind(changed_by).bind(reason).bind(changed_at);
@@ -185,7 +197,8 @@ impl SqliteCatalog {
 impl Catalog for SqliteCatalog {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
         Box::pin(async {
-            let rows: Vec<Row> = sqlx::query_as(rows::LIST).fetch_all(&self.readers).await.map_err(self.fault())?;
+            let rows: Vec<Row> =
+                sqlx::query_as(rows::LIST).fetch_all(&self.readers).await.map_err(self.fault())?;
             rows::from_rows(rows)
         })
     }
@@ -196,10 +209,14 @@ impl Catalog for SqliteCatalog {
 
     fn changed_since(&self, revision: i64) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
         Box::pin(async move {
-            let least = sqlx::query_scalar(REVISION_OF_COUNTERS).bind(revision).fetch_one(&self.readers);
+            let least =
+                sqlx::query_scalar(REVISION_OF_COUNTERS).bind(revision).fetch_one(&self.readers);
             let least: i64 = least.await.map_err(self.fault())?;
-            let changed: Vec<Row> =
-                sqlx::query_as(rows::CHANGED).bind(least).fetch_all(&self.readers).await.map_err(self.fault())?;
+            let changed: Vec<Row> = sqlx::query_as(rows::CHANGED)
+                .bind(least)
+                .fetch_all(&self.readers)
+                .await
+                .map_err(self.fault())?;
             rows::from_rows(changed)
         })
     }
@@ -225,13 +242,17 @@ impl Catalog for SqliteCatalog {
     }
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
-        Box::pin(async { sqlx::query_scalar(REVISION).fetch_one(&self.readers).await.map_err(self.fault()) })
+        Box::pin(async {
+            sqlx::query_scalar(REVISION).fetch_one(&self.readers).await.map_err(self.fault())
+        })
     }
 
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         Box::pin(async {
-            let row: Option<PolicyRow> =
-                sqlx::query_as(rows::POLICY).fetch_optional(&self.readers).await.map_err(self.fault())?;
+            let row: Option<PolicyRow> = sqlx::query_as(rows::POLICY)
+                .fetch_optional(&self.readers)
+                .await
+                .map_err(self.fault())?;
             rows::policy_of(row)
         })
     }
@@ -239,7 +260,8 @@ impl Catalog for SqliteCatalog {
     fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>> {
         Box::pin(async move {
             let statement = sqlx::query_as(rows::POLICIES).bind(len_max as i64);
-            let newest: Vec<PolicyRow> = statement.fetch_all(&self.readers).await.map_err(self.fault())?;
+            let newest: Vec<PolicyRow> =
+                statement.fetch_all(&self.readers).await.map_err(self.fault())?;
             rows::policies_of(newest)
         })
     }

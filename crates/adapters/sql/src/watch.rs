@@ -8,7 +8,8 @@ use raingauge_ports::instances::{INSTANCES_MAX, Instance, Instances};
 
 const ANNOUNCE: &str = "REPLACE INTO instances
     (instance_id, name, roles, version, address, started_at, seen_at, measures) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-const LIST: &str = "SELECT instance_id, name, roles, version, address, started_at, seen_at, measures
+const LIST: &str =
+    "SELECT instance_id, name, roles, version, address, started_at, seen_at, measures
     FROM instances ORDER BY seen_at DESC LIMIT ?";
 const LEAVE: &str = "DELETE FROM instances WHERE instance_id = ?";
 const FORGET: &str = "DELETE FROM instances WHERE seen_at < ?";
@@ -23,7 +24,8 @@ const NEWEST: &str =
     "SELECT check_id, checked_at, checked_by, counter_id, checked_key, from_time, to_time, compared_from,
     outcome, stored, recounted, detail, differences
     FROM checks WHERE check_id < ? ORDER BY check_id DESC LIMIT ?";
-const NEWEST_OF_OUTCOME: &str = "SELECT check_id, checked_at, checked_by, counter_id, checked_key, from_time, to_time,
+const NEWEST_OF_OUTCOME: &str =
+    "SELECT check_id, checked_at, checked_by, counter_id, checked_key, from_time, to_time,
     compared_from, outcome, stored, recounted, detail, differences
     FROM checks WHERE outcome = ? AND check_id < ? ORDER BY check_id DESC LIMIT ?";
 const DIFFERING: &str =
@@ -35,7 +37,8 @@ const DIFFERING: &str =
     ORDER BY check_id DESC LIMIT ?";
 
 type InstanceRow = (String, String, String, String, String, i64, i64, String);
-type CheckRow = (i64, i64, String, i64, String, i64, i64, i64, String, String, String, String, String);
+type CheckRow =
+    (i64, i64, String, i64, String, i64, i64, i64, String, String, String, String, String);
 
 /// The instances in a database that also has the catalog.
 #[derive(Clone, Debug)]
@@ -54,7 +57,8 @@ impl<D: Database> Instances for SqlInstances<D> {
         let roles = instance.roles.join(",");
         let statement = Statement::new(ANNOUNCE).with(instance.id).with(instance.name).with(roles);
         let statement = statement.with(instance.version).with(instance.address);
-        let statement = statement.with(instance.started_s).with(instance.seen_s).with(instance.measures);
+        let statement =
+            statement.with(instance.started_s).with(instance.seen_s).with(instance.measures);
         Box::pin(async move { self.0.run(statement).await.map_err(away) })
     }
 
@@ -73,11 +77,15 @@ impl<D: Database> Instances for SqlInstances<D> {
     }
 
     fn forget(&self, seen_before_s: i64) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(async move { self.0.run(Statement::new(FORGET).with(seen_before_s)).await.map_err(away) })
+        Box::pin(async move {
+            self.0.run(Statement::new(FORGET).with(seen_before_s)).await.map_err(away)
+        })
     }
 }
 
-fn instance((id, name, roles, version, address, started_s, seen_s, measures): InstanceRow) -> Instance {
+fn instance(
+    (id, name, roles, version, address, started_s, seen_s, measures): InstanceRow,
+) -> Instance {
     let roles = roles.split(',').filter(|role| !role.is_empty()).map(str::to_owned).collect();
     Instance { id, name, roles, version, address, started_s, seen_s, measures }
 }
@@ -115,20 +123,43 @@ impl<D: Database> SqlChecks<D> {
 }
 
 fn insert(check: &Check) -> Statement {
-    let differences = serde_json::to_string(&check.differences).expect("differences have a form in JSON");
-    let statement = Statement::new(ADD).with(check.at_s).with(check.by.as_str()).with(i64::from(check.counter));
-    let statement = statement.with(check.key.as_str()).with(check.from_s).with(check.to_s).with(check.compared_from_s);
+    let differences =
+        serde_json::to_string(&check.differences).expect("differences have a form in JSON");
     let statement =
-        statement.with(check.outcome.name()).with(check.stored.to_string()).with(check.recounted.to_string());
+        Statement::new(ADD).with(check.at_s).with(check.by.as_str()).with(i64::from(check.counter));
+    let statement = statement
+        .with(check.key.as_str())
+        .with(check.from_s)
+        .with(check.to_s)
+        .with(check.compared_from_s);
+    let statement = statement
+        .with(check.outcome.name())
+        .with(check.stored.to_string())
+        .with(check.recounted.to_string());
     statement.with(check.detail.as_str()).with(differences)
 }
 
 /// A row that somebody altered by hand is an error that names it.
 fn check(row: CheckRow) -> Result<Check, Error> {
-    let (id, at_s, by, counter, key, from_s, to_s, compared_from_s, outcome, stored, recounted, detail, differences) =
-        row;
+    let (
+        id,
+        at_s,
+        by,
+        counter,
+        key,
+        from_s,
+        to_s,
+        compared_from_s,
+        outcome,
+        stored,
+        recounted,
+        detail,
+        differences,
+    ) = row;
     let unreadable = |what: &str| {
-        Error::Unavailable(format!("check {id} cannot be read ({what}): delete its row from the table checks"))
+        Error::Unavailable(format!(
+            "check {id} cannot be read ({what}): delete its row from the table checks"
+        ))
     };
     Ok(Check {
         id,
@@ -143,6 +174,7 @@ fn check(row: CheckRow) -> Result<Check, Error> {
         stored: stored.parse().map_err(|_| unreadable("its count is no number"))?,
         recounted: recounted.parse().map_err(|_| unreadable("its count is no number"))?,
         detail,
-        differences: serde_json::from_str(&differences).map_err(|error| unreadable(&error.to_string()))?,
+        differences: serde_json::from_str(&differences)
+            .map_err(|error| unreadable(&error.to_string()))?,
     })
 }

@@ -115,7 +115,8 @@ async fn what_has_changed_is_read_and_nothing_else() {
         catalog.create(counter(&format!("t{number}")), change("")).await.unwrap();
     }
     let before = catalog.revision().await.unwrap();
-    let of_7 = Counter { description: "edited".to_owned(), ..catalog.get(7).await.unwrap().counter };
+    let of_7 =
+        Counter { description: "edited".to_owned(), ..catalog.get(7).await.unwrap().counter };
     let edited = another.replace(of_7, None, change("by another process")).await.unwrap();
     let added = catalog.create(counter("t30"), change("")).await.unwrap();
     assert_eq!(catalog.changed_since(before).await.unwrap(), [edited, added]);
@@ -168,7 +169,10 @@ async fn no_change_of_two_processes_is_lost() {
     const CHANGES: usize = 10;
     let (_folder, path) = folder();
     let handles = [open(&path).await, open(&path).await];
-    handles[0].create(Counter { description: "0".to_owned(), ..counter("a") }, change("")).await.unwrap();
+    handles[0]
+        .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
+        .await
+        .unwrap();
     let editing: Vec<_> = (0..EDITORS)
         .map(|editor| {
             let handle = handles[editor % handles.len()].clone();
@@ -194,7 +198,8 @@ async fn readers_go_on_while_another_process_writes_and_a_change_waits_for_it() 
     let (_folder, path) = folder();
     let catalog = open(&path).await;
     let first = catalog.create(counter("a"), change("")).await.unwrap();
-    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let mut other =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     let mut writing = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
     sqlx::query("DELETE FROM counter_versions").execute(&mut *writing).await.unwrap();
     let mut creating = catalog.create(counter("b"), change(""));
@@ -210,14 +215,18 @@ async fn readers_go_on_while_another_process_writes_and_a_change_waits_for_it() 
 async fn a_change_that_is_given_up_leaves_nothing_half_done() {
     let (_folder, path) = folder();
     let catalog = open(&path).await;
-    catalog.create(Counter { description: "0".to_owned(), ..counter("a") }, change("")).await.unwrap();
+    catalog
+        .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
+        .await
+        .unwrap();
     // How often a change waits depends on how fast SQLite's thread is, so each number of waits gets several tries.
     let mut given_up = 0;
     for round in 0..64 {
         let creating = catalog.create(counter(&format!("t{round}")), change("may be given up"));
         given_up += i64::from(unless_it_waits_longer(creating, round % 8).await.is_none());
         increment(&catalog, 1).await;
-        let changes: u32 = catalog.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
+        let changes: u32 =
+            catalog.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
         assert_eq!(i64::from(changes), catalog.revision().await.unwrap());
     }
     assert!(given_up > 0);
@@ -233,7 +242,10 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!(catalog.list().await.unwrap(), versions[..1]);
     let (newest, first) = (&versions[0], &versions[1]);
     assert_eq!((newest.version, &*newest.changed_by, newest.changed_at), (2, "max", 1_727_215_300));
-    assert_eq!((newest.counter.state, newest.counter.active_from), (State::Active, Some(1_727_215_200)));
+    assert_eq!(
+        (newest.counter.state, newest.counter.active_from),
+        (State::Active, Some(1_727_215_200))
+    );
     assert_eq!((first.counter.state, &*first.reason), (State::Draft, "first"));
     assert_eq!(catalog.create(counter("new"), change("")).await.unwrap().counter.id, 35);
     assert_eq!(catalog.revision().await.unwrap(), 3);
@@ -257,12 +269,16 @@ async fn a_file_from_before_there_were_people_opens() {
     people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
     catalog.close().await;
     assert_eq!(schema_version(&path).await, 7);
-    assert_eq!(open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role, Role::Admin);
+    assert_eq!(
+        open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role,
+        Role::Admin
+    );
 }
 
 async fn schema_version(path: &Path) -> i64 {
     use sqlx::ConnectOptions;
-    let mut connection = sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let mut connection =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut connection).await.unwrap()
 }
 
@@ -312,12 +328,20 @@ async fn damage_is_reported_and_never_served() {
     refused(&path, "restore it from a backup").await;
 
     std::fs::write(&path, &whole).unwrap();
-    write(&path, "UPDATE counter_versions SET configuration = '{\"id\": 7}' WHERE counter_id = 7").await;
+    write(&path, "UPDATE counter_versions SET configuration = '{\"id\": 7}' WHERE counter_id = 7")
+        .await;
     says(open(&path).await.list().await.unwrap_err(), "version 1 of counter 7 cannot be read");
 
     std::fs::write(&path, &whole).unwrap();
-    write(&path, "INSERT INTO cache_policies VALUES (1, '{\"strategy\": \"best\"}', 'hand', '', 0)").await;
-    says(open(&path).await.cache_policy().await.unwrap_err(), "version 1 of the cache policy cannot be read");
+    write(
+        &path,
+        "INSERT INTO cache_policies VALUES (1, '{\"strategy\": \"best\"}', 'hand', '', 0)",
+    )
+    .await;
+    says(
+        open(&path).await.cache_policy().await.unwrap_err(),
+        "version 1 of the cache policy cannot be read",
+    );
 }
 
 async fn refused(path: &Path, sentence: &str) {

@@ -47,7 +47,8 @@ pub const ASSETS: &[Asset] = &[
 /// Answers with a file, or says that the browser has it already.
 pub fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", &hex::encode(Sha256::digest(asset.body))[..16]);
-    let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let has_it =
+        headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let about = [
         (header::CONTENT_TYPE, asset.content_type),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -67,15 +68,17 @@ mod tests {
     fn files(folder: &str) -> Vec<String> {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
         let entries = std::fs::read_dir(format!("{root}/{folder}")).expect("the assets folder");
-        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        let names = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
         names.filter(|name| name.contains('.') && !name.ends_with("LICENSE")).collect()
     }
 
     #[test]
     fn every_file_of_the_folder_is_served() {
         let own = files("").into_iter().map(|name| format!("/assets/{name}"));
-        let mut found: Vec<String> =
-            own.chain(files("vendor").into_iter().map(|name| format!("/assets/vendor/{name}"))).collect();
+        let mut found: Vec<String> = own
+            .chain(files("vendor").into_iter().map(|name| format!("/assets/vendor/{name}")))
+            .collect();
         let mut served: Vec<String> = ASSETS.iter().map(|asset| asset.path.to_owned()).collect();
         found.sort();
         served.sort();
@@ -89,7 +92,10 @@ mod tests {
             for (place, _) in text.match_indices("http") {
                 let address = &text[place..text.len().min(place + 40)];
                 let is_name = address.starts_with("http://www.w3.org/");
-                assert!(is_name || !address.starts_with("http:") && !address.starts_with("https:"), "{address}");
+                assert!(
+                    is_name || !address.starts_with("http:") && !address.starts_with("https:"),
+                    "{address}"
+                );
             }
         }
     }

@@ -125,7 +125,12 @@ impl Audit {
     /// When the next audit is due, in seconds since 1970; nothing when none is.
     pub fn next_s(&self) -> Option<i64> {
         let interval = self.interval()?;
-        Some(self.state.lock().last_s.map_or_else(|| self.means.clock.now_s(), |last_s| last_s + interval))
+        Some(
+            self.state
+                .lock()
+                .last_s
+                .map_or_else(|| self.means.clock.now_s(), |last_s| last_s + interval),
+        )
     }
 
     fn interval(&self) -> Option<i64> {
@@ -151,7 +156,9 @@ impl Audit {
             tracing::debug!(%error, "what other portals checked could not be read");
             return;
         }
-        let Some(interval) = self.interval() else { return };
+        let Some(interval) = self.interval() else {
+            return;
+        };
         let last_s = self.state.lock().last_s;
         if last_s.is_some_and(|last_s| self.means.clock.now_s() < last_s + interval) {
             return;
@@ -227,24 +234,40 @@ impl Audit {
             Some(Asked { key: check.key.clone(), range })
         });
         let mut asked: Vec<Asked> = again.collect();
-        let recent = checks.list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() }).await.unwrap_or_default();
-        for sampled in Sampler::of(&self.means).keys(options.keys.min(CHECK_KEYS_MAX), &recent).await {
+        let recent = checks
+            .list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() })
+            .await
+            .unwrap_or_default();
+        for sampled in
+            Sampler::of(&self.means).keys(options.keys.min(CHECK_KEYS_MAX), &recent).await
+        {
             if asked.iter().all(|known| known.key != sampled.key) {
                 asked.push(sampled);
             }
         }
         let recounts = recounter.recount_all(asked.clone(), &running.progress).await;
         let recounts = match recounts {
-            Ok(recounts) => recounts.into_iter().map(|found| found.map_err(|error| error.to_string())).collect(),
+            Ok(recounts) => {
+                recounts.into_iter().map(|found| found.map_err(|error| error.to_string())).collect()
+            }
             Err(error) => vec![Err(error.to_string()); asked.len()],
         };
         let now_s = clock.now_s();
-        let made = asked.iter().zip(recounts).filter_map(|(asked, found)| self.check(asked, found, &running.by, now_s));
+        let made = asked
+            .iter()
+            .zip(recounts)
+            .filter_map(|(asked, found)| self.check(asked, found, &running.by, now_s));
         self.keep(made.collect()).await.map_err(|error| error.to_string())
     }
 
     /// What a recount comes to. A key that no counter has any more is no check.
-    fn check(&self, asked: &Asked, found: Result<Option<Recount>, String>, by: &str, now_s: i64) -> Option<Check> {
+    fn check(
+        &self,
+        asked: &Asked,
+        found: Result<Option<Recount>, String>,
+        by: &str,
+        now_s: i64,
+    ) -> Option<Check> {
         let view = self.means.published.view();
         let rule = view.ruleset.index_of_key(&asked.key);
         let counter = rule.map_or(0, |rule| view.ruleset.rules()[rule].counter.id);
@@ -306,9 +329,11 @@ impl Audit {
     /// Learns what this portal and the others have found so far.
     async fn refresh(&self) -> Result<(), catalog::Error> {
         let checks = &self.means.checks;
-        gauge!("raingauge_check_mismatches").set(checks.differing(RECHECKED_MAX).await?.len() as f64);
+        gauge!("raingauge_check_mismatches")
+            .set(checks.differing(RECHECKED_MAX).await?.len() as f64);
         let newest = checks.list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() }).await?;
-        let last_s = newest.iter().filter(|check| check.by == AUDITOR).map(|check| check.at_s).max();
+        let last_s =
+            newest.iter().filter(|check| check.by == AUDITOR).map(|check| check.at_s).max();
         let mut state = self.state.lock();
         state.last_s = state.last_s.max(last_s);
         Ok(())

@@ -28,7 +28,9 @@ pub struct Said {
 /// A configuration, field by field. The id is left out.
 pub fn say(counter: &Counter) -> Vec<Said> {
     let said = |field, label, words| Said { field, label, words };
-    let text = |text: &str| if text.is_empty() { "nothing".to_owned() } else { text.to_owned() };
+    let text = |text: &str| {
+        if text.is_empty() { "nothing".to_owned() } else { text.to_owned() }
+    };
     let at = |instant: Option<i64>, otherwise: &str| {
         instant.map_or_else(|| otherwise.to_owned(), |seconds| format!("{} UTC", minute(seconds)))
     };
@@ -38,7 +40,11 @@ pub fn say(counter: &Counter) -> Vec<Said> {
         said("template", "Template", counter.template.clone()),
         said("filter", "Filter", filter_sentence(counter.filter.as_ref())),
         said("value", "Value", value_sentence(&counter.value)),
-        said("retentionDays.quarter", "Quarter hours are kept", kept(counter.retention_days.quarter)),
+        said(
+            "retentionDays.quarter",
+            "Quarter hours are kept",
+            kept(counter.retention_days.quarter),
+        ),
         said("retentionDays.hour", "Hours are kept", kept(counter.retention_days.hour)),
         said("retentionDays.day", "Days are kept", kept(counter.retention_days.day)),
         said("activeFrom", "Counts from", at(counter.active_from, "the first event on")),
@@ -53,8 +59,12 @@ pub fn say(counter: &Counter) -> Vec<Said> {
 pub fn between(before: &Counter, after: &Counter) -> Vec<Changed> {
     let fields = say(before).into_iter().zip(say(after)).zip(differing(before, after));
     let changed = fields.filter(|(_, differs)| *differs).map(|(words, _)| words);
-    let told =
-        |(old, new): (Said, Said)| Changed { field: old.field, label: old.label, before: old.words, after: new.words };
+    let told = |(old, new): (Said, Said)| Changed {
+        field: old.field,
+        label: old.label,
+        before: old.words,
+        after: new.words,
+    };
     changed.map(told).collect()
 }
 
@@ -116,7 +126,11 @@ fn kept(days: Option<u32>) -> String {
 fn minute(seconds: i64) -> String {
     let text = raingauge_core::time::format_rfc3339(seconds);
     let seconds_are_shown = seconds % 60 != 0;
-    text.trim_end_matches('Z').replace('T', " ").chars().take(if seconds_are_shown { 19 } else { 16 }).collect()
+    text.trim_end_matches('Z')
+        .replace('T', " ")
+        .chars()
+        .take(if seconds_are_shown { 19 } else { 16 })
+        .collect()
 }
 
 /// What each event adds: `1 for each event`, `amount × 100`.
@@ -150,7 +164,10 @@ fn sentence(condition: &Condition, inside: bool) -> String {
         "and" => joined(" and "),
         "or" => joined(" or "),
         // What is said inside stands in brackets, so that it is plain how far the `not` reaches.
-        "not" => format!("not ({})", inner.first().map(|inner| sentence(inner, false)).unwrap_or_default()),
+        "not" => format!(
+            "not ({})",
+            inner.first().map(|inner| sentence(inner, false)).unwrap_or_default()
+        ),
         _ => comparison(condition),
     }
 }
@@ -172,7 +189,11 @@ fn comparison(condition: &Condition) -> String {
         "in" => {
             let values = constant.and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
             let values: Vec<String> = values.iter().map(Json::to_string).collect();
-            if values.is_empty() { "no event".to_owned() } else { format!("{field} is one of {}", values.join(", ")) }
+            if values.is_empty() {
+                "no event".to_owned()
+            } else {
+                format!("{field} is one of {}", values.join(", "))
+            }
         }
         other => format!("{field} {other} {said}"),
     }
@@ -180,7 +201,9 @@ fn comparison(condition: &Condition) -> String {
 
 /// A field without the `data.` that nearly all of them have.
 fn name_of(path: &str) -> &str {
-    path.strip_prefix("data.").filter(|name| !matches!(*name, "id" | "source" | "type" | "subject")).unwrap_or(path)
+    path.strip_prefix("data.")
+        .filter(|name| !matches!(*name, "id" | "source" | "type" | "subject"))
+        .unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -190,7 +213,10 @@ mod tests {
 
     fn counter(changes: Json) -> Counter {
         let mut counter = json!({ "id": 7, "name": "n", "template": "a:{b}", "eventType": "t" });
-        counter.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+        counter
+            .as_object_mut()
+            .expect("an object")
+            .extend(changes.as_object().expect("an object").clone());
         Counter::from_json(&counter).expect("a counter")
     }
 
@@ -201,14 +227,22 @@ mod tests {
     #[test]
     fn filters_read_as_sentences() {
         assert_eq!(filter_sentence(None), "every event");
-        let compared = |operator: &str, rhs: Json| said(json!({ "operator": operator, "lhs": "data.a.b", "rhs": rhs }));
+        let compared = |operator: &str, rhs: Json| {
+            said(json!({ "operator": operator, "lhs": "data.a.b", "rhs": rhs }))
+        };
         assert_eq!(compared("gte", json!(1.5)), "a.b ≥ 1.5");
         assert_eq!(compared("eq", json!("x \"y\"")), r#"a.b is "x \"y\"""#);
         assert_eq!(compared("in", json!(["a", 2, true])), r#"a.b is one of "a", 2, true"#);
         assert_eq!(compared("in", json!([])), "no event");
         assert_eq!(compared("exists", json!(false)), "a.b is missing");
-        assert_eq!(said(json!({ "operator": "exists", "lhs": "data.source" })), "data.source is there");
-        assert_eq!(said(json!({ "operator": "prefix", "lhs": "source", "rhs": "/a" })), r#"source begins with "/a""#);
+        assert_eq!(
+            said(json!({ "operator": "exists", "lhs": "data.source" })),
+            "data.source is there"
+        );
+        assert_eq!(
+            said(json!({ "operator": "prefix", "lhs": "source", "rhs": "/a" })),
+            r#"source begins with "/a""#
+        );
         let nested = json!({ "operator": "and", "conditions": [
             { "operator": "gt", "lhs": "data.fare", "rhs": 10 },
             { "operator": "or", "conditions": [
@@ -221,7 +255,8 @@ mod tests {
     fn only_what_differs_is_told() {
         let before = counter(json!({ "value": 1, "retentionDays": { "quarter": 1, "hour": 400 } }));
         assert_eq!(between(&before, &before), []);
-        let after = counter(json!({ "value": { "field": "data.fare", "scale": 100 }, "owner": "weather",
+        let after =
+            counter(json!({ "value": { "field": "data.fare", "scale": 100 }, "owner": "weather",
             "retentionDays": { "quarter": 1_000, "hour": null }, "activeFrom": 1_727_215_200 }));
         let told: Vec<(&str, String, String)> = between(&before, &after)
             .into_iter()
@@ -234,23 +269,31 @@ mod tests {
             ("activeFrom", "the first event on", "2024-09-24 22:00 UTC"),
             ("owner", "nothing", "weather"),
         ];
-        assert_eq!(told, expected.map(|(field, before, after)| (field, before.to_owned(), after.to_owned())));
+        assert_eq!(
+            told,
+            expected.map(|(field, before, after)| (field, before.to_owned(), after.to_owned()))
+        );
     }
 
     #[test]
     fn what_reads_alike_is_told_apart() {
         let one = counter(json!({ "filter": { "operator": "exists", "lhs": "data.a" } }));
-        let other = counter(json!({ "filter": { "operator": "exists", "lhs": "data.a", "rhs": true } }));
+        let other =
+            counter(json!({ "filter": { "operator": "exists", "lhs": "data.a", "rhs": true } }));
         assert_eq!(between(&one, &other).len(), 1);
     }
 
     #[test]
     fn a_change_is_done_again_on_top_of_another() {
         let base = counter(json!({ "owner": "a", "description": "a", "value": 1 }));
-        let theirs = counter(json!({ "owner": "b", "description": "b", "value": 1, "name": "theirs" }));
+        let theirs =
+            counter(json!({ "owner": "b", "description": "b", "value": 1, "name": "theirs" }));
         let mine = counter(json!({ "owner": "a", "description": "c", "value": 2 }));
         let merged = on_top(&base, &theirs, &mine);
-        assert_eq!(merged, counter(json!({ "owner": "b", "description": "c", "value": 2, "name": "theirs" })));
+        assert_eq!(
+            merged,
+            counter(json!({ "owner": "b", "description": "c", "value": 2, "name": "theirs" }))
+        );
         assert_eq!(on_top(&base, &base, &mine), mine);
         assert_eq!(on_top(&base, &theirs, &base), theirs);
     }

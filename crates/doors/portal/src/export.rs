@@ -17,7 +17,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn new(counters: impl IntoIterator<Item = Counter>, cache_policy: Policy, with_archived: bool) -> Self {
+    pub fn new(
+        counters: impl IntoIterator<Item = Counter>,
+        cache_policy: Policy,
+        with_archived: bool,
+    ) -> Self {
         let is_kept = |counter: &Counter| with_archived || counter.state != State::Archived;
         Self { counters: counters.into_iter().filter(is_kept).collect(), cache_policy }
     }
@@ -28,10 +32,18 @@ impl Settings {
 }
 
 /// One counter, below a comment that says which version it is.
-pub fn counter_to_yaml(counter: &Counter, version: u64, changed_at_s: i64, by: &str) -> Result<String, Error> {
+pub fn counter_to_yaml(
+    counter: &Counter,
+    version: u64,
+    changed_at_s: i64,
+    by: &str,
+) -> Result<String, Error> {
     let by = by.replace(char::is_control, " ");
     let changed_at = format_rfc3339(changed_at_s);
-    Ok(format!("# version {version}, changed {changed_at} by {by}\n{}", serde_yaml_ng::to_string(counter)?))
+    Ok(format!(
+        "# version {version}, changed {changed_at} by {by}\n{}",
+        serde_yaml_ng::to_string(counter)?
+    ))
 }
 
 #[cfg(test)]
@@ -52,15 +64,22 @@ mod tests {
         let settings = Settings::new(all.clone(), Policy::default(), false);
         assert_eq!(settings.counters.len(), 1);
         assert_eq!(Settings::new(all, Policy::default(), true).counters.len(), 2);
-        let yaml: serde_json::Value = serde_yaml_ng::from_str(&settings.to_yaml().unwrap()).unwrap();
+        let yaml: serde_json::Value =
+            serde_yaml_ng::from_str(&settings.to_yaml().unwrap()).unwrap();
         assert_eq!(Counter::from_json(&yaml["counters"][0]).unwrap(), active);
         assert_eq!(Policy::from_json(&yaml["cachePolicy"]).unwrap(), settings.cache_policy);
     }
 
     #[test]
     fn who_changed_a_counter_writes_no_line_of_it() {
-        let yaml = counter_to_yaml(&counter("active"), 3, 1_727_215_200, "zoe\nowner: zoe").unwrap();
-        assert!(yaml.starts_with("# version 3, changed 2024-09-24T22:00:00Z by zoe owner: zoe\nid: 34\n"), "{yaml}");
+        let yaml =
+            counter_to_yaml(&counter("active"), 3, 1_727_215_200, "zoe\nowner: zoe").unwrap();
+        assert!(
+            yaml.starts_with(
+                "# version 3, changed 2024-09-24T22:00:00Z by zoe owner: zoe\nid: 34\n"
+            ),
+            "{yaml}"
+        );
         let read: serde_json::Value = serde_yaml_ng::from_str(&yaml).unwrap();
         assert_eq!(Counter::from_json(&read).unwrap(), counter("active"));
     }

@@ -29,7 +29,11 @@ impl Fault {
     }
 
     pub fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("There is no {what}"), "It may have another address by now.")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("There is no {what}"),
+            "It may have another address by now.",
+        )
     }
 
     /// The page for this person; for somebody who is not signed in, without the navigation.
@@ -39,7 +43,8 @@ impl Fault {
             p.notice.bad role="alert" { (self.advice) }
             p { a href="/" { "All counters" } }
         };
-        (self.status, layout::page(person, layout::Place::Nowhere, &self.title, &body)).into_response()
+        (self.status, layout::page(person, layout::Place::Nowhere, &self.title, &body))
+            .into_response()
     }
 }
 
@@ -67,8 +72,10 @@ impl From<catalog::Error> for Fault {
                 Self::new(StatusCode::CONFLICT, "The id is taken", advice)
             }
             catalog::Error::Invalid(problems) => {
-                let details: Vec<String> =
-                    problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();
+                let details: Vec<String> = problems
+                    .iter()
+                    .map(|problem| format!("{}: {}", problem.field, problem.detail))
+                    .collect();
                 Self::bad_request("The configuration cannot be saved", details.join("; "))
             }
             catalog::Error::Unavailable(_) => {
@@ -106,7 +113,11 @@ impl From<counters::Error> for Fault {
             }
             error => {
                 let advice = format!("{error}. Try again; what was saved before is kept.");
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The change did not take effect yet", advice)
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "The change did not take effect yet",
+                    advice,
+                )
             }
         }
     }
@@ -117,10 +128,14 @@ impl From<people::Error> for Fault {
         let advice = error.to_string();
         match error {
             people::Error::NotFound(what) => Self::not_found(&format!("such {what}")),
-            people::Error::LinkSpent => Self::new(StatusCode::GONE, "This link is of no use any more", advice),
-            people::Error::Unavailable(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The database of people is out of reach", advice)
+            people::Error::LinkSpent => {
+                Self::new(StatusCode::GONE, "This link is of no use any more", advice)
             }
+            people::Error::Unavailable(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The database of people is out of reach",
+                advice,
+            ),
             _ => Self::new(StatusCode::CONFLICT, "This cannot be done", advice),
         }
     }

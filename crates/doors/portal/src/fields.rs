@@ -18,7 +18,8 @@ pub struct Fields(Vec<(String, String)>);
 impl Fields {
     /// Reads `name=value&…`, as forms and addresses write it.
     pub fn parse(encoded: &[u8]) -> Self {
-        let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
+        let owned =
+            |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
         Self(form_urlencoded::parse(encoded).map(owned).take(FIELDS_MAX).collect())
     }
 
@@ -73,8 +74,14 @@ mod tests {
         let fields = Fields::parse(b"key=a%3Ab+c&key=%20d&empty=&password=%20x%20");
         assert_eq!(fields.text("key"), "a:b c");
         assert_eq!(fields.values("key").collect::<Vec<_>>(), ["a:b c", "d"]);
-        assert_eq!((fields.text("empty"), fields.given("empty"), fields.given("none")), ("", None, None));
+        assert_eq!(
+            (fields.text("empty"), fields.given("empty"), fields.given("none")),
+            ("", None, None)
+        );
         assert_eq!((fields.text("password"), fields.exact("password")), ("x", " x "));
-        assert_eq!(Fields::parse("a=1&".repeat(FIELDS_MAX + 9).as_bytes()).pairs().len(), FIELDS_MAX);
+        assert_eq!(
+            Fields::parse("a=1&".repeat(FIELDS_MAX + 9).as_bytes()).pairs().len(),
+            FIELDS_MAX
+        );
     }
 }

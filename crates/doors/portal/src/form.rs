@@ -117,7 +117,9 @@ impl Form {
         let (adds, number, field, scale) = match &counter.value {
             Value::Fixed(1) => (Adds::One, usual.number, usual.field, usual.scale),
             Value::Fixed(number) => (Adds::Number, number.to_string(), usual.field, usual.scale),
-            Value::Field(FieldValue { field, scale }) => (Adds::Field, usual.number, field.clone(), scale.to_string()),
+            Value::Field(FieldValue { field, scale }) => {
+                (Adds::Field, usual.number, field.clone(), scale.to_string())
+            }
         };
         let state = crate::html::parts::state_word(counter.state).to_owned();
         let (id, chosen_id) = match (base_version, counter.id) {
@@ -154,11 +156,16 @@ impl Form {
     pub fn of_fields(fields: &Fields) -> Self {
         let usual = Self::default();
         let text = |name: &str| fields.exact(name).to_owned();
-        let or = |name: &str, usual: String| match fields.pairs().iter().any(|(known, _)| known == name) {
-            true => fields.text(name).to_owned(),
-            false => usual,
-        };
-        let adds = Adds::ALL.into_iter().find(|adds| adds.name() == fields.text("adds")).unwrap_or(Adds::One);
+        let or =
+            |name: &str, usual: String| match fields.pairs().iter().any(|(known, _)| known == name)
+            {
+                true => fields.text(name).to_owned(),
+                false => usual,
+            };
+        let adds = Adds::ALL
+            .into_iter()
+            .find(|adds| adds.name() == fields.text("adds"))
+            .unwrap_or(Adds::One);
         Self {
             id: fields.text("id").parse().unwrap_or(0),
             base_version: fields.text("base").parse().unwrap_or(0),
@@ -217,7 +224,11 @@ impl Form {
     /// The configuration that the form means, or all that is wrong with it.
     pub fn counter(&self, kinds: Kinds<'_>) -> Result<Counter, Vec<Problem>> {
         let mut reading = Reading { problems: Vec::new() };
-        let id = if self.base_version == 0 { reading.chosen_id(&self.chosen_id) } else { json!(self.id) };
+        let id = if self.base_version == 0 {
+            reading.chosen_id(&self.chosen_id)
+        } else {
+            json!(self.id)
+        };
         let mut counter = json!({
             "id": id, "name": self.name, "template": self.template, "eventType": self.event_type,
             "state": self.state, "owner": self.owner, "description": self.description,
@@ -239,8 +250,11 @@ impl Form {
             Ok(_) => Err(problems),
             Err(more) => {
                 let told = |problem: &Problem, known: &[Problem]| {
-                    let place = |problem: &Problem| problem.detail.split(' ').next().map(str::to_owned);
-                    known.iter().any(|known| known.field == problem.field && place(known) == place(problem))
+                    let place =
+                        |problem: &Problem| problem.detail.split(' ').next().map(str::to_owned);
+                    known
+                        .iter()
+                        .any(|known| known.field == problem.field && place(known) == place(problem))
                 };
                 for problem in more {
                     if !told(&problem, &problems) {
@@ -264,7 +278,9 @@ impl Reading {
             ("", _) => json!(0),
             (_, Ok(id @ 1..=COUNTER_ID_MAX)) => json!(id),
             _ => {
-                let detail = format!("must be a whole number from 1 to {COUNTER_ID_MAX}, or empty to be given one");
+                let detail = format!(
+                    "must be a whole number from 1 to {COUNTER_ID_MAX}, or empty to be given one"
+                );
                 self.problems.push(Problem::new("id", detail));
                 json!(0)
             }
@@ -275,7 +291,9 @@ impl Reading {
         match form.adds {
             Adds::One => json!(1),
             Adds::Number => self.whole("value", &form.number),
-            Adds::Field => json!({ "field": path_of(&form.field), "scale": self.whole("value.scale", &form.scale) }),
+            Adds::Field => {
+                json!({ "field": path_of(&form.field), "scale": self.whole("value.scale", &form.scale) })
+            }
         }
     }
 
@@ -294,7 +312,8 @@ impl Reading {
             ("", _) => Json::Null,
             (_, Ok(days)) => json!(days),
             (_, Err(_)) => {
-                self.problems.push(Problem::new(field, "must be a number of days, or empty for ever"));
+                self.problems
+                    .push(Problem::new(field, "must be a number of days, or empty for ever"));
                 Json::Null
             }
         }
@@ -305,7 +324,10 @@ impl Reading {
             ("", _) => Json::Null,
             (_, Some(seconds)) => json!(seconds),
             (_, None) => {
-                self.problems.push(Problem::new(field, "must be a date and a time, such as 2024-09-24T22:00, in UTC"));
+                self.problems.push(Problem::new(
+                    field,
+                    "must be a date and a time, such as 2024-09-24T22:00, in UTC",
+                ));
                 Json::Null
             }
         }

@@ -56,8 +56,10 @@ pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> R
 
 /// The page of a request that took longer than it may. The connection is closed: the rest of a form may never come.
 pub fn too_slow(portal: &Portal, limit: Duration) -> Response {
-    let advice = format!("It took longer than {} s. Ask for less at once, or try again.", limit.as_secs());
-    let mut response = Fault::new(StatusCode::GATEWAY_TIMEOUT, "That took too long", advice).page(None);
+    let advice =
+        format!("It took longer than {} s. Ask for less at once, or try again.", limit.as_secs());
+    let mut response =
+        Fault::new(StatusCode::GATEWAY_TIMEOUT, "That took too long", advice).page(None);
     protect(response.headers_mut(), portal.accounts.options.is_https());
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -71,7 +73,9 @@ impl Guard {
         head.extensions.insert(caller.clone());
         let path = head.uri.path().to_owned();
         let (person, admitted) = match self.person(&head).await {
-            Ok(person) => (person.clone(), self.admit(person, Request::from_parts(head, body)).await),
+            Ok(person) => {
+                (person.clone(), self.admit(person, Request::from_parts(head, body)).await)
+            }
             Err(fault) => (None, Err(Box::new(fault.into_response()))),
         };
         let response = match admitted {
@@ -105,15 +109,25 @@ impl Guard {
                 "Nobody needs to sign in here, so this portal answers requests of this machine alone, and {reason}. \
                  Use http://localhost or http://127.0.0.1 with the port, without a proxy."
             );
-            return Err(Fault::new(StatusCode::FORBIDDEN, "This portal is for its own machine", advice));
+            return Err(Fault::new(
+                StatusCode::FORBIDDEN,
+                "This portal is for its own machine",
+                advice,
+            ));
         }
         let csrf = Arc::clone(&self.portal.open_secret);
         Ok(Some(Person { name: ANONYMOUS.into(), role: Role::Admin, csrf, signed_in: None }))
     }
 
-    async fn admit(&self, person: Option<Person>, request: Request) -> Result<Request, Box<Response>> {
+    async fn admit(
+        &self,
+        person: Option<Person>,
+        request: Request,
+    ) -> Result<Request, Box<Response>> {
         if let Needs::Role(role) = self.needs {
-            let Some(person) = &person else { return Err(Box::new(send_to_sign_in(&request))) };
+            let Some(person) = &person else {
+                return Err(Box::new(send_to_sign_in(&request)));
+            };
             if !person.may(role) {
                 return Err(Box::new(self.lacks(person, role).await.into_response()));
             }
@@ -127,8 +141,13 @@ impl Guard {
             false => body,
             true => {
                 let Ok(bytes) = to_bytes(body, FORM_BYTES_MAX).await else {
-                    let advice = format!("A form has at most {FORM_BYTES_MAX} bytes. Send less at once.");
-                    return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large", &advice));
+                    let advice =
+                        format!("A form has at most {FORM_BYTES_MAX} bytes. Send less at once.");
+                    return Err(refuse(
+                        StatusCode::PAYLOAD_TOO_LARGE,
+                        "The form is too large",
+                        &advice,
+                    ));
                 };
                 let fields = Fields::parse(&bytes);
                 if !origin::is_own(&head, &fields, person.as_ref(), &self.portal.accounts.options) {
@@ -160,7 +179,8 @@ impl Guard {
             .map(|user| user.name.as_str())
             .take(5)
             .collect();
-        let whom = if admins.is_empty() { "an administrator".to_owned() } else { admins.join(", ") };
+        let whom =
+            if admins.is_empty() { "an administrator".to_owned() } else { admins.join(", ") };
         let advice = format!(
             "It needs the role {role}, and you are {article} {}. Ask {whom} to give it to you.",
             person.role,
@@ -172,12 +192,14 @@ impl Guard {
     /// What a form did, and how it went; none for a form that is shown again.
     fn deed(&self, path: &str, response: &Response) -> Option<(Deed, String)> {
         let said = response.extensions().get::<Deed>();
-        let status = response.extensions().get::<Undone>().map_or(response.status(), |undone| undone.0);
+        let status =
+            response.extensions().get::<Undone>().map_or(response.status(), |undone| undone.0);
         let is_refused = status.is_client_error() || status.is_server_error();
         if said.is_none() && !is_refused && !status.is_redirection() {
             return None;
         }
-        let outcome = if is_refused { format!("refused_{}", status.as_u16()) } else { "done".to_owned() };
+        let outcome =
+            if is_refused { format!("refused_{}", status.as_u16()) } else { "done".to_owned() };
         Some((said.cloned().unwrap_or_else(|| deeds::of_route(self.path, path)), outcome))
     }
 }
@@ -191,9 +213,11 @@ fn send_to_sign_in(request: &Request) -> Response {
     }
     if headers.contains_key("hx-request") {
         // A part of a page cannot become the page of sign-in: the whole page goes there.
-        let page = headers.get("hx-current-url").and_then(|url| url.to_str().ok()?.parse::<Uri>().ok());
+        let page =
+            headers.get("hx-current-url").and_then(|url| url.to_str().ok()?.parse::<Uri>().ok());
         let place = sign_in_address(page.as_ref().unwrap_or(request.uri()));
-        return (StatusCode::UNAUTHORIZED, [(HeaderName::from_static("hx-redirect"), place)]).into_response();
+        return (StatusCode::UNAUTHORIZED, [(HeaderName::from_static("hx-redirect"), place)])
+            .into_response();
     }
     Redirect::to(&sign_in_address(request.uri())).into_response()
 }

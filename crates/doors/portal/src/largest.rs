@@ -68,9 +68,11 @@ impl Memory {
         if let Some(entry) = known.get(&which).filter(|entry| is_good(entry)) {
             return (Arc::clone(&entry.found), None);
         }
-        let stale = known.get(&which).and_then(|entry| entry.found.get().cloned()).filter(Result::is_ok);
+        let stale =
+            known.get(&which).and_then(|entry| entry.found.get().cloned()).filter(Result::is_ok);
         if known.len() >= REMEMBERED_MAX
-            && let Some(oldest) = known.iter().min_by_key(|(_, entry)| entry.began_ms).map(|(which, _)| *which)
+            && let Some(oldest) =
+                known.iter().min_by_key(|(_, entry)| entry.began_ms).map(|(which, _)| *which)
         {
             known.remove(&oldest);
         }

@@ -122,7 +122,11 @@ pub struct Portal {
 
 impl Portal {
     pub fn new(parts: Parts) -> Self {
-        let accounts = Accounts::new(Arc::clone(&parts.people), Arc::clone(&parts.clock), parts.people_options.clone());
+        let accounts = Accounts::new(
+            Arc::clone(&parts.people),
+            Arc::clone(&parts.clock),
+            parts.people_options.clone(),
+        );
         Self {
             parts: Arc::new(parts),
             largest: Arc::default(),

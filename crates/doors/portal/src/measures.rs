@@ -150,14 +150,22 @@ impl Measures {
                 None => values.add(&reading.values.clone().without_totals()),
             }
         }
-        kept.newest = readings.into_iter().map(|reading| (reading.process.clone(), reading)).collect();
+        kept.newest =
+            readings.into_iter().map(|reading| (reading.process.clone(), reading)).collect();
         // The first reading has nothing to be compared with, and a clock that was set back tells no time.
-        let Some(millis) = began_ms.map(|began_ms| now_ms - began_ms).filter(|millis| *millis > 0) else { return };
+        let Some(millis) = began_ms.map(|began_ms| now_ms - began_ms).filter(|millis| *millis > 0)
+        else {
+            return;
+        };
         if kept.moments.len() == MOMENTS_MAX {
             kept.moments.pop_front();
         }
         let values = values.without_counters().bounded(LABELS_MAX);
-        kept.moments.push_back(Moment { at_s: now_ms.div_euclid(1_000), seconds: millis as f64 / 1e3, values });
+        kept.moments.push_back(Moment {
+            at_s: now_ms.div_euclid(1_000),
+            seconds: millis as f64 / 1e3,
+            values,
+        });
     }
 
     /// The moments that are kept, oldest first.
@@ -169,7 +177,10 @@ impl Measures {
     pub fn tally_after(&self, at_s: i64) -> (i64, Tally) {
         let kept = self.kept.lock();
         let mut tally = Tally::default();
-        kept.moments.iter().filter(|moment| moment.at_s > at_s).for_each(|moment| tally.add(&moment.values.tally()));
+        kept.moments
+            .iter()
+            .filter(|moment| moment.at_s > at_s)
+            .for_each(|moment| tally.add(&moment.values.tally()));
         (kept.moments.back().map_or(at_s, |moment| moment.at_s), tally)
     }
 

@@ -48,7 +48,11 @@ impl Portal {
             Ok::<_, raingauge_writer::worker::Error>(seen)
         });
         let failed = |error: String| {
-            Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The event log cannot be read", format!("{error}. Try again."))
+            Fault::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The event log cannot be read",
+                format!("{error}. Try again."),
+            )
         };
         let looked = looked.await.map_err(|error| failed(error.to_string()))?;
         looked.map_err(|error| failed(error.to_string()))

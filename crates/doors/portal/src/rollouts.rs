@@ -102,12 +102,17 @@ impl Conductor {
 
     async fn try_beat(&self) -> Result<(), Error> {
         let mut state = self.state.lock().await;
-        let Some(mut run) = self.means.rollouts.running().await? else { return Ok(()) };
+        let Some(mut run) = self.means.rollouts.running().await? else {
+            return Ok(());
+        };
         if run.conductor != self.means.watch.id() {
             if !self.stands_still(&mut state, &run) {
                 return Ok(());
             }
-            tracing::warn!(rollout = run.id, "the rollout has lost its conductor, and is taken over");
+            tracing::warn!(
+                rollout = run.id,
+                "the rollout has lost its conductor, and is taken over"
+            );
             self.take_over(&mut state, &mut run);
             run.rollout.resume(self.means.clock.machine_ms());
         }
@@ -116,7 +121,9 @@ impl Conductor {
         state.counted_s = counted_s;
         match run.rollout.is_overruled(current.version, &current.policy) {
             true => run.rollout.overrule(current.version, &current.changed_by),
-            false => run.rollout.beat(self.means.clock.machine_ms(), &grown, self.lagging(&current)),
+            false => {
+                run.rollout.beat(self.means.clock.machine_ms(), &grown, self.lagging(&current))
+            }
         }
         self.carry_out(run).await.map(drop)
     }
@@ -142,10 +149,9 @@ impl Conductor {
     fn lagging(&self, current: &VersionedPolicy) -> Vec<String> {
         let seen = self.means.watch.seen();
         let follows = |name: &str, choice| choice == current.policy.choice_of(name);
-        let lags = seen
-            .iter()
-            .filter(|seen| !seen.is_gone)
-            .filter(|seen| seen.said.choice.as_ref().is_some_and(|choice| !follows(&seen.instance.name, choice)));
+        let lags = seen.iter().filter(|seen| !seen.is_gone).filter(|seen| {
+            seen.said.choice.as_ref().is_some_and(|choice| !follows(&seen.instance.name, choice))
+        });
         lags.map(|seen| seen.called()).collect()
     }
 
@@ -159,7 +165,9 @@ impl Conductor {
             if let Some(end) = end {
                 ended(end).increment(1);
             }
-            let Some(order) = run.rollout.order() else { return Ok(run) };
+            let Some(order) = run.rollout.order() else {
+                return Ok(run);
+            };
             let current = counters.catalog().cache_policy().await?;
             if run.rollout.is_overruled(current.version, &current.policy) {
                 run.rollout.overrule(current.version, &current.changed_by);
@@ -194,7 +202,8 @@ impl Conductor {
         if let Some(refusal) = plan.refusal(&current.policy) {
             return Err(Error::Senseless(refusal));
         }
-        let rollout = Rollout::new(plan, current.policy, current.version, self.means.clock.machine_ms());
+        let rollout =
+            Rollout::new(plan, current.policy, current.version, self.means.clock.machine_ms());
         let mut run = Run {
             id: 0,
             revision: 0,
@@ -220,7 +229,11 @@ impl Conductor {
     }
 
     /// Whoever is asked conducts it from then on, so that the wish holds at once, also while the conductor is gone.
-    async fn wish(&self, id: u64, wish: impl Fn(&mut Rollout) -> Result<(), Refused>) -> Result<Run, Error> {
+    async fn wish(
+        &self,
+        id: u64,
+        wish: impl Fn(&mut Rollout) -> Result<(), Refused>,
+    ) -> Result<Run, Error> {
         let mut state = self.state.lock().await;
         let mut tries = 0;
         loop {
@@ -229,7 +242,8 @@ impl Conductor {
             wish(&mut run.rollout)?;
             self.take_over(&mut state, &mut run);
             match self.carry_out(run).await {
-                Err(Error::Rollouts(rollouts::Error::RevisionMismatch { .. })) if tries < WISHES_MAX => {}
+                Err(Error::Rollouts(rollouts::Error::RevisionMismatch { .. }))
+                    if tries < WISHES_MAX => {}
                 done => return done,
             }
         }

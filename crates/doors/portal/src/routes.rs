@@ -34,7 +34,10 @@ pub struct Listed {
 pub fn router(portal: Portal) -> Router {
     let routes = all(&portal);
     let files = ASSETS.iter().fold(routes.router, |router, asset| {
-        router.route(asset.path, get(move |headers: HeaderMap| async move { assets::answer(asset, &headers) }))
+        router.route(
+            asset.path,
+            get(move |headers: HeaderMap| async move { assets::answer(asset, &headers) }),
+        )
     });
     files.with_state(portal)
 }
@@ -169,22 +172,42 @@ struct Routes {
 }
 
 impl Routes {
-    fn get<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
+    fn get<T: 'static, H: Handler<T, Portal>>(
+        self,
+        path: &'static str,
+        needs: Needs,
+        handler: H,
+    ) -> Self {
         self.add(Kind::Page, path, needs, handler)
     }
 
     /// Forms that change something. The guard has checked that the form is of the person's own pages.
-    fn post<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
+    fn post<T: 'static, H: Handler<T, Portal>>(
+        self,
+        path: &'static str,
+        needs: Needs,
+        handler: H,
+    ) -> Self {
         self.add(Kind::Change, path, needs, handler)
     }
 
     /// Forms that give somebody rights, for which the sign-in has to be recent.
-    fn post_fresh<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
+    fn post_fresh<T: 'static, H: Handler<T, Portal>>(
+        self,
+        path: &'static str,
+        needs: Needs,
+        handler: H,
+    ) -> Self {
         self.add(Kind::Grant, path, needs, handler)
     }
 
     /// Forms that are too long for an address, and only ask something: none of the audit log's.
-    fn ask<T: 'static, H: Handler<T, Portal>>(self, path: &'static str, needs: Needs, handler: H) -> Self {
+    fn ask<T: 'static, H: Handler<T, Portal>>(
+        self,
+        path: &'static str,
+        needs: Needs,
+        handler: H,
+    ) -> Self {
         self.add(Kind::Ask, path, needs, handler)
     }
 
@@ -200,8 +223,16 @@ impl Routes {
             Kind::Change | Kind::Grant | Kind::Ask => (MethodFilter::POST, "POST"),
         };
         let changes = matches!(kind, Kind::Change | Kind::Grant);
-        let guard = Guard { portal: self.portal.clone(), needs, path, changes, is_fresh: kind == Kind::Grant };
-        self.router = self.router.route(path, on(filter, handler).layer(from_fn_with_state(guard, guard::pass)));
+        let guard = Guard {
+            portal: self.portal.clone(),
+            needs,
+            path,
+            changes,
+            is_fresh: kind == Kind::Grant,
+        };
+        self.router = self
+            .router
+            .route(path, on(filter, handler).layer(from_fn_with_state(guard, guard::pass)));
         self.listed.push(Listed { method, path, needs });
         self
     }

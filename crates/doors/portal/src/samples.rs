@@ -37,14 +37,16 @@ impl Samples {
 
     /// Whether the keys of a template may be shown before it counts.
     pub fn may_show_keys_of(&self, template: &str) -> bool {
-        let fields = Template::parse(template).map(|template| template.fields().map(ToString::to_string).collect());
+        let fields = Template::parse(template)
+            .map(|template| template.fields().map(ToString::to_string).collect());
         let fields: Vec<String> = fields.unwrap_or_default();
         self.are_shown && !fields.iter().any(|field| self.is_masked(field))
     }
 
     fn is_masked(&self, path: &str) -> bool {
         self.masked.iter().any(|masked| {
-            path.strip_prefix(masked.as_str()).is_some_and(|below| below.is_empty() || below.starts_with('.'))
+            path.strip_prefix(masked.as_str())
+                .is_some_and(|below| below.is_empty() || below.starts_with('.'))
         })
     }
 
@@ -64,14 +66,18 @@ impl Samples {
                     MASK.clone_into(text);
                 }
             }
-            sample.subject =
-                sample.subject.take().map(|text| if self.is_masked("subject") { MASK.into() } else { text });
+            sample.subject = sample
+                .subject
+                .take()
+                .map(|text| if self.is_masked("subject") { MASK.into() } else { text });
         }
     }
 
     /// Data that cannot be read is masked as a whole.
     fn masked_json(&self, data: &str) -> String {
-        let Ok(mut json) = serde_json::from_str::<Json>(data) else { return format!("\"{MASK}\"") };
+        let Ok(mut json) = serde_json::from_str::<Json>(data) else {
+            return format!("\"{MASK}\"");
+        };
         self.mask_below(&mut json, "data");
         json.to_string()
     }
@@ -85,7 +91,9 @@ impl Samples {
                     self.mask_below(member, &format!("{path}.{name}"));
                 }
             }
-            Json::Array(elements) => elements.iter_mut().for_each(|element| self.mask_below(element, path)),
+            Json::Array(elements) => {
+                elements.iter_mut().for_each(|element| self.mask_below(element, path))
+            }
             _ => {}
         }
     }
@@ -100,11 +108,14 @@ mod tests {
         let masked = ["data.email", "data.user"].map(str::to_owned).to_vec();
         let samples = Samples { masked, ..Samples::default() };
         let data = r#"{"email":["a@b","c@d"],"user":{"name":"zoe"},"list":[{"email":"x"}],"emails":1,"city":"oslo"}"#;
-        let expected = r#"{"city":"oslo","email":"•••","emails":1,"list":[{"email":"x"}],"user":"•••"}"#;
+        let expected =
+            r#"{"city":"oslo","email":"•••","emails":1,"list":[{"email":"x"}],"user":"•••"}"#;
         assert_eq!(samples.masked_json(data), expected);
         assert_eq!(samples.masked_json("no json"), "\"•••\"");
 
-        for (template, may_show) in [("t:{city}", true), ("t:{email}", false), ("t:{city}:{user.name}", false)] {
+        for (template, may_show) in
+            [("t:{city}", true), ("t:{email}", false), ("t:{city}:{user.name}", false)]
+        {
             assert_eq!(samples.may_show_keys_of(template), may_show, "{template}");
         }
         assert!(!Samples { are_shown: false, ..Samples::default() }.may_show_keys_of("t:{city}"));

@@ -46,11 +46,15 @@ pub fn field_of(at_s: i64, zone: &TimeZone) -> String {
 
 /// The start of the bucket that holds a moment; hours and days are cut where the clocks of the zone cut them.
 pub fn bucket_start(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
-    let Some(local) = local(at_s, zone) else { return granularity.floor(at_s) };
+    let Some(local) = local(at_s, zone) else {
+        return granularity.floor(at_s);
+    };
     match granularity {
         Granularity::Quarter => granularity.floor(at_s),
         Granularity::Hour => at_s - i64::from(local.minute()) * 60 - i64::from(local.second()),
-        Granularity::Day => local.start_of_day().map_or(granularity.floor(at_s), |day| day.timestamp().as_second()),
+        Granularity::Day => {
+            local.start_of_day().map_or(granularity.floor(at_s), |day| day.timestamp().as_second())
+        }
     }
 }
 
@@ -67,7 +71,11 @@ pub fn next_bucket(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 
 
 /// The end of the bucket that a moment lies in; the moment itself where one begins.
 pub fn bucket_end(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
-    if bucket_start(at_s, granularity, zone) == at_s { at_s } else { next_bucket(at_s, granularity, zone) }
+    if bucket_start(at_s, granularity, zone) == at_s {
+        at_s
+    } else {
+        next_bucket(at_s, granularity, zone)
+    }
 }
 
 /// A range that ends with the bucket that is open now. It is cut at whole buckets, so that the bars add up to the count;

@@ -35,25 +35,37 @@ pub enum Outcome {
 impl Portal {
     /// Runs a configuration over the newest events; beside `base`, where it changes one. One at a time: who looks at a
     /// preview waits for it, and must not slow down who counts.
-    pub async fn try_out(&self, person: &Person, draft: Counter, base: Option<Counter>) -> Result<Trial, Fault> {
+    pub async fn try_out(
+        &self,
+        person: &Person,
+        draft: Counter,
+        base: Option<Counter>,
+    ) -> Result<Trial, Fault> {
         let others: Vec<Counter> =
             self.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
         let conflicts = conflicts(&draft, &others);
         let may_show = |counter: &Counter| self.samples.may_show_keys_of(&counter.template);
-        let shows_keys = person.may(Role::Editor) && may_show(&draft) && base.as_ref().is_none_or(may_show);
+        let shows_keys =
+            person.may(Role::Editor) && may_show(&draft) && base.as_ref().is_none_or(may_show);
         let failed = |error: String| {
-            Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The event log cannot be read", format!("{error}. Try again."))
+            Fault::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The event log cannot be read",
+                format!("{error}. Try again."),
+            )
         };
         let turn = self.scans.turn(CALLER).await.map_err(|full| failed(full.to_string()))?;
         let (logs, stop) = (self.logs.clone(), turn.stop().clone());
         let ran = tokio::task::spawn_blocking(move || match base {
-            None => preview_newest(&logs, &draft, EVENTS_MAX, &stop).map(|found| Outcome::Alone(Box::new(found))),
-            Some(base) => {
-                compare(&logs, &base, &draft, EVENTS_MAX, &stop).map(|found| Outcome::Beside(Box::new(found)))
-            }
+            None => preview_newest(&logs, &draft, EVENTS_MAX, &stop)
+                .map(|found| Outcome::Alone(Box::new(found))),
+            Some(base) => compare(&logs, &base, &draft, EVENTS_MAX, &stop)
+                .map(|found| Outcome::Beside(Box::new(found))),
         });
-        let result =
-            ran.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+        let result = ran
+            .await
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| failed(error.to_string()))?;
         Ok(Trial { result, conflicts, shows_keys })
     }
 }

@@ -209,12 +209,13 @@ impl Watch {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let mut activity = Lately::default();
-        let others = listed.into_iter().filter(|instance| instance.id != self.id).map(|instance| Seen {
-            said: Said::parse(&instance.measures),
-            is_gone: instance.seen_s < now_s - GONE_AFTER_S,
-            is_own: false,
-            instance,
-        });
+        let others =
+            listed.into_iter().filter(|instance| instance.id != self.id).map(|instance| Seen {
+                said: Said::parse(&instance.measures),
+                is_gone: instance.seen_s < now_s - GONE_AFTER_S,
+                is_own: false,
+                instance,
+            });
         let own = Seen { instance: self.own(&own), said: own, is_gone: false, is_own: true };
         let mut seen: Vec<Seen> = others.chain([own]).collect();
         for seen in &mut seen {
@@ -288,7 +289,11 @@ mod tests {
             about,
             measures: Arc::clone(&measures),
             instances: Arc::clone(instances) as _,
-            reader: Arc::new(Reader::new(Arc::<MemoryBuckets>::default(), Arc::default(), Arc::clone(&clock))),
+            reader: Arc::new(Reader::new(
+                Arc::<MemoryBuckets>::default(),
+                Arc::default(),
+                Arc::clone(&clock),
+            )),
             policies: Arc::new(CachePolicies::new(name)),
             published: Arc::default(),
             clock,
@@ -298,7 +303,8 @@ mod tests {
 
     #[tokio::test]
     async fn each_sees_the_whole() {
-        let (instances, clock) = (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let (instances, clock) =
+            (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
         let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
         b.watch.means.published.fail("the disk is full");
         for step in 1..=3 {
@@ -318,16 +324,23 @@ mod tests {
             let names: Vec<&str> = seen.iter().map(|seen| seen.instance.name.as_str()).collect();
             assert_eq!(names, ["a", "b"]);
             assert_eq!(seen[1].said.failure.as_deref(), Some("the disk is full"));
-            assert_eq!(seen[0].said.choice.as_ref().map(|choice| choice.strategy), Some(Strategy::Live));
+            assert_eq!(
+                seen[0].said.choice.as_ref().map(|choice| choice.strategy),
+                Some(Strategy::Live)
+            );
         }
     }
 
     /// What writers tell is added up wherever somebody listens; each process sees itself as it is.
     #[tokio::test]
     async fn activity_is_added_up() {
-        let (instances, clock) = (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
-        let [portal, one, other] = ["portal", "one", "other"].map(|name| process(name, &instances, &clock));
-        let count = |process: &Process, events| process.watch.means.published.activity().counted(7, NOW_S, events);
+        let (instances, clock) =
+            (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let [portal, one, other] =
+            ["portal", "one", "other"].map(|name| process(name, &instances, &clock));
+        let count = |process: &Process, events| {
+            process.watch.means.published.activity().counted(7, NOW_S, events)
+        };
         portal.watch.listen().await;
         assert_eq!(portal.watch.activity().of(7), None);
         count(&one, 2);
@@ -351,7 +364,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_silent_is_gone_and_later_forgotten() {
-        let (instances, clock) = (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let (instances, clock) =
+            (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
         let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
         b.watch.announce().await;
         clock.set_s(NOW_S + GONE_AFTER_S + 1);

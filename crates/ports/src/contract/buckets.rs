@@ -1,7 +1,8 @@
 //! What every bucket store keeps. Each part begins with a store that holds nothing of the generations that it uses.
 
 use crate::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Progress, Query, generation_of,
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Progress,
+    Query, generation_of,
 };
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use raingauge_core::event::key_hash;
@@ -31,7 +32,9 @@ pub fn worked_example() -> Vec<Cell> {
         (Day, hours(48), 245),
         (Day, hours(72), 78),
     ];
-    rows.into_iter().map(|(granularity, time_s, count)| Cell { granularity, time_s, count }).collect()
+    rows.into_iter()
+        .map(|(granularity, time_s, count)| Cell { granularity, time_s, count })
+        .collect()
 }
 
 /// A store that is written as a worker writes it: entry by entry, each with an offset and a stamp of its own.
@@ -52,7 +55,14 @@ impl<'a, S: BucketReader + BucketWriter> Ledger<'a, S> {
         self.checkpoint.position - 1
     }
 
-    pub fn add(&mut self, generation: Generation, key: &str, time_s: i64, value: i64, horizons: &Horizons) {
+    pub fn add(
+        &mut self,
+        generation: Generation,
+        key: &str,
+        time_s: i64,
+        value: i64,
+        horizons: &Horizons,
+    ) {
         let added = Added { offset: self.offset(), time_s, value };
         self.store.add(generation, key, added, horizons).expect("added");
     }
@@ -77,7 +87,13 @@ impl<'a, S: BucketReader + BucketWriter> Ledger<'a, S> {
 }
 
 /// The sum of a range, which must not overflow.
-pub async fn sum(store: &dyn BucketReader, generation: Generation, key: &str, from_s: i64, to_s: i64) -> i128 {
+pub async fn sum(
+    store: &dyn BucketReader,
+    generation: Generation,
+    key: &str,
+    from_s: i64,
+    to_s: i64,
+) -> i128 {
     let plan = Plan::new(from_s, to_s).expect("a range");
     let query = Query { generation, key: key.to_owned(), plan };
     let sum = store.sums(vec![query]).await.remove(0).expect("a sum");
@@ -98,7 +114,11 @@ pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWrite
     }
     ledger.commit();
     assert_eq!(ledger.sum(generation, key, 1_727_215_430, 1_727_400_000).await, 487);
-    let days = Slice { granularity: Granularity::Day, from_s: 1_727_136_000, to_s: 1_727_136_000 + 3 * DAY_S };
+    let days = Slice {
+        granularity: Granularity::Day,
+        from_s: 1_727_136_000,
+        to_s: 1_727_136_000 + 3 * DAY_S,
+    };
     let cells = store.cells(generation, key.to_owned(), days).await.expect("cells");
     assert_eq!(cells.iter().map(|cell| cell.count).collect::<Vec<_>>(), [214, 189, 245]);
 }
@@ -125,7 +145,8 @@ pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
     assert_eq!(ledger.sum(first, "a", 0, noon + 2 * DAY_S).await, 1_017);
     assert_eq!(ledger.sum(second, "a", 0, noon + 2 * DAY_S).await, 100);
     assert_eq!(ledger.sum(first, "none", 0, noon + 2 * DAY_S).await, 0);
-    let all = Slice { granularity: Granularity::Day, from_s: 0, to_s: noon - 12 * HOUR_S + 2 * DAY_S };
+    let all =
+        Slice { granularity: Granularity::Day, from_s: 0, to_s: noon - 12 * HOUR_S + 2 * DAY_S };
     let largest = store.largest_keys(first, all, 5, 1_000).await.expect("keys");
     assert_eq!(largest.keys, [("a".to_owned(), 1_017), ("b".to_owned(), 1)]);
     assert!(largest.is_complete);
@@ -142,12 +163,21 @@ pub async fn refuses_to_wrap(store: &(impl BucketReader + BucketWriter)) {
     ledger.add(generation, "big", day, 1, &FOREVER);
     ledger.add(generation, "big", day, -10, &FOREVER);
     ledger.commit();
-    let query = Query { generation, key: "big".to_owned(), plan: Plan::new(day, day + DAY_S).expect("a range") };
+    let query = Query {
+        generation,
+        key: "big".to_owned(),
+        plan: Plan::new(day, day + DAY_S).expect("a range"),
+    };
     assert!(matches!(store.sums(vec![query]).await.remove(0), Err(Error::Overflow(_))));
 }
 
 /// How many cells of each granularity a key has.
-async fn lens(store: &impl BucketReader, generation: Generation, key: &str, to_s: i64) -> [usize; 3] {
+async fn lens(
+    store: &impl BucketReader,
+    generation: Generation,
+    key: &str,
+    to_s: i64,
+) -> [usize; 3] {
     let len = async |granularity| {
         let slice = Slice { granularity, from_s: to_s - 10 * DAY_S, to_s };
         store.cells(generation, key.to_owned(), slice).await.expect("cells").len()
@@ -259,7 +289,12 @@ pub async fn erases_a_key(store: &(impl BucketReader + BucketWriter)) {
 /// A checkpoint is what was last committed.
 pub fn remembers_its_checkpoint(store: &impl BucketWriter) {
     let progress = Some(Progress { rank: 3, bytes: b"a third".to_vec() });
-    let checkpoint = Checkpoint { position: 77, state: b"state".to_vec(), stamp_us: 1_700_000_000_000_900, progress };
+    let checkpoint = Checkpoint {
+        position: 77,
+        state: b"state".to_vec(),
+        stamp_us: 1_700_000_000_000_900,
+        progress,
+    };
     store.commit(&checkpoint).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint"), checkpoint);
     let moved = Checkpoint { position: 78, stamp_us: checkpoint.stamp_us + 1, ..checkpoint };
@@ -268,9 +303,18 @@ pub fn remembers_its_checkpoint(store: &impl BucketWriter) {
     let restated = Checkpoint { state: b"other".to_vec(), stamp_us: moved.stamp_us + 1, ..moved };
     store.commit(&restated).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint"), restated);
-    let silent = Checkpoint { position: 79, stamp_us: restated.stamp_us + 1, progress: None, ..restated.clone() };
+    let silent = Checkpoint {
+        position: 79,
+        stamp_us: restated.stamp_us + 1,
+        progress: None,
+        ..restated.clone()
+    };
     store.commit(&silent).expect("committed");
-    assert_eq!(store.checkpoint().expect("a checkpoint").progress, restated.progress, "none leaves what is there");
+    assert_eq!(
+        store.checkpoint().expect("a checkpoint").progress,
+        restated.progress,
+        "none leaves what is there"
+    );
     let further = Some(Progress { rank: 4, bytes: b"two thirds".to_vec() });
     store.commit(&Checkpoint { progress: further.clone(), ..silent }).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint").progress, further);

@@ -33,19 +33,30 @@ pub async fn keeps_what_it_is_told(cache: &dyn ResultCache, prefix: &str) {
 /// As many keys as one request may ask for, each as long as a key may be.
 pub async fn takes_many_at_once(cache: &dyn ResultCache, prefix: &str) {
     let key = |number: i64| format!("{prefix}:{number:0>KEY_LEN_MAX$}");
-    let entries = (0..KEYS_MANY).filter(|number| number % 3 != 0).map(|number| (key(number), -number)).collect();
+    let entries = (0..KEYS_MANY)
+        .filter(|number| number % 3 != 0)
+        .map(|number| (key(number), -number))
+        .collect();
     cache.put(entries, LONG).await.expect("put");
     let found = cache.get((0..KEYS_MANY).map(key).collect()).await.expect("got");
-    let expected: Vec<_> = (0..KEYS_MANY).map(|number| (number % 3 != 0).then_some(-number)).collect();
+    let expected: Vec<_> =
+        (0..KEYS_MANY).map(|number| (number % 3 != 0).then_some(-number)).collect();
     assert_eq!(found, expected);
 }
 
 /// An entry is gone when its time is over, and no other one is. `move_on` lets some time pass.
-pub async fn forgets_in_time(cache: &dyn ResultCache, prefix: &str, mut move_on: impl AsyncFnMut()) {
+pub async fn forgets_in_time(
+    cache: &dyn ResultCache,
+    prefix: &str,
+    mut move_on: impl AsyncFnMut(),
+) {
     let (short, long) = (key(prefix, "short"), key(prefix, "long"));
     cache.put(vec![(long.clone(), 2)], LONG).await.expect("put");
     cache.put(vec![(short.clone(), 1)], Duration::from_secs(2)).await.expect("put");
-    assert_eq!(cache.get(vec![short.clone(), long.clone()]).await.expect("got"), [Some(1), Some(2)]);
+    assert_eq!(
+        cache.get(vec![short.clone(), long.clone()]).await.expect("got"),
+        [Some(1), Some(2)]
+    );
     for _ in 0..MOVES_MAX {
         move_on().await;
         let found = cache.get(vec![short.clone(), long.clone()]).await.expect("got");

@@ -66,7 +66,10 @@ pub async fn an_empty_catalog_has_nothing(catalog: &dyn Catalog) {
     assert!(matches!(catalog.get(1).await, Err(Error::NotFound(1))));
     assert!(matches!(catalog.versions(1).await, Err(Error::NotFound(1))));
     let unknown = Counter { id: 1, ..counter("a") };
-    assert!(matches!(catalog.replace(unknown.clone(), None, change("")).await, Err(Error::NotFound(1))));
+    assert!(matches!(
+        catalog.replace(unknown.clone(), None, change("")).await,
+        Err(Error::NotFound(1))
+    ));
     assert!(matches!(catalog.replace(unknown, Some(1), change("")).await, Err(Error::NotFound(1))));
     assert_eq!(catalog.list().await.unwrap(), []);
 }
@@ -93,7 +96,14 @@ pub async fn what_was_changed_since_a_revision_is_told(catalog: &dyn Catalog) {
 pub async fn ids_are_given_or_chosen(catalog: &dyn Catalog) {
     let mut ids = Vec::new();
     for (id, template) in [(0, "a"), (34, "b"), (0, "c"), (7, "d")] {
-        ids.push(catalog.create(Counter { id, ..counter(template) }, change("")).await.unwrap().counter.id);
+        ids.push(
+            catalog
+                .create(Counter { id, ..counter(template) }, change(""))
+                .await
+                .unwrap()
+                .counter
+                .id,
+        );
     }
     assert_eq!(ids, [1, 34, 35, 7]);
     let taken = catalog.create(Counter { id: 34, ..counter("e") }, change("")).await;
@@ -132,9 +142,15 @@ pub async fn a_configuration_comes_back_whole(catalog: &dyn Catalog) {
         description: "two\nlines\t☔".to_owned(),
         ..counter("rain:☔:{city_id}")
     };
-    let plain = Counter { id: 13, retention_days: RetentionDays::FOREVER, value: Value::Fixed(-5), ..counter("plain") };
+    let plain = Counter {
+        id: 13,
+        retention_days: RetentionDays::FOREVER,
+        value: Value::Fixed(-5),
+        ..counter("plain")
+    };
     for counter in [whole, plain] {
-        let change = Change { by: "Zoë".to_owned(), reason: "it's \"new\"\n☔".to_owned(), at_s: -1 };
+        let change =
+            Change { by: "Zoë".to_owned(), reason: "it's \"new\"\n☔".to_owned(), at_s: -1 };
         let created = catalog.create(counter.clone(), change).await.unwrap();
         let expected = Versioned {
             version: 1,
@@ -154,7 +170,8 @@ pub async fn every_version_is_kept(catalog: &dyn Catalog) {
     catalog.create(counter("b"), change("another")).await.unwrap();
     for version in 2..=5 {
         let described = Counter { description: version.to_string(), ..kept[0].counter.clone() };
-        let change = Change { at_s: 100 - i64::from(version), ..change(&format!("change {version}")) };
+        let change =
+            Change { at_s: 100 - i64::from(version), ..change(&format!("change {version}")) };
         let replaced = catalog.replace(described, None, change).await.unwrap();
         assert_eq!((replaced.version, &*replaced.reason), (version, &*format!("change {version}")));
         kept.insert(0, replaced);
@@ -171,7 +188,10 @@ pub async fn a_change_names_the_version_it_is_based_on(catalog: &dyn Catalog) {
     assert_eq!(catalog.replace(described("one"), Some(1), change("")).await.unwrap().version, 2);
     for expected in [0, 1, 3, u32::MAX] {
         let late = catalog.replace(described("late"), Some(expected), change("")).await;
-        assert!(matches!(late, Err(Error::VersionMismatch { id: 1, current: 2 })), "{expected}: {late:?}");
+        assert!(
+            matches!(late, Err(Error::VersionMismatch { id: 1, current: 2 })),
+            "{expected}: {late:?}"
+        );
     }
     assert_eq!(catalog.get(1).await.unwrap().counter.description, "one");
     assert_eq!(catalog.replace(described("two"), Some(2), change("")).await.unwrap().version, 3);
@@ -182,7 +202,10 @@ pub async fn an_equal_configuration_is_no_change(catalog: &dyn Catalog) {
     let first = catalog.create(counter("a"), change("first")).await.unwrap();
     let revision = catalog.revision().await.unwrap();
     for expected in [None, Some(1)] {
-        assert_eq!(catalog.replace(first.counter.clone(), expected, change("again")).await.unwrap(), first);
+        assert_eq!(
+            catalog.replace(first.counter.clone(), expected, change("again")).await.unwrap(),
+            first
+        );
     }
     let late = catalog.replace(first.counter.clone(), Some(2), change("again")).await;
     assert!(matches!(late, Err(Error::VersionMismatch { id: 1, current: 1 })));
@@ -191,7 +214,10 @@ pub async fn an_equal_configuration_is_no_change(catalog: &dyn Catalog) {
 }
 
 pub async fn conflicting_templates_are_refused(catalog: &dyn Catalog) {
-    catalog.create(Counter { state: State::Draft, ..counter("rain:{city}") }, change("")).await.unwrap();
+    catalog
+        .create(Counter { state: State::Draft, ..counter("rain:{city}") }, change(""))
+        .await
+        .unwrap();
     let other = catalog.create(counter("snow:{city}"), change("")).await.unwrap();
     let created = catalog.create(counter("rain:{country}"), change("")).await;
     assert_eq!(problem_fields(created), ["template"]);
@@ -246,8 +272,10 @@ pub async fn the_revision_grows_with_changes_only(catalog: &dyn Catalog) {
 
 pub async fn of_conflicting_counters_created_at_once_one_wins(catalog: &dyn Catalog) {
     let templates = ["a:{x}", "a:{y}", "{x}:b", "a:b", "{x}:{y}", "a:{z}"];
-    let answers =
-        at_once(templates.iter().map(|template| catalog.create(counter(template), change(""))).collect()).await;
+    let answers = at_once(
+        templates.iter().map(|template| catalog.create(counter(template), change(""))).collect(),
+    )
+    .await;
     let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     assert_eq!(won.len(), 1);
     for answer in lost {
@@ -258,8 +286,10 @@ pub async fn of_conflicting_counters_created_at_once_one_wins(catalog: &dyn Cata
 
 pub async fn ids_chosen_at_once_differ(catalog: &dyn Catalog) {
     let templates: Vec<String> = (0..8).map(|number| format!("t{number}")).collect();
-    let answers =
-        at_once(templates.iter().map(|template| catalog.create(counter(template), change(""))).collect()).await;
+    let answers = at_once(
+        templates.iter().map(|template| catalog.create(counter(template), change(""))).collect(),
+    )
+    .await;
     let mut ids: Vec<u32> = answers.into_iter().map(|answer| answer.unwrap().counter.id).collect();
     ids.sort_unstable();
     assert_eq!(ids, [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -268,7 +298,10 @@ pub async fn ids_chosen_at_once_differ(catalog: &dyn Catalog) {
 pub async fn no_concurrent_change_is_lost(catalog: &dyn Catalog) {
     const EDITORS: u32 = 4;
     const CHANGES: u32 = 5;
-    catalog.create(Counter { description: "0".to_owned(), ..counter("a") }, change("")).await.unwrap();
+    catalog
+        .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
+        .await
+        .unwrap();
     let editor = || -> BoxFuture<'_, ()> {
         Box::pin(async {
             for _ in 0..CHANGES {
@@ -303,21 +336,28 @@ async fn listed(catalog: &dyn Catalog) -> Vec<(u32, u32)> {
 
 fn problem_fields(answer: Result<Versioned, Error>) -> Vec<String> {
     match answer {
-        Err(Error::Invalid(problems)) => problems.into_iter().map(|problem| problem.field).collect(),
+        Err(Error::Invalid(problems)) => {
+            problems.into_iter().map(|problem| problem.field).collect()
+        }
         other => panic!("expected a refusal, not {other:?}"),
     }
 }
 
 /// Drives all futures side by side, on whichever runtime the suite runs.
 pub(super) async fn at_once<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    let mut running: Vec<(BoxFuture<'_, T>, Option<T>)> = futures.into_iter().map(|future| (future, None)).collect();
+    let mut running: Vec<(BoxFuture<'_, T>, Option<T>)> =
+        futures.into_iter().map(|future| (future, None)).collect();
     poll_fn(|context| {
         for (future, answer) in running.iter_mut().filter(|(_, answer)| answer.is_none()) {
             if let Poll::Ready(ready) = future.as_mut().poll(context) {
                 *answer = Some(ready);
             }
         }
-        if running.iter().all(|(_, answer)| answer.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+        if running.iter().all(|(_, answer)| answer.is_some()) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     running.into_iter().filter_map(|(_, answer)| answer).collect()

@@ -40,8 +40,18 @@ fn keys(found: &[Check]) -> Vec<&str> {
 async fn a_check_comes_back_whole(checks: &dyn Checks) {
     assert_eq!(checks.list(ALL).await.expect("listed"), []);
     let differences = vec![
-        Difference { granularity: Granularity::Quarter, time: 900, stored: Some(i64::MIN), recounted: None },
-        Difference { granularity: Granularity::Day, time: 86_400, stored: None, recounted: Some(i64::MAX) },
+        Difference {
+            granularity: Granularity::Quarter,
+            time: 900,
+            stored: Some(i64::MIN),
+            recounted: None,
+        },
+        Difference {
+            granularity: Granularity::Day,
+            time: 86_400,
+            stored: None,
+            recounted: Some(i64::MAX),
+        },
     ];
     let whole = Check {
         by: "zoe'; --".to_owned(),
@@ -63,7 +73,12 @@ async fn a_check_comes_back_whole(checks: &dyn Checks) {
 }
 
 async fn checks_are_listed_newest_first_page_by_page(checks: &dyn Checks) {
-    let made = [("a", Outcome::Equal), ("b", Outcome::Differs), ("c", Outcome::Failed), ("d", Outcome::Equal)];
+    let made = [
+        ("a", Outcome::Equal),
+        ("b", Outcome::Differs),
+        ("c", Outcome::Failed),
+        ("d", Outcome::Equal),
+    ];
     for pair in made.chunks(2) {
         let batch = pair.iter().map(|(key, outcome)| check(key, *outcome)).collect();
         checks.add(batch, CHECKS_KEPT).await.expect("kept");

@@ -6,7 +6,8 @@ use crate::dedupe::{CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Window};
 fn made(rules: u64, chunks: u64) -> Vec<Chunk> {
     let mut recorder = Recorder::new(Window::new(86_400_000, usize::MAX), rules, 0, true);
     for offset in 0..chunks * CHUNK_OFFSETS {
-        let identity = u128::from(offset + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834);
+        let identity =
+            u128::from(offset + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834);
         recorder.see(offset, 1_700_000_000_000 + offset as i64, identity);
     }
     recorder.take_full()

@@ -30,7 +30,10 @@ pub async fn a_place_without_drafts_has_nothing(drafts: &dyn Drafts) {
     for id in [0, 1, u64::from(u32::MAX)] {
         assert!(matches!(drafts.get(id).await, Err(Error::NotFound(found)) if found == id));
     }
-    assert!(matches!(drafts.replace(Draft { id: 1, revision: 1, ..draft("a") }).await, Err(Error::NotFound(1))));
+    assert!(matches!(
+        drafts.replace(Draft { id: 1, revision: 1, ..draft("a") }).await,
+        Err(Error::NotFound(1))
+    ));
 }
 
 pub async fn a_draft_comes_back_whole(drafts: &dyn Drafts) {
@@ -65,12 +68,16 @@ pub async fn a_draft_comes_back_whole(drafts: &dyn Drafts) {
 
 pub async fn a_change_names_the_revision_it_is_based_on(drafts: &dyn Drafts) {
     let first = drafts.create(draft("a")).await.unwrap();
-    let said = |reason: &str, revision| Draft { reason: reason.to_owned(), revision, ..first.clone() };
+    let said =
+        |reason: &str, revision| Draft { reason: reason.to_owned(), revision, ..first.clone() };
     let second = drafts.replace(said("one", 1)).await.unwrap();
     assert_eq!(second, said("one", 2));
     for revision in [0, 1, 3, u32::MAX] {
         let late = drafts.replace(said("late", revision)).await;
-        assert!(matches!(late, Err(Error::RevisionMismatch { current: 2, .. })), "{revision}: {late:?}");
+        assert!(
+            matches!(late, Err(Error::RevisionMismatch { current: 2, .. })),
+            "{revision}: {late:?}"
+        );
     }
     // A change that changes nothing has been made all the same: whoever made it goes on from what it answers.
     assert_eq!(drafts.replace(second.clone()).await.unwrap().revision, 3);
@@ -109,7 +116,8 @@ pub async fn of_changes_at_once_one_wins(drafts: &dyn Drafts) {
 }
 
 pub async fn ids_chosen_at_once_differ(drafts: &dyn Drafts) {
-    let answers = at_once((0..6).map(|number| drafts.create(draft(&format!("t{number}")))).collect()).await;
+    let answers =
+        at_once((0..6).map(|number| drafts.create(draft(&format!("t{number}")))).collect()).await;
     let mut ids: Vec<u64> = answers.into_iter().map(|answer| answer.unwrap().id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -119,14 +127,19 @@ pub async fn ids_chosen_at_once_differ(drafts: &dyn Drafts) {
 
 /// Drives all futures side by side, on whichever runtime the suite runs.
 async fn at_once<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    let mut running: Vec<(BoxFuture<'_, T>, Option<T>)> = futures.into_iter().map(|future| (future, None)).collect();
+    let mut running: Vec<(BoxFuture<'_, T>, Option<T>)> =
+        futures.into_iter().map(|future| (future, None)).collect();
     poll_fn(|context| {
         for (future, answer) in running.iter_mut().filter(|(_, answer)| answer.is_none()) {
             if let Poll::Ready(ready) = future.as_mut().poll(context) {
                 *answer = Some(ready);
             }
         }
-        if running.iter().all(|(_, answer)| answer.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+        if running.iter().all(|(_, answer)| answer.is_some()) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     running.into_iter().filter_map(|(_, answer)| answer).collect()

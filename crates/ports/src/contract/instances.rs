@@ -43,7 +43,8 @@ async fn an_instance_comes_back_whole(instances: &dyn Instances) {
 
 async fn what_is_said_anew_replaces_what_was_said(instances: &dyn Instances) {
     instances.announce(instance("a", 1)).await.expect("announced");
-    let newer = Instance { version: "0.4.0".to_owned(), measures: "[1]".to_owned(), ..instance("a", 2) };
+    let newer =
+        Instance { version: "0.4.0".to_owned(), measures: "[1]".to_owned(), ..instance("a", 2) };
     instances.announce(newer.clone()).await.expect("announced");
     // Twice the same is once.
     instances.announce(newer.clone()).await.expect("announced");

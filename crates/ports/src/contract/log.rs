@@ -9,7 +9,11 @@ use std::time::{Duration, Instant};
 pub fn batch(ids: &[&str]) -> Batch {
     let mut batch = Batch::default();
     for id in ids {
-        batch.push(&Event { id: (*id).into(), source: "s".into(), ..Event::of_data("t", 1_000, "{}") });
+        batch.push(&Event {
+            id: (*id).into(),
+            source: "s".into(),
+            ..Event::of_data("t", 1_000, "{}")
+        });
     }
     batch
 }
@@ -22,7 +26,11 @@ pub fn blocks(log: &dyn EventLog, from: Offset) -> Vec<Block> {
     let (deadline, mut blocks, mut next) = (Instant::now() + SOON, Vec::new(), from);
     while next < log.end() {
         let read = log.read(next, 1).expect("the log can be read");
-        assert!(!read.is_empty() || Instant::now() < deadline, "the log ends at {} but reads to {next}", log.end());
+        assert!(
+            !read.is_empty() || Instant::now() < deadline,
+            "the log ends at {} but reads to {next}",
+            log.end()
+        );
         next = read.last().map_or(next, Block::end);
         blocks.extend(read);
     }
@@ -47,7 +55,9 @@ pub fn texts(log: &dyn EventLog, from: Offset) -> Vec<String> {
 async fn append(sink: &dyn EventSink, log: &dyn EventLog, ids: &[&str]) -> (Offset, usize) {
     let appended = sink.append(batch(ids)).await.expect("appended");
     assert_eq!(appended.accepted + appended.duplicates, ids.len());
-    let &[(partition, end)] = &appended.ends[..] else { panic!("one partition takes part: {:?}", appended.ends) };
+    let &[(partition, end)] = &appended.ends[..] else {
+        panic!("one partition takes part: {:?}", appended.ends)
+    };
     assert_eq!(partition, log.partition());
     assert!(log.wait_beyond(end - 1, SOON) >= end);
     (end, appended.duplicates)
@@ -81,7 +91,8 @@ pub async fn keeps_what_it_accepts(sink: &dyn EventSink, log: &dyn EventLog) {
 pub async fn is_in_order(sink: &dyn EventSink, log: &dyn EventLog) {
     let (before, mut expected) = (log.end(), Vec::new());
     for round in 0..50 {
-        let ids: Vec<String> = (0..round % 5).map(|index| format!("order-{round}-{index}")).collect();
+        let ids: Vec<String> =
+            (0..round % 5).map(|index| format!("order-{round}-{index}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         if !ids.is_empty() {
             append(sink, log, &ids).await;

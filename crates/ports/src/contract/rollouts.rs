@@ -36,11 +36,17 @@ pub async fn a_place_without_rollouts_has_nothing(rollouts: &dyn Rollouts) {
     for id in [0, 1, u64::from(u32::MAX)] {
         assert!(matches!(rollouts.get(id).await, Err(Error::NotFound(found)) if found == id));
     }
-    assert!(matches!(rollouts.replace(Run { id: 1, revision: 1, ..run() }).await, Err(Error::NotFound(1))));
+    assert!(matches!(
+        rollouts.replace(Run { id: 1, revision: 1, ..run() }).await,
+        Err(Error::NotFound(1))
+    ));
 }
 
 pub async fn a_rollout_comes_back_whole(rollouts: &dyn Rollouts) {
-    let mut whole = Run { reason: "it's \"new\"\n☔ '; --".to_owned(), started_by: "Zoë".to_owned(), ..run() };
+    let mut whole =
+        Run {
+            reason: "it's \"new\"\n☔ '; --".to_owned(), started_by: "Zoë".to_owned(), ..run()
+        };
     let grown = Tally {
         batches: 1_000.0,
         batch_seconds: 0.5,
@@ -71,7 +77,8 @@ pub async fn one_runs_at_a_time(rollouts: &dyn Rollouts) {
 
 pub async fn a_change_names_the_revision_it_is_based_on(rollouts: &dyn Rollouts) {
     let first = rollouts.begin(run()).await.unwrap();
-    let second = rollouts.replace(Run { conductor: "c3d4".to_owned(), ..first.clone() }).await.unwrap();
+    let second =
+        rollouts.replace(Run { conductor: "c3d4".to_owned(), ..first.clone() }).await.unwrap();
     assert_eq!((second.revision, second.conductor.as_str()), (2, "c3d4"));
     let late = rollouts.replace(first.clone()).await;
     assert!(matches!(late, Err(Error::RevisionMismatch { id, current: 2 }) if id == first.id));

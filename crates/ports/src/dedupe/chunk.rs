@@ -91,7 +91,8 @@ impl Content {
         }
 
         let (&version, mut rest) = body.split_first()?;
-        let mut word = || rest.split_off(..8).and_then(|word| word.try_into().ok()).map(u64::from_le_bytes);
+        let mut word =
+            || rest.split_off(..8).and_then(|word| word.try_into().ok()).map(u64::from_le_bytes);
         let (known_rules, known_number, last) = (word()?, word()?, word()?);
         if (version, known_rules, known_number) != (VERSION, rules, number) {
             return None;
@@ -99,10 +100,13 @@ impl Content {
 
         let (runs, rest) = rest.split_first_chunk::<4>()?;
         let (runs, rest) = rest.split_at_checked(u32::from_le_bytes(*runs) as usize * RUN_BYTES)?;
-        let (fingerprints, []) = rest.as_chunks::<{ Fingerprint::BYTES }>() else { return None };
+        let (fingerprints, []) = rest.as_chunks::<{ Fingerprint::BYTES }>() else {
+            return None;
+        };
         let runs: Vec<Run> = runs.as_chunks::<RUN_BYTES>().0.iter().map(run).collect();
         let counted = runs.iter().map(|run| run.count as usize).sum::<usize>();
-        let fingerprints: Vec<_> = fingerprints.iter().map(|bytes| Fingerprint::from_bytes(*bytes)).collect();
+        let fingerprints: Vec<_> =
+            fingerprints.iter().map(|bytes| Fingerprint::from_bytes(*bytes)).collect();
         (counted == fingerprints.len()).then_some(Self { last, runs, fingerprints })
     }
 }

@@ -78,7 +78,12 @@ impl Recorder {
             let number = chunk_of(self.next);
             if let Some(content) = self.open.take().filter(|_| self.records) {
                 let bytes = content.encode(self.rules, number);
-                self.full.push(Chunk { rules: self.rules, number, appended_ms: self.last_ms, bytes });
+                self.full.push(Chunk {
+                    rules: self.rules,
+                    number,
+                    appended_ms: self.last_ms,
+                    bytes,
+                });
             }
             self.open = Some(Content::default());
             self.next = end;
@@ -119,7 +124,10 @@ impl Recorder {
         let number = chunk_of(self.next);
         let stored = Content::decode(bytes, self.rules, number)?;
         let read = self.open.as_ref().map_or(0, |content| content.fingerprints.len());
-        let is_same = self.open.as_ref().is_none_or(|content| stored.fingerprints.starts_with(&content.fingerprints));
+        let is_same = self
+            .open
+            .as_ref()
+            .is_none_or(|content| stored.fingerprints.starts_with(&content.fingerprints));
         if !is_same {
             return None;
         }

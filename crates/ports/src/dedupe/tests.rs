@@ -42,7 +42,10 @@ impl Reader {
         let reference = log.iter().rev().find(|(offset, ..)| *offset < from);
         let begin = reference.map_or(from, |(_, appended_ms, _)| {
             let begin_ms = begin_ms(WINDOW_MS, *appended_ms);
-            log.iter().find(|(_, appended_ms, _)| *appended_ms >= begin_ms).expect("the reference, at least").0
+            log.iter()
+                .find(|(_, appended_ms, _)| *appended_ms >= begin_ms)
+                .expect("the reference, at least")
+                .0
         });
         let recorder = Recorder::new(Window::new(WINDOW_MS, ids_max), RULES, begin, true);
         let mut reader = Self { recorder, from, unstored: Vec::new(), restored: 0, read: 0 };
@@ -60,7 +63,9 @@ impl Reader {
                 }
             }
             let next = log.iter().find(|(offset, ..)| *offset >= self.recorder.next());
-            let Some(message) = next.filter(|(offset, ..)| *offset < self.from) else { return };
+            let Some(message) = next.filter(|(offset, ..)| *offset < self.from) else {
+                return;
+            };
             self.take(message);
             self.read += 1;
         }
@@ -80,7 +85,8 @@ impl Reader {
 
     /// Counts the next message, and compares what it is taken for.
     fn step(&mut self, log: &[Message], expected: &[Option<Verdict>]) {
-        let place = log.partition_point(|(offset, ..)| *offset < self.recorder.next().max(self.from));
+        let place =
+            log.partition_point(|(offset, ..)| *offset < self.recorder.next().max(self.from));
         if let Some(message) = log.get(place) {
             assert_eq!(self.take(message), expected[place], "the message at offset {}", message.0);
         }
@@ -196,8 +202,9 @@ proptest! {
 /// A successor reads the messages of less than two chunks; without chunks it reads the window.
 #[test]
 fn a_takeover_reads_the_end_of_the_window_only() {
-    let log: Vec<Message> =
-        (0..1_000).map(|place| (place * 1_000, 10_000 + place as i64 / 10, Some(u128::from(place) << 64))).collect();
+    let log: Vec<Message> = (0..1_000)
+        .map(|place| (place * 1_000, 10_000 + place as i64 / 10, Some(u128::from(place) << 64)))
+        .collect();
     let store = MemoryChunks::default();
     let end = log.last().map_or(0, |(offset, ..)| offset + 1);
     let first = Reader::open(&log, &store, end, 10_000);
@@ -206,7 +213,10 @@ fn a_takeover_reads_the_end_of_the_window_only() {
         store.put(0, chunk).expect("stored");
     }
     let next = Reader::open(&log, &store, end, 10_000);
-    assert_eq!((next.restored as u64, next.read), (end / CHUNK_OFFSETS, (end % CHUNK_OFFSETS / 1_000 + 1) as usize));
+    assert_eq!(
+        (next.restored as u64, next.read),
+        (end / CHUNK_OFFSETS, (end % CHUNK_OFFSETS / 1_000 + 1) as usize)
+    );
 
     // A chunk that is missing is read, and made again.
     store.retain(|number, _| number != 7);
@@ -219,9 +229,14 @@ fn a_takeover_reads_the_end_of_the_window_only() {
 #[test]
 fn a_chunk_of_version_1_is_read() {
     let mut content = Content::default();
-    content.push(98_304, 1_700_000_000_000, Some(Fingerprint::of(0x0123_4567_89ab_cdef_0011_2233_4455_6677)));
+    content.push(
+        98_304,
+        1_700_000_000_000,
+        Some(Fingerprint::of(0x0123_4567_89ab_cdef_0011_2233_4455_6677)),
+    );
     content.push(98_310, 1_700_000_000_001, None);
-    let (head, last) = ("01090000000000000003000000000000000780010000000000", "efcdab896745230133221100");
+    let (head, last) =
+        ("01090000000000000003000000000000000780010000000000", "efcdab896745230133221100");
     let runs = "020000000068e5cf8b010000010000000168e5cf8b01000000000000";
     let text: String = content.encode(9, 3).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(text, format!("{head}{runs}{last}c93b77f76c3e8dd0"));

@@ -45,7 +45,10 @@ impl Fingerprint {
 
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
-        Self { high: u64::from_le_bytes([a, b, c, d, e, f, g, h]), low: u32::from_le_bytes([i, j, k, l]) }
+        Self {
+            high: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            low: u32::from_le_bytes([i, j, k, l]),
+        }
     }
 }
 
@@ -271,8 +274,14 @@ mod tests {
     #[test]
     fn what_is_forgotten_early_is_counted() {
         let mut window = Window::new(WINDOW_MS, 2);
-        assert_eq!(verdicts(&mut window, &[(5, 1 << 64), (15, 2 << 64), (25, 3 << 64)]), [Verdict::New; 3]);
+        assert_eq!(
+            verdicts(&mut window, &[(5, 1 << 64), (15, 2 << 64), (25, 3 << 64)]),
+            [Verdict::New; 3]
+        );
         assert_eq!((window.take_forgotten(), window.take_forgotten()), (1, 0));
-        assert_eq!(verdicts(&mut window, &[(25, 1 << 64), (25, 3 << 64)]), [Verdict::New, Verdict::Repetition]);
+        assert_eq!(
+            verdicts(&mut window, &[(25, 1 << 64), (25, 3 << 64)]),
+            [Verdict::New, Verdict::Repetition]
+        );
     }
 }

@@ -89,7 +89,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let process = |number| Process { holders: Holders::new(number as u64), read: 0, barriers: 0, asked: None };
+        let process = |number| Process {
+            holders: Holders::new(number as u64),
+            read: 0,
+            barriers: 0,
+            asked: None,
+        };
         Self {
             now_ms: 0,
             stored: 1,
@@ -118,14 +123,18 @@ impl World {
                     reader.memory = reader.memory.map(|memory| memory.max(*told));
                 }
             }
-            Step::Fill(of) if self.readers[of].lease.holds(now_ms) => self.readers[of].memory = Some(self.stored),
+            Step::Fill(of) if self.readers[of].lease.holds(now_ms) => {
+                self.readers[of].memory = Some(self.stored)
+            }
             Step::Renew(of) => {
                 let reader = &mut self.readers[of];
                 let word = LeaseMessage::Held { reader: of as u64, heard: vec![reader.heard] };
                 reader.sending.push_back((word, now_ms));
             }
             Step::Append(of, is_kept) => {
-                if let Some((word, sent_ms)) = self.readers[of].sending.pop_front().filter(|_| is_kept) {
+                if let Some((word, sent_ms)) =
+                    self.readers[of].sending.pop_front().filter(|_| is_kept)
+                {
                     self.topic.push(word);
                     self.readers[of].granted.push_back(sent_ms);
                 }
@@ -146,7 +155,11 @@ impl World {
                 let number = self.processes[of].barriers + 1;
                 self.processes[of].barriers = number;
                 if is_kept {
-                    self.topic.push(LeaseMessage::Barrier { process: of as u64, number, sent_ms: now_ms });
+                    self.topic.push(LeaseMessage::Barrier {
+                        process: of as u64,
+                        number,
+                        sent_ms: now_ms,
+                    });
                 }
             }
             Step::Read(of) => {
@@ -183,7 +196,9 @@ impl World {
 
     fn answer_acknowledgements(&mut self) {
         for process in &mut self.processes {
-            let Some((end, number)) = process.asked else { continue };
+            let Some((end, number)) = process.asked else {
+                continue;
+            };
             if process.holders.have_heard(&[(0, end)], number) {
                 process.asked = None;
                 self.acknowledged = self.acknowledged.max(end);
@@ -196,7 +211,11 @@ impl World {
         for reader in &self.readers {
             if let Some(memory) = reader.memory.filter(|_| reader.lease.holds(self.now_ms)) {
                 self.from_memory += 1;
-                assert!(memory >= self.acknowledged, "{memory} was answered, {} acknowledged", self.acknowledged);
+                assert!(
+                    memory >= self.acknowledged,
+                    "{memory} was answered, {} acknowledged",
+                    self.acknowledged
+                );
             }
         }
     }
@@ -219,7 +238,13 @@ fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
     let mut world = World::new();
     let settle = |world: &mut World| {
         for of in 0..READERS - 1 {
-            let renewal = [Step::Hear(of), Step::Renew(of), Step::Append(of, true), Step::Granted(of), Step::Fill(of)];
+            let renewal = [
+                Step::Hear(of),
+                Step::Renew(of),
+                Step::Append(of, true),
+                Step::Granted(of),
+                Step::Fill(of),
+            ];
             renewal.into_iter().for_each(|step| world.step(step));
         }
         (0..PROCESSES).for_each(|of| world.step(Step::Barrier(of, true)));
@@ -227,14 +252,20 @@ fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
         world.step(Step::Wait(100));
     };
     // The last reader has its lease once, and is never heard of again.
-    let once = [Step::Renew(READERS - 1), Step::Append(READERS - 1, true), Step::Granted(READERS - 1)];
+    let once =
+        [Step::Renew(READERS - 1), Step::Append(READERS - 1, true), Step::Granted(READERS - 1)];
     once.into_iter().for_each(|step| world.step(step));
     for _ in 0..60 {
         world.step(Step::Store);
         (0..PROCESSES).for_each(|of| world.step(Step::Acknowledge(of)));
         settle(&mut world);
     }
-    assert!(world.acknowledgements > 60 && world.from_memory > 60, "{} {}", world.acknowledgements, world.from_memory);
+    assert!(
+        world.acknowledgements > 60 && world.from_memory > 60,
+        "{} {}",
+        world.acknowledgements,
+        world.from_memory
+    );
     assert_eq!(world.processes[0].holders.len(), READERS - 1);
 }
 

@@ -2,7 +2,8 @@
 
 use crate::BoxFuture;
 use crate::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest, Query,
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
+    Query,
 };
 use crate::log::Offset;
 use parking_lot::Mutex;
@@ -67,17 +68,29 @@ impl MemoryBuckets {
 }
 
 impl BucketReader for MemoryBuckets {
-    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Option<Result<i128, Overflow>> {
         Some(self.sum(generation, key, plan))
     }
 
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>> {
-        let sum = |query: &Query| self.sum(query.generation, &query.key, &query.plan).map_err(Error::from);
+        let sum = |query: &Query| {
+            self.sum(query.generation, &query.key, &query.plan).map_err(Error::from)
+        };
         let sums = queries.iter().map(sum).collect();
         Box::pin(async move { sums })
     }
 
-    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
         let cells = self.slice(generation, &key, slice);
         Box::pin(async move { cells })
     }
@@ -119,18 +132,33 @@ impl BucketWriter for MemoryBuckets {
         Ok(self.inner.lock().checkpoint.clone())
     }
 
-    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        horizons: &Horizons,
+    ) -> Result<(), Error> {
         let Added { time_s, value, .. } = added;
         let mut inner = self.inner.lock();
-        for granularity in Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s)) {
+        for granularity in
+            Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s))
+        {
             let at = (generation, key.to_owned(), granularity, granularity.floor(time_s));
             let count = inner.cells.entry(at).or_insert(Some(0));
-            *count = count.and_then(|count| count.checked_add(value)).filter(|count| *count != i64::MIN);
+            *count =
+                count.and_then(|count| count.checked_add(value)).filter(|count| *count != i64::MIN);
         }
         Ok(())
     }
 
-    fn set(&self, generation: Generation, key: &str, _offset: Offset, cell: Cell) -> Result<(), Error> {
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        _offset: Offset,
+        cell: Cell,
+    ) -> Result<(), Error> {
         let at = (generation, key.to_owned(), cell.granularity, cell.time_s);
         self.inner.lock().cells.insert(at, Some(cell.count));
         Ok(())
@@ -153,7 +181,12 @@ impl BucketWriter for MemoryBuckets {
         false
     }
 
-    fn prolong(&self, generation: Generation, horizons: &Horizons, cursor: &mut Option<Vec<u8>>) -> Result<(), Error> {
+    fn prolong(
+        &self,
+        generation: Generation,
+        horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+    ) -> Result<(), Error> {
         *cursor = None;
         self.inner.lock().prolonged.push((generation, *horizons));
         Ok(())
@@ -169,7 +202,9 @@ impl BucketWriter for MemoryBuckets {
         *cursor = None;
         let mut inner = self.inner.lock();
         let before = inner.cells.len();
-        inner.cells.retain(|(of, _, granularity, time_s), _| *of != generation || *time_s >= horizons.of(*granularity));
+        inner.cells.retain(|(of, _, granularity, time_s), _| {
+            *of != generation || *time_s >= horizons.of(*granularity)
+        });
         Ok((before - inner.cells.len()) as u64)
     }
 }

@@ -67,7 +67,8 @@ impl ResultCache for MemoryCache {
     }
 
     fn put(&self, entries: Vec<(String, i64)>, ttl: Duration) -> BoxFuture<'_, Result<(), Error>> {
-        let until_ms = self.clock.now_ms().saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+        let until_ms =
+            self.clock.now_ms().saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
         for (key, value) in entries {
             self.shard(&key).lock().put(key, Entry { value, until_ms });
         }
@@ -102,7 +103,9 @@ mod tests {
     #[tokio::test]
     async fn it_holds_no_more_than_it_may() {
         let (cache, _) = cache(SHARDS * 10);
-        let entries = |from: i64| (from..from + 1_000).map(|number| (number.to_string(), number)).collect::<Vec<_>>();
+        let entries = |from: i64| {
+            (from..from + 1_000).map(|number| (number.to_string(), number)).collect::<Vec<_>>()
+        };
         cache.put(entries(0), Duration::from_secs(9)).await.unwrap();
         assert!(!cache.is_empty() && cache.len() <= SHARDS * 10);
         cache.put(vec![("last".to_owned(), 1)], Duration::from_secs(9)).await.unwrap();

@@ -25,7 +25,9 @@ impl MemoryCatalog {
         if counter.id == 0 {
             let largest = counters.last_key_value().map_or(0, |(id, _)| *id);
             if largest >= COUNTER_ID_MAX {
-                let detail = format!("the largest id, {COUNTER_ID_MAX}, is in use: choose a smaller one that is free");
+                let detail = format!(
+                    "the largest id, {COUNTER_ID_MAX}, is in use: choose a smaller one that is free"
+                );
                 return Err(Error::Invalid(vec![Problem::new("id", detail)]));
             }
             counter.id = largest + 1;
@@ -36,10 +38,16 @@ impl MemoryCatalog {
         Ok(push(&mut counters, counter, change))
     }
 
-    fn replace_now(&self, counter: Counter, expected: Option<u32>, change: Change) -> Result<Versioned, Error> {
+    fn replace_now(
+        &self,
+        counter: Counter,
+        expected: Option<u32>,
+        change: Change,
+    ) -> Result<Versioned, Error> {
         let mut counters = self.counters.lock();
         let id = counter.id;
-        let current = counters.get(&id).and_then(|versions| versions.last()).ok_or(Error::NotFound(id))?;
+        let current =
+            counters.get(&id).and_then(|versions| versions.last()).ok_or(Error::NotFound(id))?;
         if expected.is_some_and(|expected| expected != current.version) {
             return Err(Error::VersionMismatch { id, current: current.version });
         }
@@ -58,12 +66,17 @@ impl MemoryCatalog {
 }
 
 fn check(counters: &Counters, counter: &Counter) -> Result<(), Error> {
-    let newest = counters.values().filter_map(|versions| versions.last()).map(|versioned| &versioned.counter);
+    let newest = counters
+        .values()
+        .filter_map(|versions| versions.last())
+        .map(|versioned| &versioned.counter);
     let others: Vec<&Counter> = newest.filter(|other| other.id != counter.id).collect();
     let mut problems = counter.problems();
     let in_use = others.iter().filter(|other| other.state != State::Archived).count();
     if counter.state != State::Archived && in_use >= COUNTERS_MAX {
-        let detail = format!("{COUNTERS_MAX} counters are in use, which is the most there may be: archive one first");
+        let detail = format!(
+            "{COUNTERS_MAX} counters are in use, which is the most there may be: archive one first"
+        );
         problems.push(Problem::new("state", detail));
     }
     problems.extend(conflicts(counter, others));
@@ -81,7 +94,8 @@ fn push(counters: &mut Counters, counter: Counter, change: Change) -> Versioned 
 
 impl Catalog for MemoryCatalog {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
-        let newest = self.counters.lock().values().filter_map(|versions| versions.last()).cloned().collect();
+        let newest =
+            self.counters.lock().values().filter_map(|versions| versions.last()).cloned().collect();
         Box::pin(async move { Ok(newest) })
     }
 
@@ -132,7 +146,9 @@ impl Catalog for MemoryCatalog {
         Box::pin(async move {
             let mut versions = self.policies.lock();
             let current = versions.last().cloned().unwrap_or_default();
-            let Some(next) = current.next(policy, expected, change)? else { return Ok(current) };
+            let Some(next) = current.next(policy, expected, change)? else {
+                return Ok(current);
+            };
             versions.push(next.clone());
             Ok(next)
         })
@@ -163,13 +179,23 @@ mod tests {
     fn the_twin_keeps_the_limits() {
         let catalog = MemoryCatalog::default();
         for id in 1..=COUNTERS_MAX as u32 {
-            push(&mut catalog.counters.lock(), Counter { id, ..counter(&format!("t{id}")) }, change(""));
+            push(
+                &mut catalog.counters.lock(),
+                Counter { id, ..counter(&format!("t{id}")) },
+                change(""),
+            );
         }
         let refused = now(catalog.create(counter("t"), change("")));
-        assert!(matches!(&refused, Err(Error::Invalid(problems)) if problems[0].field == "state"), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(Error::Invalid(problems)) if problems[0].field == "state"),
+            "{refused:?}"
+        );
         let last = Counter { id: COUNTER_ID_MAX, state: State::Archived, ..counter("t") };
         now(catalog.create(last.clone(), change(""))).unwrap();
         let refused = now(catalog.create(Counter { id: 0, ..last }, change("")));
-        assert!(matches!(&refused, Err(Error::Invalid(problems)) if problems[0].field == "id"), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(Error::Invalid(problems)) if problems[0].field == "id"),
+            "{refused:?}"
+        );
     }
 }

@@ -33,16 +33,24 @@ impl Checks for MemoryChecks {
             wanted.outcome.is_none_or(|outcome| check.outcome == outcome)
                 && wanted.before.is_none_or(|before| check.id < before)
         };
-        let found = self.0.lock().checks.iter().filter(is_wanted).take(wanted.len_max).cloned().collect();
+        let found =
+            self.0.lock().checks.iter().filter(is_wanted).take(wanted.len_max).cloned().collect();
         Box::pin(async move { Ok(found) })
     }
 
     fn differing(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<Check>, Error>> {
         let kept = self.0.lock();
         let mut seen = HashSet::new();
-        let newest = kept.checks.iter().filter(|check| matches!(check.outcome, Outcome::Equal | Outcome::Differs));
+        let newest = kept
+            .checks
+            .iter()
+            .filter(|check| matches!(check.outcome, Outcome::Equal | Outcome::Differs));
         let newest = newest.filter(|check| seen.insert(check.key.as_str()));
-        let found = newest.filter(|check| check.outcome == Outcome::Differs).take(len_max).cloned().collect();
+        let found = newest
+            .filter(|check| check.outcome == Outcome::Differs)
+            .take(len_max)
+            .cloned()
+            .collect();
         Box::pin(async move { Ok(found) })
     }
 }

@@ -37,7 +37,12 @@ impl ChunkStore for MemoryChunks {
         Ok(())
     }
 
-    fn get(&self, partition: Partition, rules: u64, numbers: Range<u64>) -> Result<Vec<Option<Vec<u8>>>, Error> {
+    fn get(
+        &self,
+        partition: Partition,
+        rules: u64,
+        numbers: Range<u64>,
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let chunks = self.chunks.lock();
         Ok(numbers.map(|number| chunks.get(&(partition, rules, number)).cloned()).collect())
     }

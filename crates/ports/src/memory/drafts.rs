@@ -27,14 +27,21 @@ impl MemoryDrafts {
 impl Drafts for MemoryDrafts {
     fn list(&self, is_open: bool, limit: u32) -> BoxFuture<'_, Result<Vec<Draft>, Error>> {
         let drafts = self.drafts.lock();
-        let mut found: Vec<Draft> = drafts.iter().filter(|draft| draft.state.is_open() == is_open).cloned().collect();
+        let mut found: Vec<Draft> =
+            drafts.iter().filter(|draft| draft.state.is_open() == is_open).cloned().collect();
         found.sort_by_key(|draft| std::cmp::Reverse((draft.changed_at, draft.id)));
         found.truncate(limit as usize);
         Box::pin(async move { Ok(found) })
     }
 
     fn get(&self, id: u64) -> BoxFuture<'_, Result<Draft, Error>> {
-        let found = self.drafts.lock().iter().find(|draft| draft.id == id).cloned().ok_or(Error::NotFound(id));
+        let found = self
+            .drafts
+            .lock()
+            .iter()
+            .find(|draft| draft.id == id)
+            .cloned()
+            .ok_or(Error::NotFound(id));
         Box::pin(async move { found })
     }
 

@@ -59,10 +59,16 @@ impl EventSink for MemoryLog {
             begin = *end;
         }
         let end = self.push(bytes, accepted as u64);
-        Box::pin(async move { Ok(Appended { accepted, duplicates: batch.len() - accepted, ends: vec![(0, end)] }) })
+        Box::pin(async move {
+            Ok(Appended { accepted, duplicates: batch.len() - accepted, ends: vec![(0, end)] })
+        })
     }
 
-    fn append_control(&self, _partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(
+        &self,
+        _partition: Partition,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Offset, Error>> {
         let mut bytes = Vec::new();
         record::push_control(&payload, &mut bytes);
         let end = self.push(bytes, 1);

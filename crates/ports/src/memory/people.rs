@@ -2,8 +2,8 @@
 
 use crate::BoxFuture;
 use crate::people::{
-    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep, User, UserChange,
-    handle,
+    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep,
+    User, UserChange, handle,
 };
 use parking_lot::Mutex;
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
@@ -67,7 +67,8 @@ impl State {
 
     fn accept(&mut self, hash: Hash, new: NewUser) -> Result<User, Error> {
         let found = self.invitations.iter().find(|invitation| invitation.hash == hash);
-        let invitation = found.filter(|found| new.at_s < found.expires_at).ok_or(Error::LinkSpent)?.clone();
+        let invitation =
+            found.filter(|found| new.at_s < found.expires_at).ok_or(Error::LinkSpent)?.clone();
         let user = User::invited(&self.users, &invitation, new)?;
         self.invitations.retain(|other| handle(&other.name) != handle(&invitation.name));
         self.sessions.retain(|session| session.user_id != user.id);
@@ -100,7 +101,8 @@ impl State {
     }
 
     fn revoke_token(&mut self, id: i64, at_s: i64) -> Result<ApiToken, Error> {
-        let token = self.tokens.iter_mut().find(|token| token.id == id).ok_or(Error::NotFound("token"))?;
+        let token =
+            self.tokens.iter_mut().find(|token| token.id == id).ok_or(Error::NotFound("token"))?;
         token.revoked_at = token.revoked_at.or(Some(at_s));
         self.revision += 1;
         Ok(token.clone())
@@ -119,7 +121,9 @@ impl State {
     }
 
     fn sweep(&mut self, sweep: Sweep) {
-        let is_open = |session: &Session| session.expires_at > sweep.now_s && session.seen_at > sweep.idle_since_s;
+        let is_open = |session: &Session| {
+            session.expires_at > sweep.now_s && session.seen_at > sweep.idle_since_s
+        };
         self.sessions.retain(is_open);
         self.invitations.retain(|invitation| invitation.expires_at > sweep.now_s);
         self.entries.retain(|entry| entry.at_s >= sweep.audit_before_s);
@@ -151,15 +155,21 @@ impl People for MemoryPeople {
     }
 
     fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
-        self.with(|state| Ok(state.invitations.iter().find(|invitation| invitation.hash == hash).cloned()))
+        self.with(|state| {
+            Ok(state.invitations.iter().find(|invitation| invitation.hash == hash).cloned())
+        })
     }
 
     fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
-        self.with(|state| Ok(state.users.iter().find(|user| handle(&user.name) == handle(name)).cloned()))
+        self.with(|state| {
+            Ok(state.users.iter().find(|user| handle(&user.name) == handle(name)).cloned())
+        })
     }
 
     fn user_of_openid<'a>(&'a self, openid: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
-        self.with(|state| Ok(state.users.iter().find(|user| user.openid == openid && !openid.is_empty()).cloned()))
+        self.with(|state| {
+            Ok(state.users.iter().find(|user| user.openid == openid && !openid.is_empty()).cloned())
+        })
     }
 
     fn add_user(&self, user: NewUser) -> BoxFuture<'_, Result<User, Error>> {
@@ -174,7 +184,9 @@ impl People for MemoryPeople {
         self.with(|state| {
             Invitation::fits(state.invitations.len())?;
             state.invitations.push(invitation);
-            state.invitations.sort_by_key(|invitation| Reverse((invitation.created_at, invitation.hash)));
+            state
+                .invitations
+                .sort_by_key(|invitation| Reverse((invitation.created_at, invitation.hash)));
             state.revision += 1;
             Ok(())
         })
@@ -206,7 +218,8 @@ impl People for MemoryPeople {
     fn session(&self, hash: Hash) -> BoxFuture<'_, Result<Option<(Session, User)>, Error>> {
         self.with(|state| {
             let session = state.sessions.iter().find(|session| session.hash == hash);
-            let whose = |session: &Session| state.users.iter().find(|user| user.id == session.user_id);
+            let whose =
+                |session: &Session| state.users.iter().find(|user| user.id == session.user_id);
             Ok(session.and_then(|session| Some((session.clone(), whose(session)?.clone()))))
         })
     }
@@ -232,7 +245,9 @@ impl People for MemoryPeople {
 
     fn close_sessions(&self, user_id: i64, but: Option<Hash>) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
-            state.sessions.retain(|session| session.user_id != user_id || Some(session.hash) == but);
+            state
+                .sessions
+                .retain(|session| session.user_id != user_id || Some(session.hash) == but);
             Ok(())
         })
     }

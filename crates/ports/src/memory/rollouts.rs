@@ -46,7 +46,8 @@ impl Rollouts for MemoryRollouts {
     }
 
     fn get(&self, id: u64) -> BoxFuture<'_, Result<Run, Error>> {
-        let found = self.runs.lock().iter().find(|run| run.id == id).cloned().ok_or(Error::NotFound(id));
+        let found =
+            self.runs.lock().iter().find(|run| run.id == id).cloned().ok_or(Error::NotFound(id));
         Box::pin(async move { found })
     }
 

@@ -24,12 +24,23 @@ impl User {
         let id = users.iter().map(|user| user.id).max().unwrap_or(0) + 1;
         let NewUser { name, email, role, password, openid, at_s } = new;
         let (signed_in_at, disabled_at) = (None, None);
-        Ok(Self { id, name, email, role, password, openid, created_at: at_s, signed_in_at, disabled_at })
+        Ok(Self {
+            id,
+            name,
+            email,
+            role,
+            password,
+            openid,
+            created_at: at_s,
+            signed_in_at,
+            disabled_at,
+        })
     }
 
     /// One of these users as a change leaves them.
     pub fn changed(users: &[Self], id: i64, change: UserChange) -> Result<Self, Error> {
-        let mut user = users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
+        let mut user =
+            users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
         match change {
             UserChange::Role(role) => user.role = role,
             UserChange::Disabled(at_s) => user.disabled_at = user.disabled_at.or(Some(at_s)),
@@ -60,7 +71,8 @@ impl User {
 
     /// One of these users, to be removed. A pseudonym is no name that somebody may have.
     pub fn removed(users: &[Self], id: i64) -> Result<Removed, Error> {
-        let user = users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
+        let user =
+            users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
         let pseudonym = format!("removed person {id}/{}", user.created_at);
         if user.may_sign_in() { Err(Error::NotDisabled) } else { Ok(Removed { user, pseudonym }) }
     }
@@ -68,7 +80,8 @@ impl User {
     /// Refuses a change after which nobody could manage people any more.
     fn with_an_admin(users: &[Self], changed: Self) -> Result<Self, Error> {
         let had_one = users.iter().any(Self::is_admin);
-        let has_one = changed.is_admin() || users.iter().any(|user| user.id != changed.id && user.is_admin());
+        let has_one =
+            changed.is_admin() || users.iter().any(|user| user.id != changed.id && user.is_admin());
         if had_one && !has_one { Err(Error::LastAdmin) } else { Ok(changed) }
     }
 }

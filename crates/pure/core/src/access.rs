@@ -53,8 +53,14 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub const ALL: [Self; 6] =
-        [Self::EventsWrite, Self::CountsRead, Self::CountersWrite, Self::BucketsWrite, Self::MetricsRead, Self::Admin];
+    pub const ALL: [Self; 6] = [
+        Self::EventsWrite,
+        Self::CountsRead,
+        Self::CountersWrite,
+        Self::BucketsWrite,
+        Self::MetricsRead,
+        Self::Admin,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -147,7 +153,8 @@ mod tests {
     #[test]
     fn scopes_come_back_from_their_names() {
         for bits in 0_u8..64 {
-            let scopes: Scopes = Scope::ALL.into_iter().filter(|scope| bits & 1 << *scope as u8 != 0).collect();
+            let scopes: Scopes =
+                Scope::ALL.into_iter().filter(|scope| bits & 1 << *scope as u8 != 0).collect();
             assert_eq!(Scopes::from_names(&scopes.to_string()), Some(scopes));
         }
         assert_eq!(Scopes::from_names("counts:read,sing"), None);
@@ -158,7 +165,11 @@ mod tests {
         let admin: Scopes = [Scope::Admin].into_iter().collect();
         let reader: Scopes = [Scope::CountsRead].into_iter().collect();
         assert!(Scope::ALL.into_iter().all(|scope| admin.allow(scope)));
-        assert!(reader.allow(Scope::CountsRead) && !reader.allow(Scope::EventsWrite) && !reader.allow(Scope::Admin));
+        assert!(
+            reader.allow(Scope::CountsRead)
+                && !reader.allow(Scope::EventsWrite)
+                && !reader.allow(Scope::Admin)
+        );
         assert!(reader.allow(Scope::MetricsRead) && !reader.allow(Scope::BucketsWrite));
         let scraper: Scopes = [Scope::MetricsRead].into_iter().collect();
         assert!(scraper.allow(Scope::MetricsRead) && !scraper.allow(Scope::CountsRead));

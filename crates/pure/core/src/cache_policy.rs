@@ -64,7 +64,10 @@ impl Choice {
 
     fn check(&self, at: &str, problems: &mut Vec<Problem>) {
         if self.rollout.len() > POLICY_STEPS_MAX {
-            let detail = format!("has {} steps, and {POLICY_STEPS_MAX} are the most there may be", self.rollout.len());
+            let detail = format!(
+                "has {} steps, and {POLICY_STEPS_MAX} are the most there may be",
+                self.rollout.len()
+            );
             problems.push(Problem::new(format!("{at}rollout"), detail));
         }
         for (index, step) in self.rollout.iter().enumerate() {
@@ -83,7 +86,12 @@ impl fmt::Display for Choice {
         for Step { strategy, modulo, below } in &self.rollout {
             write!(out, "{} where id % {modulo} < {below}; ", strategy.name())?;
         }
-        write!(out, "{}{}", if self.rollout.is_empty() { "" } else { "otherwise " }, self.strategy.name())
+        write!(
+            out,
+            "{}{}",
+            if self.rollout.is_empty() { "" } else { "otherwise " },
+            self.strategy.name()
+        )
     }
 }
 
@@ -154,8 +162,11 @@ mod tests {
             "rollout": [{"strategy": "live", "modulo": 0, "below": 0}],
             "overrides": {"": {"strategy": "live", "rollout": [{"strategy": "live", "modulo": 2, "below": 3}]}}
         });
-        let fields: Vec<String> =
-            Policy::from_json(&wrong).unwrap_err().into_iter().map(|problem| problem.field).collect();
+        let fields: Vec<String> = Policy::from_json(&wrong)
+            .unwrap_err()
+            .into_iter()
+            .map(|problem| problem.field)
+            .collect();
         assert_eq!(fields, ["rollout[0]", "overrides", "overrides..rollout[0]"]);
         assert!(Policy::from_json(&json!({"strategy": "sometimes"})).is_err());
     }

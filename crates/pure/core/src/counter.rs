@@ -3,7 +3,8 @@
 use crate::event::Event;
 use crate::filter::{Condition, Filter};
 use crate::limits::{
-    CONFIGURATION_LEN_MAX, COUNTER_ID_MAX, FILTER_CONSTANT_LEN_MAX, NAME_LEN_MAX, RETENTION_DAYS_MAX, TEXT_LEN_MAX,
+    CONFIGURATION_LEN_MAX, COUNTER_ID_MAX, FILTER_CONSTANT_LEN_MAX, NAME_LEN_MAX,
+    RETENTION_DAYS_MAX, TEXT_LEN_MAX,
 };
 use crate::retention::RetentionDays;
 use crate::template::Template;
@@ -97,7 +98,10 @@ impl Counter {
         };
         let mut read = Reading { members, problems: Vec::new() };
         for name in members.keys().filter(|name| !MEMBERS.contains(&name.as_str())) {
-            read.problems.push(Problem::new(name, format!("unknown member; known are {}", MEMBERS.join(", "))));
+            read.problems.push(Problem::new(
+                name,
+                format!("unknown member; known are {}", MEMBERS.join(", ")),
+            ));
         }
         let counter = Self {
             id: read.member("id", "a whole number", || 0),
@@ -124,7 +128,9 @@ impl Counter {
         let mut problems = read.problems;
         problems.extend(size_problems(json, counter.filter.as_ref()));
         let unread: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
-        problems.extend(counter.problems().into_iter().filter(|problem| !unread.contains(&problem.field)));
+        problems.extend(
+            counter.problems().into_iter().filter(|problem| !unread.contains(&problem.field)),
+        );
         if problems.is_empty() { Ok(counter) } else { Err(problems) }
     }
 
@@ -139,13 +145,23 @@ impl Counter {
         check(self.id <= COUNTER_ID_MAX, "id", format!("must be at most {COUNTER_ID_MAX}"));
         let named = !self.name.trim().is_empty() && self.name.len() <= NAME_LEN_MAX;
         check(named, "name", format!("must have 1 to {NAME_LEN_MAX} bytes"));
-        let typed = !self.event_type.is_empty() && self.event_type.len() <= crate::limits::ATTRIBUTE_LEN_MAX;
+        let typed = !self.event_type.is_empty()
+            && self.event_type.len() <= crate::limits::ATTRIBUTE_LEN_MAX;
         check(typed, "eventType", "must name the CloudEvents type that is counted".to_owned());
-        check(self.owner.len() <= TEXT_LEN_MAX, "owner", format!("must have at most {TEXT_LEN_MAX} bytes"));
-        check(self.description.len() <= TEXT_LEN_MAX, "description", format!("must have at most {TEXT_LEN_MAX} bytes"));
+        check(
+            self.owner.len() <= TEXT_LEN_MAX,
+            "owner",
+            format!("must have at most {TEXT_LEN_MAX} bytes"),
+        );
+        check(
+            self.description.len() <= TEXT_LEN_MAX,
+            "description",
+            format!("must have at most {TEXT_LEN_MAX} bytes"),
+        );
         let ordered = !matches!((self.active_from, self.active_until), (Some(from), Some(until)) if from >= until);
         check(ordered, "activeUntil", "must lie after activeFrom".to_owned());
-        problems.extend(self.value.problems().into_iter().map(|detail| Problem::new("value", detail)));
+        problems
+            .extend(self.value.problems().into_iter().map(|detail| Problem::new("value", detail)));
         problems.extend(retention_problems(&self.retention_days));
         problems.extend(texts("template", Template::parse(&self.template).err()));
         let compiled = self.filter.as_ref().map(|filter| Filter::compile(filter, &mut |_| 0));
@@ -156,7 +172,8 @@ impl Counter {
 
     /// Whether the counter is meant to count what happened at this time.
     pub fn is_active_at(&self, time_s: i64) -> bool {
-        self.active_from.is_none_or(|from| time_s >= from) && self.active_until.is_none_or(|until| time_s < until)
+        self.active_from.is_none_or(|from| time_s >= from)
+            && self.active_until.is_none_or(|until| time_s < until)
     }
 
     /// Whether the counter listens to the type of this event.
@@ -174,7 +191,8 @@ fn size_problems(json: &Json, filter: Option<&Condition>) -> Vec<Problem> {
         problems.push(Problem::new("", detail));
     }
     if filter.is_some_and(has_long_constant) {
-        let detail = format!("a text or number of a condition has at most {FILTER_CONSTANT_LEN_MAX} bytes");
+        let detail =
+            format!("a text or number of a condition has at most {FILTER_CONSTANT_LEN_MAX} bytes");
         problems.push(Problem::new("filter", detail));
     }
     problems
@@ -208,7 +226,8 @@ fn retention_problems(days: &RetentionDays) -> Vec<Problem> {
             ));
         }
     }
-    let [quarter, hour, day] = [days.quarter, days.hour, days.day].map(|kept| kept.unwrap_or(forever));
+    let [quarter, hour, day] =
+        [days.quarter, days.hour, days.day].map(|kept| kept.unwrap_or(forever));
     if quarter > hour || hour > day {
         problems.push(Problem::new(
             "retentionDays",
@@ -225,8 +244,15 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn member<T: DeserializeOwned>(&mut self, name: &str, expected: &str, default: impl Fn() -> T) -> T {
-        let Some(json) = self.members.get(name) else { return default() };
+    fn member<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        default: impl Fn() -> T,
+    ) -> T {
+        let Some(json) = self.members.get(name) else {
+            return default();
+        };
         T::deserialize(json).unwrap_or_else(|_| {
             self.problems.push(Problem::new(name, format!("must be {expected}")));
             default()
@@ -253,13 +279,19 @@ mod instant {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub fn serialize<S: Serializer>(instant: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        instant: &Option<i64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         instant.map(format_rfc3339).serialize(serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<i64>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| parse_time_s(&text).ok_or_else(|| D::Error::custom("not an instant"))).transpose()
+        text.map(|text| parse_time_s(&text).ok_or_else(|| D::Error::custom("not an instant")))
+            .transpose()
     }
 }
 
@@ -289,18 +321,25 @@ mod tests {
         let fits = "x".repeat(FILTER_CONSTANT_LEN_MAX);
         assert!(Counter::from_json(&with("filter", condition(json!(fits)))).is_ok());
         let long = "x".repeat(FILTER_CONSTANT_LEN_MAX + 1);
-        for rhs in [condition(json!(long)), json!({ "operator": "not", "conditions": [condition(json!(long))] })] {
+        for rhs in [
+            condition(json!(long)),
+            json!({ "operator": "not", "conditions": [condition(json!(long))] }),
+        ] {
             assert!(problem(&with("filter", rhs)).contains("at most 1024 bytes"));
         }
         let one_of = json!({ "operator": "in", "lhs": "data.a", "rhs": ["a", long] });
         assert!(problem(&with("filter", one_of)).contains("at most 1024 bytes"));
 
-        let many: Vec<String> = (0..200).map(|number| format!("{number}{}", "x".repeat(400))).collect();
+        let many: Vec<String> =
+            (0..200).map(|number| format!("{number}{}", "x".repeat(400))).collect();
         let large = json!({ "operator": "in", "lhs": "data.a", "rhs": many });
         let large = with("filter", large);
         assert!(problem(&large).contains("at most 65536 bytes"));
         // What an earlier release took is still read.
-        assert!(serde_json::from_value::<Counter>(json!(Counter { id: 1, ..read_before(&large) })).is_ok());
+        assert!(
+            serde_json::from_value::<Counter>(json!(Counter { id: 1, ..read_before(&large) }))
+                .is_ok()
+        );
     }
 
     fn read_before(json: &Json) -> Counter {
@@ -312,16 +351,28 @@ mod tests {
         let counter = Counter::from_json(&rain()).unwrap();
         assert_eq!(serde_json::to_value(&counter).unwrap(), rain());
         let dated = Counter::from_json(&with("activeFrom", json!(1_727_215_200))).unwrap();
-        assert_eq!(serde_json::to_value(&dated).unwrap()["activeFrom"], json!("2024-09-24T22:00:00Z"));
-        assert_eq!(serde_json::from_value::<Counter>(serde_json::to_value(&dated).unwrap()).unwrap(), dated);
+        assert_eq!(
+            serde_json::to_value(&dated).unwrap()["activeFrom"],
+            json!("2024-09-24T22:00:00Z")
+        );
+        assert_eq!(
+            serde_json::from_value::<Counter>(serde_json::to_value(&dated).unwrap()).unwrap(),
+            dated
+        );
     }
 
     #[test]
     fn what_is_optional_has_a_default() {
         let json = json!({"name": "n", "template": "a:{b}", "eventType": "t"});
         let counter = Counter::from_json(&json).unwrap();
-        assert_eq!((counter.id, counter.state, &counter.value), (0, State::Active, &Value::Fixed(1)));
-        assert_eq!(counter.retention_days, RetentionDays { quarter: Some(90), hour: Some(400), day: None });
+        assert_eq!(
+            (counter.id, counter.state, &counter.value),
+            (0, State::Active, &Value::Fixed(1))
+        );
+        assert_eq!(
+            counter.retention_days,
+            RetentionDays { quarter: Some(90), hour: Some(400), day: None }
+        );
     }
 
     #[test]

@@ -69,8 +69,10 @@ impl<'a> Event<'a> {
         }
         // Checked here, because the parser does not look at the bytes that it passes over.
         let json = std::str::from_utf8(json).map_err(|error| malformed(&error.to_string()))?;
-        crate::json::check_depth(json).map_err(|detail| Rejection::new("event_malformed", detail))?;
-        let wire: Wire<'a> = sonic_rs::from_str(json).map_err(|error| malformed(&error.to_string()))?;
+        crate::json::check_depth(json)
+            .map_err(|detail| Rejection::new("event_malformed", detail))?;
+        let wire: Wire<'a> =
+            sonic_rs::from_str(json).map_err(|error| malformed(&error.to_string()))?;
         let data = match wire.data.as_ref().map(LazyValue::as_raw_cow) {
             Some(Cow::Borrowed(text)) => text,
             // The parser copies only a lone string, which has no fields to count by.
@@ -92,7 +94,15 @@ impl<'a> Event<'a> {
     #[doc(hidden)]
     pub fn of_data(kind: &'a str, time_ms: i64, data: &'a str) -> Self {
         let refused_keys = Cow::default();
-        Self { id: "1".into(), source: "test".into(), kind: kind.into(), subject: None, time_ms, data, refused_keys }
+        Self {
+            id: "1".into(),
+            source: "test".into(),
+            kind: kind.into(),
+            subject: None,
+            time_ms,
+            data,
+            refused_keys,
+        }
     }
 
     /// Whether the event does not count under a key, because that was one too many.
@@ -145,10 +155,14 @@ impl<'a> Attributes<'a> {
             return Err(Rejection::new("specversion_unsupported", "specversion must be \"1.0\""));
         }
         let time = self.time.ok_or_else(|| missing("time"))?;
-        let time_ms =
-            parse_rfc3339_ms(time.as_bytes()).filter(|time_ms| is_countable_s(time_ms.div_euclid(1_000))).ok_or_else(
-                || Rejection::new("time_invalid", "time must be RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on"),
-            )?;
+        let time_ms = parse_rfc3339_ms(time.as_bytes())
+            .filter(|time_ms| is_countable_s(time_ms.div_euclid(1_000)))
+            .ok_or_else(|| {
+                Rejection::new(
+                    "time_invalid",
+                    "time must be RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on",
+                )
+            })?;
         let subject = self.subject.map(|subject| bounded("subject", subject)).transpose()?;
         Ok(Event {
             id: required("id", self.id)?,
@@ -167,7 +181,9 @@ fn check_escapes(data: &str) -> Result<(), Rejection> {
     if memchr::memchr(b'\\', data.as_bytes()).is_none() {
         return Ok(());
     }
-    serde_json::from_str::<serde::de::IgnoredAny>(data).map(|_| ()).map_err(|error| malformed(&error.to_string()))
+    serde_json::from_str::<serde::de::IgnoredAny>(data)
+        .map(|_| ())
+        .map_err(|error| malformed(&error.to_string()))
 }
 
 fn malformed(reason: &str) -> Rejection {
@@ -176,7 +192,10 @@ fn malformed(reason: &str) -> Rejection {
 }
 
 fn too_large(len: usize) -> Rejection {
-    Rejection::new("event_too_large", format!("the event has {len} bytes; at most {EVENT_LEN_MAX} are taken"))
+    Rejection::new(
+        "event_too_large",
+        format!("the event has {len} bytes; at most {EVENT_LEN_MAX} are taken"),
+    )
 }
 
 fn missing(name: &str) -> Rejection {
@@ -247,7 +266,9 @@ mod tests {
 
     #[test]
     fn data_may_be_anything_or_nothing() {
-        for (data, kept) in [(r#""text""#, r#""text""#), ("[1]", "[1]"), ("null", ""), (r#""\n""#, "")] {
+        for (data, kept) in
+            [(r#""text""#, r#""text""#), ("[1]", "[1]"), ("null", ""), (r#""\n""#, "")]
+        {
             let json = GOOD.replace(r#"{"city_id":7}"#, data);
             assert_eq!(Event::from_json(json.as_bytes()).unwrap().data, kept, "{data}");
         }

@@ -75,7 +75,9 @@ impl<'a> Scalar<'a> {
         match raw.as_bytes().first()? {
             b'"' => match raw {
                 Cow::Borrowed(text) => Self::of_json_string(text),
-                Cow::Owned(text) => serde_json::from_str(&text).ok().map(|text| Self::Text(Cow::Owned(text))),
+                Cow::Owned(text) => {
+                    serde_json::from_str(&text).ok().map(|text| Self::Text(Cow::Owned(text)))
+                }
             },
             b't' => Some(Self::Bool(true)),
             b'f' => Some(Self::Bool(false)),
@@ -200,7 +202,12 @@ pub fn visit<'a>(data: &'a str, depth_max: usize, mut each: impl FnMut(&str, Sca
     visit_object(data, depth_max, &mut String::from("data"), &mut each);
 }
 
-fn visit_object<'a>(json: &'a str, depth_left: usize, path: &mut String, each: &mut dyn FnMut(&str, Scalar<'a>)) {
+fn visit_object<'a>(
+    json: &'a str,
+    depth_left: usize,
+    path: &mut String,
+    each: &mut dyn FnMut(&str, Scalar<'a>),
+) {
     if depth_left == 0 || !json.trim_ascii_start().starts_with('{') {
         return;
     }
@@ -213,7 +220,9 @@ fn visit_object<'a>(json: &'a str, depth_left: usize, path: &mut String, each: &
         path.push('.');
         path.push_str(&name);
         match value.as_raw_cow() {
-            Cow::Borrowed(object) if object.starts_with('{') => visit_object(object, depth_left - 1, path, each),
+            Cow::Borrowed(object) if object.starts_with('{') => {
+                visit_object(object, depth_left - 1, path, each)
+            }
             raw => {
                 if let Some(scalar) = Scalar::of_json(raw) {
                     each(path, scalar);
@@ -240,7 +249,10 @@ mod tests {
         let found = visited(data);
         let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["data.a", "data.b.c", "data.b.d.e"]);
-        assert_eq!(extracted(data, &paths), found.into_iter().map(|(_, text)| Some(text)).collect::<Vec<_>>());
+        assert_eq!(
+            extracted(data, &paths),
+            found.into_iter().map(|(_, text)| Some(text)).collect::<Vec<_>>()
+        );
         for data in ["", "7", "[{\"a\": 1}]", "{\"a\""] {
             assert_eq!(visited(data), [], "{data}");
         }
@@ -260,8 +272,13 @@ mod tests {
         ] {
             assert_eq!(read(text).as_deref(), Some(number), "{text}");
         }
-        for text in ["1e29", "1e-29", "1.00000000000000000000000000000001e3", "1e99999999999999999999", "1e-9999999999"]
-        {
+        for text in [
+            "1e29",
+            "1e-29",
+            "1.00000000000000000000000000000001e3",
+            "1e99999999999999999999",
+            "1e-9999999999",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }
@@ -280,19 +297,24 @@ mod tests {
 
     #[test]
     fn scalars_keep_the_text_they_were_written_with() {
-        let data =
-            r#"{"a": 7, "b": 12.50, "c": "x\"\u00e9", "d": true, "e": null, "f": [1], "g": {"h": {"i": "deep"}}}"#;
+        let data = r#"{"a": 7, "b": 12.50, "c": "x\"\u00e9", "d": true, "e": null, "f": [1], "g": {"h": {"i": "deep"}}}"#;
         assert_eq!(
             extracted(data, &["data.a", "data.b", "data.c", "data.d", "data.g.h.i"]),
             some(&["7", "12.50", "x\"é", "true", "deep"])
         );
-        assert_eq!(extracted(data, &["data.e", "data.f", "data.g", "data.none", "data.a.x"]), vec![None; 5]);
+        assert_eq!(
+            extracted(data, &["data.e", "data.f", "data.g", "data.none", "data.a.x"]),
+            vec![None; 5]
+        );
     }
 
     #[test]
     fn paths_do_not_leak_into_other_objects() {
         let data = r#"{"a": {"x": 1}, "b": {"x": 2, "y": {"x": 3}}, "x": 4}"#;
-        assert_eq!(extracted(data, &["data.a.x", "data.b.x", "data.b.y.x", "data.x"]), some(&["1", "2", "3", "4"]));
+        assert_eq!(
+            extracted(data, &["data.a.x", "data.b.x", "data.b.y.x", "data.x"]),
+            some(&["1", "2", "3", "4"])
+        );
         assert_eq!(extracted(data, &["data.a.y.x"]), vec![None]);
     }
 

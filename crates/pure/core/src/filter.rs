@@ -46,7 +46,9 @@ impl Condition {
     fn each_number(&self, look: &mut dyn FnMut(&Number)) {
         match &self.rhs {
             Some(Json::Number(number)) => look(number),
-            Some(Json::Array(values)) => values.iter().filter_map(Json::as_number).for_each(&mut *look),
+            Some(Json::Array(values)) => {
+                values.iter().filter_map(Json::as_number).for_each(&mut *look)
+            }
             _ => {}
         }
         for condition in self.conditions.iter().flatten() {
@@ -116,7 +118,9 @@ impl OneOf {
         match scalar {
             Scalar::Text(text) => self.texts.contains(&**text),
             Scalar::Number(_) if self.numbers.is_empty() => false,
-            Scalar::Number(_) => scalar.as_decimal().is_some_and(|number| self.numbers.contains(&number)),
+            Scalar::Number(_) => {
+                scalar.as_decimal().is_some_and(|number| self.numbers.contains(&number))
+            }
             Scalar::Bool(flag) => self.bools[usize::from(*flag)],
         }
     }
@@ -132,11 +136,16 @@ pub enum Constant {
 
 impl Filter {
     /// Checks a condition and numbers its fields by `field_index`. All problems are reported together.
-    pub fn compile(condition: &Condition, field_index: &mut dyn FnMut(Field) -> usize) -> Result<Self, Vec<String>> {
+    pub fn compile(
+        condition: &Condition,
+        field_index: &mut dyn FnMut(Field) -> usize,
+    ) -> Result<Self, Vec<String>> {
         let mut compiler = Compiler { field_index, problems: Vec::new(), conditions: 0 };
         let filter = compiler.filter(condition, "filter", 1);
         if compiler.conditions > FILTER_CONDITIONS_MAX {
-            compiler.problems.push(format!("filter has more than {FILTER_CONDITIONS_MAX} conditions"));
+            compiler
+                .problems
+                .push(format!("filter has more than {FILTER_CONDITIONS_MAX} conditions"));
         }
         match filter {
             Some(filter) if compiler.problems.is_empty() => Ok(filter),
@@ -154,7 +163,9 @@ impl Filter {
             Self::Prefix(field, prefix) => {
                 matches!(&fields[*field], Some(Scalar::Text(text)) if text.starts_with(&**prefix))
             }
-            Self::In(field, one_of) => fields[*field].as_ref().is_some_and(|scalar| one_of.holds(scalar)),
+            Self::In(field, one_of) => {
+                fields[*field].as_ref().is_some_and(|scalar| one_of.holds(scalar))
+            }
             Self::Eq(field, constant) => constant.equals(&fields[*field]),
             Self::Ne(field, constant) => !constant.equals(&fields[*field]),
             Self::Order(field, comparison, constant) => fields[*field]
@@ -226,15 +237,19 @@ impl Compiler<'_> {
             self.problems.push(format!("{at}: `{operator}` takes conditions, not lhs or rhs"));
         }
         let conditions = condition.conditions.as_deref().unwrap_or_default();
-        let expected = if operator == "not" { conditions.len() == 1 } else { !conditions.is_empty() };
+        let expected =
+            if operator == "not" { conditions.len() == 1 } else { !conditions.is_empty() };
         if !expected {
-            let count = if operator == "not" { "exactly one condition" } else { "at least one condition" };
+            let count =
+                if operator == "not" { "exactly one condition" } else { "at least one condition" };
             self.problems.push(format!("{at}: `{operator}` needs {count}"));
             return None;
         }
         let inner: Vec<Option<Filter>> = (0..)
             .zip(conditions)
-            .map(|(index, inner): (usize, _)| self.filter(inner, &format!("{at}.conditions[{index}]"), depth + 1))
+            .map(|(index, inner): (usize, _)| {
+                self.filter(inner, &format!("{at}.conditions[{index}]"), depth + 1)
+            })
             .collect();
         let mut filters = inner.into_iter().collect::<Option<Vec<Filter>>>()?;
         Some(match operator {
@@ -246,11 +261,13 @@ impl Compiler<'_> {
 
     fn comparison(&mut self, condition: &Condition, at: &str) -> Option<Filter> {
         if condition.conditions.is_some() {
-            self.problems.push(format!("{at}: `{}` takes lhs and rhs, not conditions", condition.operator));
+            self.problems
+                .push(format!("{at}: `{}` takes lhs and rhs, not conditions", condition.operator));
         }
         let field = condition.lhs.as_deref().and_then(Field::of_path);
         if field.is_none() {
-            self.problems.push(format!("{at}.lhs must name a field, such as data.city, source or subject"));
+            self.problems
+                .push(format!("{at}.lhs must name a field, such as data.city, source or subject"));
         }
         let constant = condition.rhs.as_ref().and_then(Constant::of_json);
         let operator = condition.operator.as_str();
@@ -272,7 +289,9 @@ impl Compiler<'_> {
             }
         };
         let Some(constant) = constant else {
-            self.problems.push(format!("{at}.rhs must be a text, a number of at most 28 digits, true or false"));
+            self.problems.push(format!(
+                "{at}.rhs must be a text, a number of at most 28 digits, true or false"
+            ));
             return None;
         };
         Some(shape((self.field_index)(field?), constant))
@@ -290,7 +309,12 @@ impl Compiler<'_> {
         }
     }
 
-    fn prefix(&mut self, constant: Option<Constant>, field: Option<Field>, at: &str) -> Option<Filter> {
+    fn prefix(
+        &mut self,
+        constant: Option<Constant>,
+        field: Option<Field>,
+        at: &str,
+    ) -> Option<Filter> {
         let Some(Constant::Text(prefix)) = constant else {
             self.problems.push(format!("{at}.rhs of `prefix` must be a text"));
             return None;
@@ -299,9 +323,13 @@ impl Compiler<'_> {
     }
 
     fn one_of(&mut self, condition: &Condition, field: Option<Field>, at: &str) -> Option<Filter> {
-        let values =
-            condition.rhs.as_ref().and_then(Json::as_array).filter(|values| values.len() <= FILTER_IN_VALUES_MAX);
-        let constants = values.and_then(|values| values.iter().map(Constant::of_json).collect::<Option<Vec<_>>>());
+        let values = condition
+            .rhs
+            .as_ref()
+            .and_then(Json::as_array)
+            .filter(|values| values.len() <= FILTER_IN_VALUES_MAX);
+        let constants = values
+            .and_then(|values| values.iter().map(Constant::of_json).collect::<Option<Vec<_>>>());
         let Some(constants) = constants else {
             self.problems.push(format!(
                 "{at}.rhs of `in` must be a list of at most {FILTER_IN_VALUES_MAX} texts, numbers, true or false"
@@ -396,14 +424,17 @@ mod tests {
 
     #[test]
     fn all_problems_are_reported_at_once() {
-        let condition: Condition = serde_json::from_value(json!({"operator": "and", "conditions": [
+        let condition: Condition =
+            serde_json::from_value(json!({"operator": "and", "conditions": [
             {"operator": "like", "lhs": "data.a", "rhs": 1},
             {"operator": "eq", "lhs": "city", "rhs": null},
             {"operator": "not", "conditions": []},
             {"operator": "in", "lhs": "data.a", "rhs": 5}]}))
-        .unwrap();
+            .unwrap();
         let problems = Filter::compile(&condition, &mut |_| 0).unwrap_err();
         assert_eq!(problems.len(), 5, "{problems:#?}");
-        assert!(problems.iter().any(|problem| problem.starts_with("filter.conditions[0].operator")));
+        assert!(
+            problems.iter().any(|problem| problem.starts_with("filter.conditions[0].operator"))
+        );
     }
 }

@@ -41,7 +41,8 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 /// Refuses text that is nested deeper than [`JSON_DEPTH_MAX`]: parsers that recurse would run out of stack.
 pub fn check_depth(text: &str) -> Result<(), String> {
-    let openers = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(JSON_DEPTH_MAX + 1).count();
+    let openers =
+        memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(JSON_DEPTH_MAX + 1).count();
     if openers <= JSON_DEPTH_MAX || depth(text) <= JSON_DEPTH_MAX {
         return Ok(());
     }

@@ -136,7 +136,11 @@ impl Edge {
             [run(quarter_from, quarter_to), Run::default(), Run::default()]
         } else {
             let hours = i64::from(HOUR_CELL_FIRST);
-            [run(quarter_from, hour_from * 4), run(hours + hour_from, hours + hour_to), run(hour_to * 4, quarter_to)]
+            [
+                run(quarter_from, hour_from * 4),
+                run(hours + hour_from, hours + hour_to),
+                run(hour_to * 4, quarter_to),
+            ]
         };
         Some(Self { day: day as u32, runs })
     }
@@ -145,8 +149,11 @@ impl Edge {
         let start = i64::from(self.day) * DAY_S;
         self.runs.iter().filter(|run| !run.is_empty()).map(move |run| {
             let hours = run.first >= HOUR_CELL_FIRST;
-            let (granularity, base) =
-                if hours { (Granularity::Hour, HOUR_CELL_FIRST) } else { (Granularity::Quarter, 0) };
+            let (granularity, base) = if hours {
+                (Granularity::Hour, HOUR_CELL_FIRST)
+            } else {
+                (Granularity::Quarter, 0)
+            };
             let at = |cell: u8| start + i64::from(cell - base) * granularity.width_s();
             Slice { granularity, from_s: at(run.first), to_s: at(run.end) }
         })
@@ -175,7 +182,11 @@ mod tests {
         let plan = Plan::new(1_727_215_430, 1_727_400_000).unwrap();
         assert_eq!((plan.from_s, plan.to_s), (1_727_215_200, 1_727_399_700));
         let at = |text: &str| crate::time::parse_time_s(text).unwrap();
-        let slice = |granularity, from: &str, to: &str| Slice { granularity, from_s: at(from), to_s: at(to) };
+        let slice = |granularity, from: &str, to: &str| Slice {
+            granularity,
+            from_s: at(from),
+            to_s: at(to),
+        };
         let slices: Vec<Slice> = plan.slices().collect();
         assert_eq!(
             slices,

@@ -41,7 +41,9 @@ impl RetentionDays {
             (None, Some(_)) => true,
             (_, None) => false,
         };
-        longer(self.quarter, other.quarter) || longer(self.hour, other.hour) || longer(self.day, other.day)
+        longer(self.quarter, other.quarter)
+            || longer(self.hour, other.hour)
+            || longer(self.day, other.day)
     }
 
     /// The earliest instants that still have buckets at `now_s`.
@@ -51,7 +53,11 @@ impl RetentionDays {
             Some(days) => (Granularity::Day.floor(now_s) - i64::from(days) * DAY_S).max(0),
             None => 0,
         };
-        Horizons { quarter_s: horizon(self.quarter), hour_s: horizon(self.hour), day_s: horizon(self.day) }
+        Horizons {
+            quarter_s: horizon(self.quarter),
+            hour_s: horizon(self.hour),
+            day_s: horizon(self.day),
+        }
     }
 }
 
@@ -118,7 +124,8 @@ impl Horizons {
 
     /// Whether all cells of a plan are kept. Quick for ranges inside the shortest retention.
     pub fn check(&self, plan: &Plan) -> Result<(), Expired> {
-        if plan.from_s >= self.quarter_s && plan.from_s >= self.hour_s && plan.from_s >= self.day_s {
+        if plan.from_s >= self.quarter_s && plan.from_s >= self.hour_s && plan.from_s >= self.day_s
+        {
             return Ok(());
         }
         for slice in plan.slices() {
@@ -151,7 +158,10 @@ mod tests {
         let expired = check(quarters_gone + 900, NOW_S).unwrap_err();
         assert_eq!(expired.granularity, Granularity::Quarter);
         assert_eq!(expired.horizons.quarter_s, 910 * DAY_S);
-        assert!(expired.to_string().contains("begin at or after 1972-06-29T00:00:00Z"), "{expired}");
+        assert!(
+            expired.to_string().contains("begin at or after 1972-06-29T00:00:00Z"),
+            "{expired}"
+        );
         assert_eq!(check(hours_gone + 3_600, NOW_S).unwrap_err().granularity, Granularity::Hour);
     }
 
@@ -159,7 +169,10 @@ mod tests {
     fn for_ever_keeps_all() {
         assert_eq!(RetentionDays::FOREVER.horizons(NOW_S).earliest_s(), 0);
         let usual = RetentionDays::default();
-        assert!(RetentionDays::FOREVER.keeps_longer_than(&usual) && !usual.keeps_longer_than(&RetentionDays::FOREVER));
+        assert!(
+            RetentionDays::FOREVER.keeps_longer_than(&usual)
+                && !usual.keeps_longer_than(&RetentionDays::FOREVER)
+        );
         let one_longer = RetentionDays { quarter: Some(10), hour: Some(401), day: None };
         assert!(one_longer.keeps_longer_than(&usual) && !usual.keeps_longer_than(&usual));
     }

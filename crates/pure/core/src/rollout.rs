@@ -108,8 +108,14 @@ pub enum End {
 }
 
 impl End {
-    pub const ALL: [Self; 6] =
-        [Self::Finished, Self::Broken, Self::Inconclusive, Self::Failed, Self::Stopped, Self::Overruled];
+    pub const ALL: [Self; 6] = [
+        Self::Finished,
+        Self::Broken,
+        Self::Inconclusive,
+        Self::Failed,
+        Self::Stopped,
+        Self::Overruled,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -164,7 +170,9 @@ impl Rollout {
     /// The open window, as far as it was seen.
     pub fn window(&self) -> Option<Window> {
         match &self.phase {
-            Phase::Watching { since_ms, seen_ms, tally } => Some(tally.window((seen_ms - since_ms) as f64 / 1e3)),
+            Phase::Watching { since_ms, seen_ms, tally } => {
+                Some(tally.window((seen_ms - since_ms) as f64 / 1e3))
+            }
             _ => None,
         }
     }
@@ -237,7 +245,10 @@ impl Rollout {
             Phase::Following { .. } if lagging.is_empty() => self.phase = Phase::watching(now_ms),
             Phase::Following { since_ms, .. } if now_ms - *since_ms > FOLLOWED_MAX_MS => {
                 let who = lagging.join(", ");
-                self.go_back(End::Failed, format!("version {} of the policy is not followed by {who}", self.version));
+                self.go_back(
+                    End::Failed,
+                    format!("version {} of the policy is not followed by {who}", self.version),
+                );
             }
             Phase::Following { lagging: known, .. } => *known = lagging,
             Phase::Watching { seen_ms, tally, .. } => {
@@ -250,9 +261,13 @@ impl Rollout {
     }
 
     fn judge(&mut self) {
-        let (Some(stage), Some(window)) = (self.stage(), self.window()) else { return };
+        let (Some(stage), Some(window)) = (self.stage(), self.window()) else {
+            return;
+        };
         let (is_enough, is_settled) = (self.plan.limits.suffice(&window), self.is_settled(&window));
-        let told = |verdict: &Verdict| !verdict.holds() && (is_settled || verdict.limit == Limit::Breakers);
+        let told = |verdict: &Verdict| {
+            !verdict.holds() && (is_settled || verdict.limit == Limit::Breakers)
+        };
         let broken: Vec<String> =
             self.verdicts(&window).iter().filter(|one| told(one)).map(Verdict::sentence).collect();
         if !broken.is_empty() {
@@ -271,7 +286,9 @@ impl Rollout {
 
     /// Closes the window, and turns to the next stage.
     fn end_stage(&mut self, cut_by: Option<String>) {
-        let Phase::Watching { since_ms: from_ms, .. } = self.phase else { return };
+        let Phase::Watching { since_ms: from_ms, .. } = self.phase else {
+            return;
+        };
         if let (Some(stage), Some(window)) = (self.stage(), self.window()) {
             let verdicts = self.verdicts(&window);
             self.watched.push(Watched { stage, from_ms, window, verdicts, cut_by });
@@ -318,7 +335,8 @@ impl Rollout {
     fn go_back(&mut self, end: End, why: String) {
         // While the service is watched as it is, nothing was set.
         let is_changed = !self.watched.is_empty();
-        self.phase = if is_changed { Phase::Returning { end, why } } else { Phase::Ended { end, why } };
+        self.phase =
+            if is_changed { Phase::Returning { end, why } } else { Phase::Ended { end, why } };
     }
 
     /// Whoever conducted it was gone: what happened meanwhile was not seen, so the open window begins anew.

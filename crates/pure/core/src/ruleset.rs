@@ -44,7 +44,8 @@ pub enum Skip {
 }
 
 impl Skip {
-    pub const ALL: [Self; 5] = [Self::OutsideActivity, Self::Filtered, Self::NoKey, Self::NoValue, Self::TooManyKeys];
+    pub const ALL: [Self; 5] =
+        [Self::OutsideActivity, Self::Filtered, Self::NoKey, Self::NoValue, Self::TooManyKeys];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,7 +88,9 @@ impl Ruleset {
     fn insert(&mut self, counter: Counter) {
         let index = self.rules.len();
         let listeners = self.by_type.entry(counter.event_type.as_str().into()).or_default();
-        let Some(rule) = Rule::compile(counter, &mut listeners.fields) else { return };
+        let Some(rule) = Rule::compile(counter, &mut listeners.fields) else {
+            return;
+        };
         if rule.counter.state.counts() {
             listeners.rules.push(index);
         }
@@ -137,7 +140,9 @@ impl Ruleset {
         mut count: impl FnMut(usize, &str, i64),
         mut skip: impl FnMut(usize, Skip),
     ) {
-        let Some(listeners) = self.by_type.get(&*event.kind) else { return };
+        let Some(listeners) = self.by_type.get(&*event.kind) else {
+            return;
+        };
         if listeners.rules.is_empty() {
             return;
         }
@@ -169,7 +174,12 @@ impl Rule {
         };
         let template = Template::parse(&counter.template).ok()?;
         let template_fields = template.fields().map(|field| index_of(field.clone())).collect();
-        let filter = counter.filter.as_ref().map(|filter| Filter::compile(filter, &mut index_of)).transpose().ok()?;
+        let filter = counter
+            .filter
+            .as_ref()
+            .map(|filter| Filter::compile(filter, &mut index_of))
+            .transpose()
+            .ok()?;
         let value = match &counter.value {
             Value::Fixed(value) => RuleValue::Fixed(*value),
             Value::Field(FieldValue { field, scale }) => {
@@ -189,7 +199,12 @@ impl Rule {
     }
 
     /// Renders the key into `key` and answers the value to add.
-    fn apply(&self, time_s: i64, fields: &[Option<Scalar<'_>>], key: &mut String) -> Result<i64, Skip> {
+    fn apply(
+        &self,
+        time_s: i64,
+        fields: &[Option<Scalar<'_>>],
+        key: &mut String,
+    ) -> Result<i64, Skip> {
         if !self.counter.is_active_at(time_s) {
             return Err(Skip::OutsideActivity);
         }
@@ -198,7 +213,9 @@ impl Rule {
         }
         let value = match self.value {
             RuleValue::Fixed(value) => value,
-            RuleValue::Field { index, scale } => scaled(fields[index].as_ref(), scale).ok_or(Skip::NoValue)?,
+            RuleValue::Field { index, scale } => {
+                scaled(fields[index].as_ref(), scale).ok_or(Skip::NoValue)?
+            }
         };
         key.clear();
         let values = self.template_fields.iter().map(|index| fields[*index].as_ref());
@@ -207,8 +224,13 @@ impl Rule {
 }
 
 /// What keeps `counter` from standing beside `others`: the same id apart, a template that could render their keys.
-pub fn conflicts<'a>(counter: &Counter, others: impl IntoIterator<Item = &'a Counter>) -> Vec<Problem> {
-    let Ok(template) = Template::parse(&counter.template) else { return Vec::new() };
+pub fn conflicts<'a>(
+    counter: &Counter,
+    others: impl IntoIterator<Item = &'a Counter>,
+) -> Vec<Problem> {
+    let Ok(template) = Template::parse(&counter.template) else {
+        return Vec::new();
+    };
     let archived = |counter: &Counter| counter.state == crate::counter::State::Archived;
     if archived(counter) {
         return Vec::new();
@@ -246,7 +268,9 @@ mod tests {
         ruleset.apply(
             &event,
             &mut Scratch::default(),
-            |index, key, value| counts.push((ruleset.rules[index].counter.id, key.to_owned(), value)),
+            |index, key, value| {
+                counts.push((ruleset.rules[index].counter.id, key.to_owned(), value))
+            },
             |index, skip| skips.push((ruleset.rules[index].counter.id, skip)),
         );
         (counts, skips)
@@ -267,7 +291,10 @@ mod tests {
             counter(json!({"id": 6, "template": "other", "eventType": "walk"})),
         ]);
         let (counts, skips) = counted(&ruleset, r#"{"city": 7, "fare": 10.50}"#);
-        assert_eq!(counts, [(1, "rides".into(), 1), (2, "city:7".into(), 1), (3, "fare:7:test".into(), 1_050)]);
+        assert_eq!(
+            counts,
+            [(1, "rides".into(), 1), (2, "city:7".into(), 1), (3, "fare:7:test".into(), 1_050)]
+        );
         assert_eq!(skips, [(5, Skip::OutsideActivity)]);
         let (counts, skips) = counted(&ruleset, r#"{"fare": 10.505}"#);
         assert_eq!(counts, [(1, "rides".into(), 1)]);

@@ -41,7 +41,8 @@ impl Template {
                 Err(problem) => problems.push(problem),
             }
         }
-        let fields = segments.iter().filter(|segment| matches!(segment, Segment::Field { .. })).count();
+        let fields =
+            segments.iter().filter(|segment| matches!(segment, Segment::Field { .. })).count();
         if fields > TEMPLATE_FIELDS_MAX {
             problems.push(format!("template has more than {TEMPLATE_FIELDS_MAX} fields"));
         }
@@ -74,7 +75,9 @@ impl Template {
             match segment {
                 Segment::Literal(text) => key.push_str(text),
                 Segment::Field { prefix, suffix, .. } => {
-                    let Some(Some(value)) = values.next() else { return false };
+                    let Some(Some(value)) = values.next() else {
+                        return false;
+                    };
                     key.push_str(prefix);
                     push_escaped(value.as_text(), key);
                     key.push_str(suffix);
@@ -87,7 +90,10 @@ impl Template {
     /// Whether this template could have rendered `key`.
     pub fn matches(&self, key: &str) -> bool {
         let mut parts = key.split(':');
-        let all = self.segments.iter().all(|segment| parts.next().is_some_and(|part| segment.matches(part)));
+        let all = self
+            .segments
+            .iter()
+            .all(|segment| parts.next().is_some_and(|part| segment.matches(part)));
         all && parts.next().is_none()
     }
 
@@ -120,7 +126,9 @@ impl Segment {
     fn value_in<'k>(&self, part: &'k str) -> Option<&'k str> {
         match self {
             Self::Literal(_) => None,
-            Self::Field { prefix, suffix, .. } => part.strip_prefix(&**prefix)?.strip_suffix(&**suffix),
+            Self::Field { prefix, suffix, .. } => {
+                part.strip_prefix(&**prefix)?.strip_suffix(&**suffix)
+            }
         }
     }
 
@@ -134,13 +142,17 @@ impl Segment {
     fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Literal(left), Self::Literal(right)) => left == right,
-            (Self::Literal(text), field) | (field, Self::Literal(text)) => field.value_in(text).is_some(),
+            (Self::Literal(text), field) | (field, Self::Literal(text)) => {
+                field.value_in(text).is_some()
+            }
             (
                 Self::Field { prefix: left_prefix, suffix: left_suffix, .. },
                 Self::Field { prefix: right_prefix, suffix: right_suffix, .. },
             ) => {
-                (left_prefix.starts_with(&**right_prefix) || right_prefix.starts_with(&**left_prefix))
-                    && (left_suffix.ends_with(&**right_suffix) || right_suffix.ends_with(&**left_suffix))
+                (left_prefix.starts_with(&**right_prefix)
+                    || right_prefix.starts_with(&**left_prefix))
+                    && (left_suffix.ends_with(&**right_suffix)
+                        || right_suffix.ends_with(&**left_suffix))
             }
         }
     }
@@ -233,7 +245,8 @@ mod tests {
     }
 
     fn render(template: &Template, values: &[&str]) -> Option<String> {
-        let scalars: Vec<Scalar> = values.iter().map(|value| Scalar::Text((*value).into())).collect();
+        let scalars: Vec<Scalar> =
+            values.iter().map(|value| Scalar::Text((*value).into())).collect();
         let mut key = String::new();
         template.render(scalars.iter().map(Some), &mut key).then_some(key)
     }

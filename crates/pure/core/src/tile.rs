@@ -39,7 +39,9 @@ pub struct Overflow;
 pub enum Error {
     #[error("a tile of {0} bytes is shorter than its header says")]
     Truncated(usize),
-    #[error("a tile has version {0}; this program reads version {VERSION}: use the program that wrote it")]
+    #[error(
+        "a tile has version {0}; this program reads version {VERSION}: use the program that wrote it"
+    )]
     Version(u8),
 }
 
@@ -130,7 +132,11 @@ impl Tile {
     /// Adds to a cell, which exists from then on. A cell that cannot hold the sum is marked overflowed.
     pub fn add(&mut self, cell: u8, delta: i64) {
         let before = self.raw(cell).unwrap_or(0);
-        let after = if before == OVERFLOWED { OVERFLOWED } else { before.checked_add(delta).unwrap_or(OVERFLOWED) };
+        let after = if before == OVERFLOWED {
+            OVERFLOWED
+        } else {
+            before.checked_add(delta).unwrap_or(OVERFLOWED)
+        };
         self.put(cell, after);
     }
 

@@ -20,7 +20,8 @@ pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted - era * 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
@@ -33,13 +34,19 @@ pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
 pub fn format_rfc3339(seconds: i64) -> String {
     let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
     let of_day = seconds.rem_euclid(86_400);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3_600, of_day / 60 % 60, of_day % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        of_day / 3_600,
+        of_day / 60 % 60,
+        of_day % 60
+    )
 }
 
 /// Parses RFC 3339 (`2024-09-24T22:03:50Z`, `…50.25+02:00`) to milliseconds since 1970.
 /// Digits past the millisecond are cut off; a leap second counts as the last millisecond of its minute.
 pub fn parse_rfc3339_ms(text: &[u8]) -> Option<i64> {
-    if text.len() < 20 || text[4] != b'-' || text[7] != b'-' || text[13] != b':' || text[16] != b':' {
+    if text.len() < 20 || text[4] != b'-' || text[7] != b'-' || text[13] != b':' || text[16] != b':'
+    {
         return None;
     }
     if !matches!(text[10], b'T' | b't' | b' ') {
@@ -48,7 +55,8 @@ pub fn parse_rfc3339_ms(text: &[u8]) -> Option<i64> {
     let year = digits(&text[0..4])?;
     let month = digits(&text[5..7])?;
     let day = digits(&text[8..10])?;
-    let (hour, minute, second) = (digits(&text[11..13])?, digits(&text[14..16])?, digits(&text[17..19])?);
+    let (hour, minute, second) =
+        (digits(&text[11..13])?, digits(&text[14..16])?, digits(&text[17..19])?);
     let date_valid = (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month);
     if !date_valid || hour > 23 || minute > 59 || second > 60 {
         return None;

@@ -36,7 +36,9 @@ impl Value {
     /// The problems that keep this value from being used.
     pub fn problems(&self) -> Vec<String> {
         let (field, scale) = match self {
-            Self::Fixed(i64::MIN) => return vec![format!("value must be greater than {}", i64::MIN)],
+            Self::Fixed(i64::MIN) => {
+                return vec![format!("value must be greater than {}", i64::MIN)];
+            }
             Self::Fixed(_) => return Vec::new(),
             Self::Field(FieldValue { field, scale }) => (field, scale),
         };

@@ -133,13 +133,17 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_are_followed_expire_and_are_noted() {
-        let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let (people, clock) =
+            (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         let mut seen = None;
         made.refresh(&mut seen).await.unwrap();
         assert_eq!(made.find(&hash(1)), None);
         people.add_token(token(1, "shop")).await.unwrap();
-        people.add_token(ApiToken { expires_at: Some(NOW_S + 10), ..token(2, "soon") }).await.unwrap();
+        people
+            .add_token(ApiToken { expires_at: Some(NOW_S + 10), ..token(2, "soon") })
+            .await
+            .unwrap();
         assert_eq!(made.find(&hash(1)), None);
         made.refresh(&mut seen).await.unwrap();
         assert_eq!(&*made.find(&hash(1)).unwrap().name, "shop");
@@ -158,7 +162,8 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_do_not_outlast_their_database_for_long() {
-        let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let (people, clock) =
+            (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
         people.add_token(token(1, "shop")).await.unwrap();
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         let mut seen = None;

@@ -69,7 +69,9 @@ fn strategy(text: &str) -> Result<Strategy, String> {
 
 fn step(text: &str) -> Result<Step, String> {
     let shape = || "a step is STRATEGY:MODULO:BELOW, such as none:100:25".to_owned();
-    let [name, modulo, below] = text.split(':').collect::<Vec<_>>()[..] else { return Err(shape()) };
+    let [name, modulo, below] = text.split(':').collect::<Vec<_>>()[..] else {
+        return Err(shape());
+    };
     let number = |text: &str| text.parse().map_err(|_| shape());
     Ok(Step { strategy: strategy(name)?, modulo: number(modulo)?, below: number(below)? })
 }
@@ -78,31 +80,38 @@ impl CachePolicy {
     pub fn run(self) -> anyhow::Result<()> {
         let json = self.json;
         match self.command {
-            Command::Get { place } => place.with(|session| show(&session.client.get(PATH, &[])?, json)),
-            Command::Set { strategy, rollout, instance, clear: _, file, reason, place } => place.with(|session| {
-                let found = session.client.get(PATH, &[])?;
-                let body = match (&file, strategy) {
-                    (Some(file), _) => {
-                        std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?
-                    }
-                    (None, strategy) => {
-                        let choice = strategy.map(|strategy| Choice { strategy, rollout: rollout.clone() });
-                        serde_json::to_vec(&changed(&found, choice, instance.clone())?)?
-                    }
-                };
-                // Nobody's change in the meantime is overwritten.
-                let version = format!("\"{}\"", found["version"]);
-                let headers = [("x-reason", reason.as_str()), ("if-match", &version)];
-                let answer = session.client.send(Method::PUT, PATH, &headers, &body)?;
-                note("every instance follows within two seconds");
-                show(&answer, json)
-            }),
+            Command::Get { place } => {
+                place.with(|session| show(&session.client.get(PATH, &[])?, json))
+            }
+            Command::Set { strategy, rollout, instance, clear: _, file, reason, place } => place
+                .with(|session| {
+                    let found = session.client.get(PATH, &[])?;
+                    let body = match (&file, strategy) {
+                        (Some(file), _) => std::fs::read(file)
+                            .with_context(|| format!("{} cannot be read", file.display()))?,
+                        (None, strategy) => {
+                            let choice = strategy
+                                .map(|strategy| Choice { strategy, rollout: rollout.clone() });
+                            serde_json::to_vec(&changed(&found, choice, instance.clone())?)?
+                        }
+                    };
+                    // Nobody's change in the meantime is overwritten.
+                    let version = format!("\"{}\"", found["version"]);
+                    let headers = [("x-reason", reason.as_str()), ("if-match", &version)];
+                    let answer = session.client.send(Method::PUT, PATH, &headers, &body)?;
+                    note("every instance follows within two seconds");
+                    show(&answer, json)
+                }),
         }
     }
 }
 
 /// The policy with another choice for everybody, or for one instance; without a choice, that one has none of its own.
-fn changed(found: &Value, choice: Option<Choice>, instance: Option<String>) -> anyhow::Result<Policy> {
+fn changed(
+    found: &Value,
+    choice: Option<Choice>,
+    instance: Option<String>,
+) -> anyhow::Result<Policy> {
     let mut policy = policy_of(found)?;
     match (choice, instance) {
         (Some(choice), Some(instance)) => drop(policy.overrides.insert(instance, choice)),
@@ -119,7 +128,10 @@ fn show(found: &Value, json: bool) -> anyhow::Result<()> {
     }
     let Policy { choice, overrides } = policy_of(found)?;
     let version = &found["version"];
-    print(&format!("version {version}, set by {}", found["changedBy"].as_str().unwrap_or_default()))?;
+    print(&format!(
+        "version {version}, set by {}",
+        found["changedBy"].as_str().unwrap_or_default()
+    ))?;
     print(&format!("all instances: {choice}"))?;
     for (instance, choice) in overrides {
         print(&format!("{instance}: {choice}"))?;
@@ -141,7 +153,10 @@ mod tests {
 
     #[test]
     fn steps_are_read_or_refused() {
-        assert_eq!(step("none:100:25").unwrap(), Step { strategy: Strategy::None, modulo: 100, below: 25 });
+        assert_eq!(
+            step("none:100:25").unwrap(),
+            Step { strategy: Strategy::None, modulo: 100, below: 25 }
+        );
         for wrong in ["none", "none:100", "none:a:1", "never:2:1", "none:2:1:0", "none:-1:0"] {
             assert!(step(wrong).is_err(), "{wrong}");
         }
@@ -152,7 +167,10 @@ mod tests {
         let found = json!({"strategy": "result", "version": 3, "changedBy": "a", "reason": "", "changedAt": 1});
         let choice = Choice { strategy: Strategy::None, rollout: Vec::new() };
         let canary = changed(&found, Some(choice.clone()), Some("canary-1".to_owned())).unwrap();
-        assert_eq!((canary.choice.strategy, &canary.overrides["canary-1"]), (Strategy::Result, &choice));
+        assert_eq!(
+            (canary.choice.strategy, &canary.overrides["canary-1"]),
+            (Strategy::Result, &choice)
+        );
         let cleared = changed(&json!(canary), None, Some("canary-1".to_owned())).unwrap();
         assert!(cleared.overrides.is_empty());
         assert_eq!(changed(&json!(canary), Some(choice), None).unwrap().overrides.len(), 1);

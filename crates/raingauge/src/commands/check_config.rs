@@ -24,20 +24,29 @@ pub struct CheckConfig {
 
 impl CheckConfig {
     pub fn run(self) -> anyhow::Result<()> {
-        let checked = Settings::load(self.config.as_deref(), settings::environment(), []).and_then(with_files);
+        let checked = Settings::load(self.config.as_deref(), settings::environment(), [])
+            .and_then(with_files);
         let warnings = checked.as_ref().map(Settings::warnings).unwrap_or_default();
         if self.json {
-            let problems: Vec<_> = checked.as_ref().err().into_iter().flatten().map(json_of).collect();
-            print_json(&json!({ "valid": checked.is_ok(), "problems": problems, "warnings": warnings }))?;
+            let problems: Vec<_> =
+                checked.as_ref().err().into_iter().flatten().map(json_of).collect();
+            print_json(
+                &json!({ "valid": checked.is_ok(), "problems": problems, "warnings": warnings }),
+            )?;
         }
         match checked {
             Ok(settings) if !self.json => {
                 warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-                let (listen, folder) = (settings.server.listen, settings.storage.data_dir.display());
-                Ok(print(&format!("the configuration is good: it listens on {listen} and keeps its data in {folder}"))?)
+                let (listen, folder) =
+                    (settings.server.listen, settings.storage.data_dir.display());
+                Ok(print(&format!(
+                    "the configuration is good: it listens on {listen} and keeps its data in {folder}"
+                ))?)
             }
             Ok(_) => Ok(()),
-            Err(problems) if self.json => Err(anyhow!("the configuration has {} problem(s)", problems.len())),
+            Err(problems) if self.json => {
+                Err(anyhow!("the configuration has {} problem(s)", problems.len()))
+            }
             Err(problems) => Err(crate::serve::refused(&problems)),
         }
     }

@@ -35,7 +35,8 @@ impl Count {
         if self.fresh {
             parameters.push(("fresh", "true"));
         }
-        let answer = self.place.with(|session| Ok(session.client.get("/v1/counts", &parameters)?))?;
+        let answer =
+            self.place.with(|session| Ok(session.client.get("/v1/counts", &parameters)?))?;
         if self.json {
             return Ok(print_json(&answer)?);
         }
@@ -44,7 +45,11 @@ impl Count {
         if let [Some(from_s), Some(to_s)] = ends
             && (from_s, to_s) != (self.range.from, self.range.to)
         {
-            note(&format!("counted from {} up to {}", format_rfc3339(from_s), format_rfc3339(to_s)));
+            note(&format!(
+                "counted from {} up to {}",
+                format_rfc3339(from_s),
+                format_rfc3339(to_s)
+            ));
         }
         Ok(())
     }

@@ -24,7 +24,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Read and change the counters
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true, after_help = "Example: raingauge counters apply -f demo/coffee.counters.yaml")]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Example: raingauge counters apply -f demo/coffee.counters.yaml"
+)]
 pub struct Counters {
     #[command(subcommand)]
     command: Command,
@@ -62,7 +65,9 @@ enum Command {
     ///
     /// The file holds one counter, a list, or what export wrote, in YAML or JSON. A counter without an id is found by its name. What is not in the file
     /// stays as it is. Nothing is changed while anything in the file is wrong. With --dry-run, each field that would change is shown.
-    #[command(after_help = "Example: raingauge counters apply -f demo/taxi.counters.yaml --dry-run")]
+    #[command(
+        after_help = "Example: raingauge counters apply -f demo/taxi.counters.yaml --dry-run"
+    )]
     Apply {
         /// File of counters; - is standard input
         #[arg(short, long, value_name = "FILE")]
@@ -156,24 +161,41 @@ impl Counters {
             Command::Export { all, place } => place.with(|session| export(session, all, json)),
             Command::Apply { file, dry_run, reason, place } => {
                 let drafts = Drafts::load(&file)?;
-                let outcomes = place.with(|session| apply(&session.client, drafts, dry_run, &reason))?;
+                let outcomes =
+                    place.with(|session| apply(&session.client, drafts, dry_run, &reason))?;
                 report(&outcomes, dry_run, json)
             }
-            Command::Delete { id, reason, place } => place.with(|session| delete(session, id, &reason, json)),
-            Command::EraseKey { id, key, place } => place.with(|session| erase_key(session, id, &key, json)),
+            Command::Delete { id, reason, place } => {
+                place.with(|session| delete(session, id, &reason, json))
+            }
+            Command::EraseKey { id, key, place } => {
+                place.with(|session| erase_key(session, id, &key, json))
+            }
             Command::Erase { id, place, .. } => place.with(|session| {
                 let path = format!("/v1/counters/{id}/keys");
-                erase(session, (Method::DELETE, &path), &format!("counter {id}: every count is erased"), json)
+                erase(
+                    session,
+                    (Method::DELETE, &path),
+                    &format!("counter {id}: every count is erased"),
+                    json,
+                )
             }),
             Command::Purge { id, place } => place.with(|session| {
                 let path = format!("/v1/counters/{id}/purge");
-                erase(session, (Method::POST, &path), &format!("counter {id}: what it kept is erased"), json)
+                erase(
+                    session,
+                    (Method::POST, &path),
+                    &format!("counter {id}: what it kept is erased"),
+                    json,
+                )
             }),
             Command::Preview { file, place } => {
                 let drafts = Drafts::load(&file)?;
                 place.with(|session| preview(session, drafts, json))
             }
-            Command::Backfill { id, wait, place } => place.with(|session| backfill(session, id, wait, json)),
+            Command::Backfill { id, wait, place } => {
+                place.with(|session| backfill(session, id, wait, json))
+            }
         }
     }
 }
@@ -181,7 +203,11 @@ impl Counters {
 /// The reason travels in a header, which takes no more than this.
 pub(super) fn reason(text: &str) -> Result<String, String> {
     let printable = text.chars().all(|character| character == ' ' || character.is_ascii_graphic());
-    if printable { Ok(text.to_owned()) } else { Err("a reason is printable ASCII on one line".to_owned()) }
+    if printable {
+        Ok(text.to_owned())
+    } else {
+        Err("a reason is printable ASCII on one line".to_owned())
+    }
 }
 
 fn list(session: &Session, json: bool) -> anyhow::Result<()> {
@@ -189,7 +215,8 @@ fn list(session: &Session, json: bool) -> anyhow::Result<()> {
     if json {
         return Ok(print_json(&answer)?);
     }
-    let counters = answer["counters"].as_array().context("the server's list of counters cannot be read")?;
+    let counters =
+        answer["counters"].as_array().context("the server's list of counters cannot be read")?;
     let columns = [
         ("id", Align::Right),
         ("name", Align::Left),
@@ -198,7 +225,9 @@ fn list(session: &Session, json: bool) -> anyhow::Result<()> {
         ("template", Align::Left),
     ];
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let row = |found: &Value| ["id", "name", "state", "eventType", "template"].map(|name| text(&found[name])).to_vec();
+    let row = |found: &Value| {
+        ["id", "name", "state", "eventType", "template"].map(|name| text(&found[name])).to_vec()
+    };
     Ok(print(&render(&columns, &counters.iter().map(row).collect::<Vec<_>>()))?)
 }
 
@@ -216,7 +245,8 @@ fn get(session: &Session, id: u32, json: bool) -> anyhow::Result<()> {
 
 fn export(session: &Session, all: bool, json: bool) -> anyhow::Result<()> {
     let answer = session.client.get("/v1/counters", &[])?;
-    let found = answer["counters"].as_array().context("the server's list of counters cannot be read")?;
+    let found =
+        answer["counters"].as_array().context("the server's list of counters cannot be read")?;
     let counters: Vec<_> = found.iter().map(apply::read).collect::<Result<_, _>>()?;
     let policy = policy_of(&session.client.get("/v1/cache-policy", &[])?)?;
     let settings = Settings::new(counters, policy, all);
@@ -250,14 +280,22 @@ fn erase_key(session: &Session, id: u32, key: &str, json: bool) -> anyhow::Resul
 }
 
 /// Erases by a request, and says so and by when the log forgets the events.
-fn erase(session: &Session, (method, path): (Method, &str), done: &str, json: bool) -> anyhow::Result<()> {
+fn erase(
+    session: &Session,
+    (method, path): (Method, &str),
+    done: &str,
+    json: bool,
+) -> anyhow::Result<()> {
     let answer = session.client.send(method, path, &[], b"")?;
     if json {
         return Ok(print_json(&answer)?);
     }
     print(done)?;
     match answer["logForgetsAt"].as_i64() {
-        Some(at_s) => note(&format!("the log forgets the events by {}", raingauge_core::time::format_rfc3339(at_s))),
+        Some(at_s) => note(&format!(
+            "the log forgets the events by {}",
+            raingauge_core::time::format_rfc3339(at_s)
+        )),
         None => note("the log forgets the events when the retention of its topic ends"),
     }
     Ok(())
@@ -266,7 +304,9 @@ fn erase(session: &Session, (method, path): (Method, &str), done: &str, json: bo
 /// A text as one segment of a path.
 fn segment(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let encoded = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let encoded = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
     text.bytes().map(encoded).collect()
 }
 
@@ -277,7 +317,9 @@ fn delete(session: &Session, id: u32, reason: &str, json: bool) -> anyhow::Resul
         return Ok(print_json(&answer)?);
     }
     print(&format!("counter {id} ({}) is archived", answer["name"].as_str().unwrap_or_default()))?;
-    note(&format!("it keeps its counts, so that it can be brought back: `raingauge counters purge {id}` frees them"));
+    note(&format!(
+        "it keeps its counts, so that it can be brought back: `raingauge counters purge {id}` frees them"
+    ));
     Ok(())
 }
 
@@ -312,9 +354,14 @@ fn print_preview(name: &str, answer: &Value) -> anyhow::Result<()> {
     for problem in answer["conflicts"].as_array().into_iter().flatten() {
         print(&format!("  conflict: {}", problem["detail"].as_str().unwrap_or_default()))?;
     }
-    let columns = [("hottest keys", Align::Left), ("events", Align::Right), ("count", Align::Right)];
+    let columns =
+        [("hottest keys", Align::Left), ("events", Align::Right), ("count", Align::Right)];
     let row = |hot: &Value| {
-        vec![hot["key"].as_str().unwrap_or_default().to_owned(), hot["events"].to_string(), hot["count"].to_string()]
+        vec![
+            hot["key"].as_str().unwrap_or_default().to_owned(),
+            hot["events"].to_string(),
+            hot["count"].to_string(),
+        ]
     };
     let rows: Vec<_> = answer["hottest"].as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
@@ -340,7 +387,10 @@ fn backfill(session: &Session, id: u32, wait: bool, json: bool) -> anyhow::Resul
         print_json(&answer)?;
     } else {
         let status = answer["status"].as_str().unwrap_or_default();
-        print(&format!("backfill of counter {id} is {status}; {} events counted so far", answer["counted"]))?;
+        print(&format!(
+            "backfill of counter {id} is {status}; {} events counted so far",
+            answer["counted"]
+        ))?;
     }
     match answer["status"].as_str() {
         Some("cancelled") => {

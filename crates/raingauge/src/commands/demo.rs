@@ -22,7 +22,9 @@ use std::time::Instant;
 /// Taxi pickups, presses of coffee buttons, a shop's invoices, taxi trips and earthquakes are built in. They are imported into a fresh data folder, which is
 /// removed at the end unless --data-dir names one to keep.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: raingauge demo\nExample: raingauge demo --once --listen 127.0.0.1:0")]
+#[command(
+    after_help = "Example: raingauge demo\nExample: raingauge demo --once --listen 127.0.0.1:0"
+)]
 pub struct Demo {
     /// Address and port of the page and of the HTTP door
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
@@ -64,7 +66,10 @@ impl Demo {
         }
         OwnServer::start(settings).map_err(|error| match is_taken(&error) {
             true => {
-                anyhow::anyhow!("{} is taken: choose another with --listen, such as --listen 127.0.0.1:0", self.listen)
+                anyhow::anyhow!(
+                    "{} is taken: choose another with --listen, such as --listen 127.0.0.1:0",
+                    self.listen
+                )
             }
             false => error,
         })
@@ -131,7 +136,8 @@ fn load(own: &OwnServer, folder: &Path) -> anyhow::Result<Client> {
 fn import_all(own: &OwnServer, folder: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
     let local = Local::new(own);
-    let mut bar = Bar::new(material::FILES.iter().map(|file| file.content.len() as u64).sum(), (0, 0));
+    let mut bar =
+        Bar::new(material::FILES.iter().map(|file| file.content.len() as u64).sum(), (0, 0));
     let mut rows_read = 0;
     for file in &material::FILES {
         let mapping = Mapping::parse(file.mapping)?;
@@ -144,7 +150,11 @@ fn import_all(own: &OwnServer, folder: &Path) -> anyhow::Result<()> {
     }
     bar.finish();
     local.wait()?;
-    note(&format!("{} rows imported and counted in {:.1} s", grouped(rows_read as i64), began.elapsed().as_secs_f64()));
+    note(&format!(
+        "{} rows imported and counted in {:.1} s",
+        grouped(rows_read as i64),
+        began.elapsed().as_secs_f64()
+    ));
     Ok(())
 }
 

@@ -44,8 +44,10 @@ const DEDUPE_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 /// The file is CSV or NDJSON, plain or packed with gzip; a mapping says which column becomes what. An import that was interrupted goes on where it stopped
 /// when it is started again, and counts nothing twice. Rows that are refused are kept in a file, with their lines and the reasons; they are no failure.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: raingauge import demo/taxi.csv.gz --mapping demo/taxi.mapping.toml\n\
-                        Example: raingauge import demo/taxi.csv.gz --mapping demo/taxi.mapping.toml --data-dir raingauge-data")]
+#[command(
+    after_help = "Example: raingauge import demo/taxi.csv.gz --mapping demo/taxi.mapping.toml\n\
+                        Example: raingauge import demo/taxi.csv.gz --mapping demo/taxi.mapping.toml --data-dir raingauge-data"
+)]
 pub struct Import {
     /// The file: CSV or NDJSON, plain or gzip
     file: PathBuf,
@@ -85,7 +87,9 @@ struct Finished {
 impl Import {
     pub fn run(self) -> anyhow::Result<()> {
         let mapping = Mapping::load(&self.mapping).map_err(|error| match error {
-            Error::Mapping(_) => anyhow::Error::from(error).context(self.mapping.display().to_string()),
+            Error::Mapping(_) => {
+                anyhow::Error::from(error).context(self.mapping.display().to_string())
+            }
             error => error.into(),
         })?;
         // The file is opened before a server is bothered: most mistakes show here. It is opened once, as it may be a pipe.
@@ -103,17 +107,29 @@ impl Import {
         Ok(Http::new(session.client.clone()))
     }
 
-    fn import<S: Sink>(&self, sink: &S, rows: Rows, mapping: &Mapping, window: Duration) -> anyhow::Result<Finished> {
+    fn import<S: Sink>(
+        &self,
+        sink: &S,
+        rows: Rows,
+        mapping: &Mapping,
+        window: Duration,
+    ) -> anyhow::Result<Finished> {
         let began = Instant::now();
         let progress_path = self.progress_path();
-        let start = Start { path: &progress_path, restart: self.restart, resume_anyway: self.resume_anyway, window };
+        let start = Start {
+            path: &progress_path,
+            restart: self.restart,
+            resume_anyway: self.resume_anyway,
+            window,
+        };
         let (rows, progress) = start.rows(sink, rows, &self.file, mapping)?;
         let resumed_after = progress.rows_sent;
         if resumed_after > 0 {
             note(&format!("going on after row {}", grouped(resumed_after as i64)));
         }
         let mut bar = Bar::new(rows.len_bytes(), (resumed_after, rows.bytes_read()));
-        let mut account = Account::new(progress, Some(progress_path.clone()), self.rejected_path(), &mut bar)?;
+        let mut account =
+            Account::new(progress, Some(progress_path.clone()), self.rejected_path(), &mut bar)?;
         let last = pump(rows, sink, &mut account)?;
         let totals = account.finish()?;
         bar.finish();
@@ -123,14 +139,20 @@ impl Import {
             std::fs::remove_file(&progress_path)
                 .with_context(|| format!("cannot remove {}", progress_path.display()))?;
         }
-        Ok(Finished { totals, resumed_after, durable_after, counted_after: counted.then(|| began.elapsed()) })
+        Ok(Finished {
+            totals,
+            resumed_after,
+            durable_after,
+            counted_after: counted.then(|| began.elapsed()),
+        })
     }
 
     fn report(&self, finished: &Finished) -> anyhow::Result<()> {
         let Finished { totals, resumed_after, durable_after, counted_after } = finished;
         let seconds = durable_after.as_secs_f64();
         let rows_per_second = (totals.rows - resumed_after) as f64 / seconds.max(1e-6);
-        let rejected_file = (totals.rejected > 0).then(|| self.rejected_path().display().to_string());
+        let rejected_file =
+            (totals.rejected > 0).then(|| self.rejected_path().display().to_string());
         if self.json {
             return Ok(print_json(&json!({
                 "rows": totals.rows, "accepted": totals.accepted, "duplicates": totals.duplicates,
@@ -140,7 +162,8 @@ impl Import {
             }))?);
         }
         let [rows, accepted, duplicates, rejected] =
-            [totals.rows, totals.accepted, totals.duplicates, totals.rejected].map(|number| grouped(number as i64));
+            [totals.rows, totals.accepted, totals.duplicates, totals.rejected]
+                .map(|number| grouped(number as i64));
         let place = rejected_file.map(|file| format!(" (in {file})")).unwrap_or_default();
         print(&format!(
             "{rows} rows: {accepted} accepted, {duplicates} duplicates, {rejected} rejected{place}; \

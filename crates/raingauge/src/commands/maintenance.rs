@@ -62,7 +62,9 @@ impl Maintenance {
     pub fn run(self) -> anyhow::Result<()> {
         let json = self.json;
         match self.command {
-            Command::Status { place } => place.with(|session| show(&session.client.get(PATH, &[])?, json)),
+            Command::Status { place } => {
+                place.with(|session| show(&session.client.get(PATH, &[])?, json))
+            }
             Command::Compact { wait, place } => place.with(|session| compact(session, wait, json)),
             Command::Stop { place } => place.with(|session| {
                 let status = session.client.send(Method::DELETE, COMPACTION_PATH, &[], &[])?;
@@ -82,7 +84,9 @@ fn compact(session: &Session, wait: bool, json: bool) -> anyhow::Result<()> {
     }
     show(&status, json)?;
     match status["last"][0]["result"].as_str() {
-        Some(result) if waits && result != "finished" => bail!("the compaction ended with the result {result}"),
+        Some(result) if waits && result != "finished" => {
+            bail!("the compaction ended with the result {result}")
+        }
         _ => Ok(()),
     }
 }
@@ -110,13 +114,18 @@ fn show(status: &Value, json: bool) -> anyhow::Result<()> {
     match &status["running"] {
         Value::Null => print("running   nothing")?,
         running => {
-            print(&format!("running   since {}, by {}", time(&running["startedAt"]), trigger(running)))?;
+            print(&format!(
+                "running   since {}, by {}",
+                time(&running["startedAt"]),
+                trigger(running)
+            ))?;
             print(&nodes(&list(&running["nodes"])))?;
         }
     }
     let last = list(&status["last"]);
     if !last.is_empty() {
-        let columns = ["started", "ended", "by", "nodes", "result", "detail"].map(|name| (name, Align::Left));
+        let columns =
+            ["started", "ended", "by", "nodes", "result", "detail"].map(|name| (name, Align::Left));
         print(&render(&columns, &last.iter().take(SHOWN_MAX).map(row).collect::<Vec<_>>()))?;
     }
     Ok(())
@@ -148,9 +157,12 @@ fn nodes(nodes: &[Value]) -> String {
         let progress = &node["progress"];
         let progress = match progress.is_null() {
             true => text(&node["error"]),
-            false => format!("{} of {} {}", progress["done"], progress["total"], text(&progress["unit"])),
+            false => {
+                format!("{} of {} {}", progress["done"], progress["total"], text(&progress["unit"]))
+            }
         };
-        let seconds = node["seconds"].as_f64().map(|seconds| format!("{seconds:.1}")).unwrap_or_default();
+        let seconds =
+            node["seconds"].as_f64().map(|seconds| format!("{seconds:.1}")).unwrap_or_default();
         vec![text(&node["rack"]), text(&node["node"]), text(&node["state"]), seconds, progress]
     };
     render(&columns, &nodes.iter().map(row).collect::<Vec<_>>())

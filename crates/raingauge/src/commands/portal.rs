@@ -30,7 +30,9 @@ enum What {
 /// For somebody who is there already it sets a new password, and the role that is given: the way back in for an
 /// administrator who lost the password. It works beside a running server.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: raingauge portal invite zoe --role admin --data-dir raingauge-data")]
+#[command(
+    after_help = "Example: raingauge portal invite zoe --role admin --data-dir raingauge-data"
+)]
 struct Invite {
     /// By which the person signs in
     #[arg(value_name = "NAME")]
@@ -62,7 +64,8 @@ impl Portal {
 
 impl Invite {
     fn run(self) -> anyhow::Result<()> {
-        let settings = serve::load_settings(self.config.as_deref(), self.data_dir.as_deref(), None)?;
+        let settings =
+            serve::load_settings(self.config.as_deref(), self.data_dir.as_deref(), None)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let guest = Guest { name: self.name.clone(), email: self.email.clone(), role: self.role };
         let path = runtime.block_on(async {
@@ -72,7 +75,9 @@ impl Invite {
                 Ok(path) => {
                     let actor = Actor { name: COMMAND_LINE, address: "" };
                     let written = accounts.audit.record(actor, guest.invited()).await;
-                    written.map(|()| path).context("nobody was invited, since it could not be written down")
+                    written
+                        .map(|()| path)
+                        .context("nobody was invited, since it could not be written down")
                 }
                 Err(Refusal::Field(_, problem)) => bail!("{problem}"),
                 Err(Refusal::Store(error)) => Err(error).context("nobody was invited"),
@@ -82,7 +87,9 @@ impl Invite {
         let link = format!("{}{path}", portal::base(&settings, settings.server.listen));
         if self.json {
             let (name, role) = (&self.name, self.role.name());
-            return Ok(print_json(&json!({ "name": name, "role": role, "link": link, "validS": INVITATION_S }))?);
+            return Ok(print_json(
+                &json!({ "name": name, "role": role, "link": link, "validS": INVITATION_S }),
+            )?);
         }
         print(&link)?;
         super::note(&format!(
@@ -95,5 +102,6 @@ impl Invite {
 }
 
 fn role(text: &str) -> Result<Role, String> {
-    Role::from_name(text).ok_or_else(|| format!("the roles are {}", Role::ALL.map(Role::name).join(", ")))
+    Role::from_name(text)
+        .ok_or_else(|| format!("the roles are {}", Role::ALL.map(Role::name).join(", ")))
 }

@@ -31,7 +31,8 @@ impl Recount {
     pub fn run(self) -> anyhow::Result<()> {
         let (from, to) = (self.range.from.to_string(), self.range.to.to_string());
         let parameters = [("key", self.key.as_str()), ("fromTime", &from), ("toTime", &to)];
-        let answer = self.place.with(|session| Ok(session.client.get("/v1/recount", &parameters)?))?;
+        let answer =
+            self.place.with(|session| Ok(session.client.get("/v1/recount", &parameters)?))?;
         if self.json {
             print_json(&answer)?;
         } else {
@@ -49,22 +50,32 @@ fn print_people(answer: &Value) -> anyhow::Result<()> {
     let number = |name: &str| answer[name].as_i64().unwrap_or_default();
     if number("comparedFrom") > number("fromTime") {
         let since = format_rfc3339(number("comparedFrom"));
-        note(&format!("compared from {since} on: the log no longer holds all events of earlier buckets"));
+        note(&format!(
+            "compared from {since} on: the log no longer holds all events of earlier buckets"
+        ));
     }
     match number("setBuckets") {
         0 => {}
-        1 => note("one of the buckets was set, not counted: the log says so, and nothing else about it"),
-        set => {
-            note(&format!("{set} of the buckets were set, not counted: the log says so, and nothing else about them"))
-        }
+        1 => note(
+            "one of the buckets was set, not counted: the log says so, and nothing else about it",
+        ),
+        set => note(&format!(
+            "{set} of the buckets were set, not counted: the log says so, and nothing else about them"
+        )),
     }
     let differences = answer["differences"].as_array().map(Vec::as_slice).unwrap_or_default();
     if differences.is_empty() {
         return Ok(print("equal")?);
     }
-    let columns =
-        [("bucket", Align::Left), ("time", Align::Left), ("stored", Align::Right), ("recounted", Align::Right)];
-    let cell = |value: &Value| if value.is_null() { "none".to_owned() } else { value.to_string() };
+    let columns = [
+        ("bucket", Align::Left),
+        ("time", Align::Left),
+        ("stored", Align::Right),
+        ("recounted", Align::Right),
+    ];
+    let cell = |value: &Value| {
+        if value.is_null() { "none".to_owned() } else { value.to_string() }
+    };
     let row = |difference: &Value| {
         let width = difference["granularity"].as_str().unwrap_or_default().to_owned();
         let time = format_rfc3339(difference["time"].as_i64().unwrap_or_default());

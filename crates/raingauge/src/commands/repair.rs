@@ -32,19 +32,22 @@ pub struct Repair {
 
 impl Repair {
     pub fn run(self) -> anyhow::Result<()> {
-        let settings = serve::load_settings(self.config.as_deref(), self.data_dir.as_deref(), None)?;
+        let settings =
+            serve::load_settings(self.config.as_deref(), self.data_dir.as_deref(), None)?;
         let report = services::repair(&settings, self.accept_loss, self.restamp)?;
         if self.json {
-            let document =
-                json!({ "appliedTo": report.applied_to, "faults": report.faults, "repaired": !report.is_left });
+            let document = json!({ "appliedTo": report.applied_to, "faults": report.faults, "repaired": !report.is_left });
             return Ok(super::print_json(&document)?);
         }
         if report.faults.is_empty() {
             return Ok(super::print("The event log is sound: there is nothing to repair")?);
         }
-        let counted = format!("The bucket store includes the log up to offset {}.", report.applied_to);
+        let counted =
+            format!("The bucket store includes the log up to offset {}.", report.applied_to);
         let then = match report.is_left {
-            true => "Nothing was changed that needs --accept-loss, or --restamp for times, and was not given it.",
+            true => {
+                "Nothing was changed that needs --accept-loss, or --restamp for times, and was not given it."
+            }
             false => "It is repaired. Where times were changed, run a backfill of each counter.",
         };
         Ok(super::print(&format!("{}\n{counted} {then}", report.faults.join("\n")))?)

@@ -10,9 +10,11 @@ use std::path::PathBuf;
 /// Prints one line with its address to standard output when it is ready, and logs to standard error. SIGTERM or an interrupt ends it in order: running
 /// requests may finish, and what was accepted is counted.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: raingauge serve --data-dir /var/lib/raingauge --listen 127.0.0.1:8080\n\
+#[command(
+    after_help = "Example: raingauge serve --data-dir /var/lib/raingauge --listen 127.0.0.1:8080\n\
                         Example: raingauge serve --config config/standalone.toml\n\
-                        Example: raingauge serve --config config/cluster.toml --role reader")]
+                        Example: raingauge serve --config config/cluster.toml --role reader"
+)]
 pub struct Serve {
     /// Configuration file (TOML); docs/configuration.md lists its keys
     #[arg(long, value_name = "FILE")]

@@ -30,7 +30,10 @@ impl Place {
     pub fn with<T>(&self, work: impl FnOnce(&Session) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let session = match &self.data_dir {
             Some(folder) => Session::over_folder(self.config.as_deref(), folder)?,
-            None => Session { client: Client::new(&self.server, self.token.as_deref(), &self.trust)?, own: None },
+            None => Session {
+                client: Client::new(&self.server, self.token.as_deref(), &self.trust)?,
+                own: None,
+            },
         };
         let result = work(&session);
         session.close()?;
@@ -68,7 +71,8 @@ impl OwnServer {
         let metrics = observe::install(&settings.observe)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let server = runtime.block_on(Server::start(&settings, metrics))?;
-        let (dedupe_window, queue_bytes_max) = (settings.dedupe.window, settings.log.queue_bytes_max);
+        let (dedupe_window, queue_bytes_max) =
+            (settings.dedupe.window, settings.log.queue_bytes_max);
         Ok(Self { runtime, dedupe_window, queue_bytes_max, server })
     }
 
@@ -93,7 +97,8 @@ impl OwnServer {
 pub fn own_token() -> (String, Token) {
     let (secret, hash) = new_token();
     let mut sha256 = [0; 32];
-    hex::decode_to_slice(hash, &mut sha256).expect("a new token comes with its hash in hexadecimal");
+    hex::decode_to_slice(hash, &mut sha256)
+        .expect("a new token comes with its hash in hexadecimal");
     let mut scopes = Scopes::default();
     scopes.insert(Scope::Admin);
     (secret, Token { name: "command line".to_owned(), sha256, scopes })

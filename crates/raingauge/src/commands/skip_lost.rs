@@ -11,7 +11,9 @@ use std::path::PathBuf;
 /// Such a partition stands still until this is told to skip it, so that nothing is lost silently. Without --yes it says what
 /// is lost, and changes nothing. Writers may run: the one that counts the partition goes on within ten seconds.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: raingauge skip-lost --config config/cluster.toml --partition 3 --yes")]
+#[command(
+    after_help = "Example: raingauge skip-lost --config config/cluster.toml --partition 3 --yes"
+)]
 pub struct SkipLost {
     /// Configuration file (TOML); docs/configuration.md lists its keys
     #[arg(long, value_name = "FILE")]

@@ -16,10 +16,11 @@ pub fn render(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let line = |row: &[String]| {
-        let cells = row.iter().zip(columns).zip(&widths).map(|((text, (_, align)), width)| match align {
-            Align::Left => format!("{text:<width$}"),
-            Align::Right => format!("{text:>width$}"),
-        });
+        let cells =
+            row.iter().zip(columns).zip(&widths).map(|((text, (_, align)), width)| match align {
+                Align::Left => format!("{text:<width$}"),
+                Align::Right => format!("{text:>width$}"),
+            });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("  ");
@@ -54,6 +55,9 @@ mod tests {
     #[test]
     fn numbers_are_grouped() {
         let all = [0, 7, 999, 1_000, -1_000, 1_234_567, i64::MIN].map(grouped);
-        assert_eq!(all, ["0", "7", "999", "1,000", "-1,000", "1,234,567", "-9,223,372,036,854,775,808"]);
+        assert_eq!(
+            all,
+            ["0", "7", "999", "1,000", "-1,000", "1,234,567", "-9,223,372,036,854,775,808"]
+        );
     }
 }

@@ -10,7 +10,9 @@ use serde_json::json;
 ///
 /// The token is printed once and kept nowhere: the configuration holds its hash alone.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: raingauge token --name shop --scope events:write --scope counts:read")]
+#[command(
+    after_help = "Example: raingauge token --name shop --scope events:write --scope counts:read"
+)]
 pub struct Token {
     /// By which name logs and versions call its holder
     #[arg(long, default_value = "application")]
@@ -32,7 +34,9 @@ impl Token {
         let (token, sha256) = new_token();
         let scopes: Vec<&str> = self.scope.iter().map(|scope| scope.name()).collect();
         if self.json {
-            return Ok(print_json(&json!({ "token": token, "name": self.name, "sha256": sha256, "scopes": scopes }))?);
+            return Ok(print_json(
+                &json!({ "token": token, "name": self.name, "sha256": sha256, "scopes": scopes }),
+            )?);
         }
         print(&token)?;
         let entry = entry(&self.name, &sha256, &scopes);

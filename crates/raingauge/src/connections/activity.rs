@@ -90,7 +90,9 @@ impl Activity {
 
     /// When the connection reaches which limit, if it stays as it is.
     fn deadline(&self, limits: &Limits) -> Option<(u64, Expiry)> {
-        let after = |since: u64, limit: Duration, expiry| (since.saturating_add(limit.as_millis() as u64), expiry);
+        let after = |since: u64, limit: Duration, expiry| {
+            (since.saturating_add(limit.as_millis() as u64), expiry)
+        };
         let blocked = self.blocked_since.load(Relaxed).min(self.slowest());
         if blocked != NEVER {
             return Some(after(blocked, limits.write, Expiry::Write));
@@ -208,7 +210,11 @@ impl<S> Watched<S> {
         }
     }
 
-    fn note_written<T>(&mut self, written: Poll<Result<T>>, len: impl FnOnce(&T) -> usize) -> Poll<Result<T>> {
+    fn note_written<T>(
+        &mut self,
+        written: Poll<Result<T>>,
+        len: impl FnOnce(&T) -> usize,
+    ) -> Poll<Result<T>> {
         let is_blocked = self.activity.blocked_since.load(Relaxed) != NEVER;
         match &written {
             Poll::Pending if !is_blocked => {
@@ -228,7 +234,11 @@ impl<S> Watched<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if read.is_ready() {
@@ -239,7 +249,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.note_written(written, |len| *len)
     }

@@ -35,7 +35,9 @@ impl Answer {
         self.handed_over += bytes.len();
         match &self.pace {
             Some(pace) => pace.handed_over(),
-            None if self.handed_over >= PROGRESS_BYTES_MIN => self.pace = Some(self.handling.pace()),
+            None if self.handed_over >= PROGRESS_BYTES_MIN => {
+                self.pace = Some(self.handling.pace())
+            }
             None => {}
         }
         Frame::data(bytes)

@@ -49,7 +49,8 @@ fn time_s(tag: u8, text: &str) -> Option<i64> {
         _ => return None,
     };
     let part = |from: usize, to: usize| text.get(from..to);
-    let (date, time) = ([part(0, 4)?, part(4, 6)?, part(6, 8)?], [part(8, 10)?, part(10, 12)?, part(12, 14)?]);
+    let (date, time) =
+        ([part(0, 4)?, part(4, 6)?, part(6, 8)?], [part(8, 10)?, part(10, 12)?, part(12, 14)?]);
     raingauge_core::time::parse_time_s(&format!("{}T{}Z", date.join("-"), time.join(":")))
 }
 
@@ -61,9 +62,11 @@ mod tests {
     #[test]
     fn the_end_of_a_certificate_is_read() {
         let key = KeyPair::generate().unwrap();
-        for (year, end) in
-            [(2031, "2031-02-03T00:00:00Z"), (2049, "2049-02-03T00:00:00Z"), (2150, "2150-02-03T00:00:00Z")]
-        {
+        for (year, end) in [
+            (2031, "2031-02-03T00:00:00Z"),
+            (2049, "2049-02-03T00:00:00Z"),
+            (2150, "2150-02-03T00:00:00Z"),
+        ] {
             let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
             params.not_after = date_time_ymd(year, 2, 3);
             let certificate = params.self_signed(&key).unwrap();
@@ -74,7 +77,10 @@ mod tests {
     #[test]
     fn what_is_no_certificate_has_no_end() {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let certificate = CertificateParams::new(vec!["localhost".to_owned()])
+            .unwrap()
+            .self_signed(&key)
+            .unwrap();
         let der = certificate.der();
         assert!((0..der.len()).all(|len| end_s(&der[..len]).is_none()));
         assert_eq!(end_s(&[0x30, 0x85, 1, 1, 1, 1, 1]), None);

@@ -110,7 +110,9 @@ impl Drop for Place {
 /// What counts as one address: an IPv4 address, or the network of an IPv6 address.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> IPV6_NETWORK_BITS << IPV6_NETWORK_BITS).into(),
+        IpAddr::V6(address) => {
+            Ipv6Addr::from_bits(address.to_bits() >> IPV6_NETWORK_BITS << IPV6_NETWORK_BITS).into()
+        }
         address => address,
     }
 }
@@ -128,7 +130,10 @@ mod tests {
         let places = Places::new("test", 3, 2);
         let refusal = |address| places.take(ip(address)).err();
         let mut held: Vec<Place> =
-            [places.take(ip("10.0.0.1")), places.take(ip("::ffff:10.0.0.1"))].into_iter().flatten().collect();
+            [places.take(ip("10.0.0.1")), places.take(ip("::ffff:10.0.0.1"))]
+                .into_iter()
+                .flatten()
+                .collect();
         assert_eq!(held.len(), 2);
         assert_eq!(refusal("10.0.0.1"), Some(Refusal::Address));
 

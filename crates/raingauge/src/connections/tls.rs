@@ -58,7 +58,9 @@ impl Certificates {
     /// keep what they began with. Files that cannot be used change nothing.
     pub async fn follow(self: Arc<Self>) {
         let mut state = self.state();
-        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+            return;
+        };
         loop {
             let is_told = tokio::select! {
                 () = tokio::time::sleep(POLL_INTERVAL) => false,
@@ -91,7 +93,8 @@ impl Certificates {
 
     /// What changes with the files: modification time, inode and length of each.
     fn state(&self) -> Vec<Option<(i64, i64, u64, u64)>> {
-        let files = [Some(&self.files.certificate), Some(&self.files.key), self.files.client_ca.as_ref()];
+        let files =
+            [Some(&self.files.certificate), Some(&self.files.key), self.files.client_ca.as_ref()];
         let state = |path: &PathBuf| {
             let metadata = std::fs::metadata(path).ok()?;
             Some((metadata.mtime(), metadata.mtime_nsec(), metadata.ino(), metadata.len()))
@@ -126,8 +129,9 @@ pub fn load(files: &Tls) -> Result<Loaded, Error> {
                 roots.add(certificate).map_err(|error| refused(error.to_string()))?;
             }
             let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
-            ServerConfig::builder()
-                .with_client_cert_verifier(verifier.build().map_err(|e: VerifierBuilderError| refused(e.to_string()))?)
+            ServerConfig::builder().with_client_cert_verifier(
+                verifier.build().map_err(|e: VerifierBuilderError| refused(e.to_string()))?,
+            )
         }
     };
 
@@ -144,8 +148,10 @@ pub fn load(files: &Tls) -> Result<Loaded, Error> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let read = CertificateDer::pem_file_iter(path).and_then(|found| found.collect::<Result<Vec<_>, _>>());
-    let found = read.map_err(|error| Error::File { path: path.to_owned(), reason: error.to_string() })?;
+    let read =
+        CertificateDer::pem_file_iter(path).and_then(|found| found.collect::<Result<Vec<_>, _>>());
+    let found =
+        read.map_err(|error| Error::File { path: path.to_owned(), reason: error.to_string() })?;
     if found.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }

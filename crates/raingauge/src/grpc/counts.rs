@@ -20,10 +20,14 @@ pub struct Service {
 
 #[tonic::async_trait]
 impl proto::counts_server::Counts for Service {
-    async fn batch(&self, request: Request<proto::CountsRequest>) -> Result<Response<proto::CountsResponse>, Status> {
+    async fn batch(
+        &self,
+        request: Request<proto::CountsRequest>,
+    ) -> Result<Response<proto::CountsResponse>, Status> {
         let proto::CountsRequest { requests, fresh } = request.into_inner();
         check_len(requests.len())?;
-        let range = |item: &proto::CountRequest| (item.from_time, item.to_time, fresh || item.fresh);
+        let range =
+            |item: &proto::CountRequest| (item.from_time, item.to_time, fresh || item.fresh);
         let ranges: Vec<Range<'_>> = requests
             .iter()
             .map(|item| {
@@ -32,26 +36,38 @@ impl proto::counts_server::Counts for Service {
             })
             .collect();
         let answers = self.services.reader.counts(&ranges).await;
-        let results = requests.into_iter().zip(answers).map(|(item, answer)| result_of(item.key, answer));
+        let results =
+            requests.into_iter().zip(answers).map(|(item, answer)| result_of(item.key, answer));
         Ok(Response::new(proto::CountsResponse { results: results.collect() }))
     }
 
-    async fn series(&self, request: Request<proto::SeriesRequest>) -> Result<Response<proto::SeriesResponse>, Status> {
+    async fn series(
+        &self,
+        request: Request<proto::SeriesRequest>,
+    ) -> Result<Response<proto::SeriesResponse>, Status> {
         let request = request.into_inner();
         let (granularity, name) = granularity_of(request.granularity)?;
         let zone = if request.timezone.is_empty() { "UTC" } else { &request.timezone };
         let (from_s, to_s) = (request.from_time, request.to_time);
         let range = Range { key: &request.key, from_s, to_s, fresh: false };
-        let series = self.services.reader.series(&range, granularity, zone).await.map_err(Problem::from)?;
-        let points = series.points.iter().map(|point| proto::Point { time: point.time, count: point.count });
+        let series =
+            self.services.reader.series(&range, granularity, zone).await.map_err(Problem::from)?;
+        let points =
+            series.points.iter().map(|point| proto::Point { time: point.time, count: point.count });
         let points = points.collect();
-        Ok(Response::new(proto::SeriesResponse { key: series.key, granularity: name.into(), points }))
+        Ok(Response::new(proto::SeriesResponse {
+            key: series.key,
+            granularity: name.into(),
+            points,
+        }))
     }
 }
 
 fn result_of(key: String, answer: Result<Answer, Failure>) -> proto::CountResult {
     let outcome = match answer {
-        Ok(Answer { from_s, to_s, count }) => Outcome::Count(proto::Count { from_time: from_s, to_time: to_s, count }),
+        Ok(Answer { from_s, to_s, count }) => {
+            Outcome::Count(proto::Count { from_time: from_s, to_time: to_s, count })
+        }
         Err(Failure { code, detail }) => {
             metrics::counter!("raingauge_errors_total", "code" => code).increment(1);
             Outcome::Error(proto::Error { code: code.to_owned(), detail })
@@ -64,7 +80,9 @@ fn result_of(key: String, answer: Result<Answer, Failure>) -> proto::CountResult
 fn granularity_of(asked: i32) -> Result<(Granularity, proto::Granularity), Problem> {
     match proto::Granularity::try_from(asked).map_err(|_| granularity_unknown())? {
         proto::Granularity::Quarter => Ok((Granularity::Quarter, proto::Granularity::Quarter)),
-        proto::Granularity::Unspecified | proto::Granularity::Hour => Ok((Granularity::Hour, proto::Granularity::Hour)),
+        proto::Granularity::Unspecified | proto::Granularity::Hour => {
+            Ok((Granularity::Hour, proto::Granularity::Hour))
+        }
         proto::Granularity::Day => Ok((Granularity::Day, proto::Granularity::Day)),
     }
 }

@@ -27,20 +27,27 @@ pub struct Service {
 
 #[tonic::async_trait]
 impl proto::events_server::Events for Service {
-    async fn publish(&self, request: Request<PublishRequest>) -> Result<Response<proto::PublishResponse>, Status> {
+    async fn publish(
+        &self,
+        request: Request<PublishRequest>,
+    ) -> Result<Response<proto::PublishResponse>, Status> {
         let room = request.extensions().get::<Arc<MessageRoom>>().cloned();
         let patience = request.extensions().get::<Patience>().copied();
         let PublishRequest { events, wait_applied } = request.into_inner();
         let ingest = &self.services.ingest;
         let mut intake = ingest.begin().map_err(Problem::from)?;
         let len = events.iter().map(Bytes::len).sum();
-        let taken = decoded(len, || events.into_iter().try_for_each(|event| take(&mut intake, event)));
+        let taken =
+            decoded(len, || events.into_iter().try_for_each(|event| take(&mut intake, event)));
         taken.map_err(Problem::from)?;
         // From here on the events lie in the intake.
         room.inspect(|room| room.release());
         let finished = match (wait_applied, patience) {
             (true, Some(patience)) => ingest.finish_by(intake, patience.for_counting()).await,
-            _ => ingest.finish(intake, wait_applied).await.map(|receipt| Finished { receipt, lag: None }),
+            _ => ingest
+                .finish(intake, wait_applied)
+                .await
+                .map(|receipt| Finished { receipt, lag: None }),
         };
         Ok(Response::new(response_of(finished.map_err(Problem::from)?)))
     }
@@ -80,7 +87,8 @@ impl Message for PublishRequest {
     }
 
     fn encoded_len(&self) -> usize {
-        let flag = if self.wait_applied { encoding::bool::encoded_len(2, &self.wait_applied) } else { 0 };
+        let flag =
+            if self.wait_applied { encoding::bool::encoded_len(2, &self.wait_applied) } else { 0 };
         encoding::bytes::encoded_len_repeated(1, &self.events) + flag
     }
 
@@ -126,11 +134,18 @@ fn event_of(event: &CloudEvent) -> Result<Event<'_>, Rejection> {
 
 /// An optional attribute as text, in the form that it has in JSON.
 fn attribute<'a>(event: &'a CloudEvent, name: &str) -> Result<Option<Cow<'a, str>>, Rejection> {
-    let Some(CloudEventAttributeValue { attr: Some(value) }) = event.attributes.get(name) else { return Ok(None) };
+    let Some(CloudEventAttributeValue { attr: Some(value) }) = event.attributes.get(name) else {
+        return Ok(None);
+    };
     match value {
-        Attr::CeString(text) | Attr::CeUri(text) | Attr::CeUriRef(text) => Ok(Some(Cow::Borrowed(text))),
+        Attr::CeString(text) | Attr::CeUri(text) | Attr::CeUriRef(text) => {
+            Ok(Some(Cow::Borrowed(text)))
+        }
         Attr::CeTimestamp(time) if name == "time" => Ok(Some(Cow::Owned(rfc3339_of(time)))),
-        _ => Err(Rejection::new("event_malformed", format!("the attribute `{name}` has a value of another type"))),
+        _ => Err(Rejection::new(
+            "event_malformed",
+            format!("the attribute `{name}` has a value of another type"),
+        )),
     }
 }
 
@@ -202,7 +217,10 @@ mod tests {
         let mut bytes = [0x0a, 0].repeat(EVENTS_PER_REQUEST_MAX + 100);
         bytes.extend([0x10, 1]);
         let request = PublishRequest::decode(&bytes[..]).unwrap();
-        assert_eq!((request.events.len(), request.wait_applied), (EVENTS_PER_REQUEST_MAX + 1, true));
+        assert_eq!(
+            (request.events.len(), request.wait_applied),
+            (EVENTS_PER_REQUEST_MAX + 1, true)
+        );
     }
 
     #[test]
@@ -210,7 +228,8 @@ mod tests {
         let text = |seconds, nanos| rfc3339_of(&prost_types::Timestamp { seconds, nanos });
         assert_eq!(text(1_727_215_430, 250_999_999), "2024-09-24T22:03:50.250Z");
         assert_eq!(text(0, 0), "1970-01-01T00:00:00.000Z");
-        for (seconds, nanos) in [(i64::MAX, 0), (i64::MIN, 0), (-1, 0), (0, -1), (0, 1_000_000_000)] {
+        for (seconds, nanos) in [(i64::MAX, 0), (i64::MIN, 0), (-1, 0), (0, -1), (0, 1_000_000_000)]
+        {
             assert_eq!(text(seconds, nanos), "", "{seconds} {nanos}");
         }
     }

@@ -78,7 +78,9 @@ impl Guard {
             return Err(no_room().into());
         }
         match Status::from_header_map(response.headers()) {
-            Some(refused) if !response.headers().contains_key(status::CODE) => Err(explained(&refused).into()),
+            Some(refused) if !response.headers().contains_key(status::CODE) => {
+                Err(explained(&refused).into())
+            }
             _ => Ok(response),
         }
     }
@@ -113,13 +115,16 @@ impl Patience {
 /// Lets a call through to its method.
 pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let timeout = asked_timeout(request.headers()).map_or(guard.timeout, |asked| asked.min(guard.timeout));
+    let timeout =
+        asked_timeout(request.headers()).map_or(guard.timeout, |asked| asked.min(guard.timeout));
     request.extensions_mut().insert(Patience { deadline: Deadline::after(timeout), timeout });
     let answer = match guard.check(&request) {
-        Ok(()) => tokio::time::timeout(timeout, guard.run(request, next)).await.unwrap_or_else(|_| {
-            let detail = format!("the call took longer than {timeout:?}: ask for less at once");
-            Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into())
-        }),
+        Ok(()) => {
+            tokio::time::timeout(timeout, guard.run(request, next)).await.unwrap_or_else(|_| {
+                let detail = format!("the call took longer than {timeout:?}: ask for less at once");
+                Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into())
+            })
+        }
         Err(problem) => Err(problem.into()),
     };
     let response = answer.unwrap_or_else(|status| status.into_http());
@@ -169,10 +174,15 @@ fn explained(refused: &Status) -> Problem {
             let detail = "the message is longer than this method takes: send it in parts";
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
         }
-        Code::Unimplemented => {
-            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoding_unknown", "messages are taken unpacked only")
-        }
-        _ => Problem::bad_request("request_malformed", format!("the message cannot be read: {}", refused.message())),
+        Code::Unimplemented => Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "encoding_unknown",
+            "messages are taken unpacked only",
+        ),
+        _ => Problem::bad_request(
+            "request_malformed",
+            format!("the message cannot be read: {}", refused.message()),
+        ),
     }
 }
 
@@ -205,7 +215,10 @@ mod tests {
         };
         assert_eq!(asked("99999999H"), Some(Duration::from_secs(99_999_999 * 3_600)));
         assert_eq!([asked("2M"), asked("120S")], [Some(Duration::from_secs(120)); 2]);
-        assert_eq!([asked("7m"), asked("7000u"), asked("7000000n")], [Some(Duration::from_millis(7)); 3]);
+        assert_eq!(
+            [asked("7m"), asked("7000u"), asked("7000000n")],
+            [Some(Duration::from_millis(7)); 3]
+        );
         for wrong in ["", "S", "5", "5s", "-5S", "123456789S", "5 S"] {
             assert_eq!(asked(wrong), None, "{wrong}");
         }

@@ -29,7 +29,10 @@ pub fn changes(method: &Method, route: &str) -> bool {
 }
 
 fn verb_of(method: &Method, route: &str) -> Option<&'static str> {
-    CHANGES.iter().find(|(known, path, _)| known == method && *path == route).map(|(_, _, verb)| *verb)
+    CHANGES
+        .iter()
+        .find(|(known, path, _)| known == method && *path == route)
+        .map(|(_, _, verb)| *verb)
 }
 
 /// What the audit log will need of a request, kept until its answer is there.
@@ -57,7 +60,8 @@ impl Asked {
     /// None for a request that changes nothing.
     pub fn of(door: &Door, route: &str, request: &Request) -> Option<Self> {
         let verb = verb_of(request.method(), route)?;
-        let reason = text(request.headers(), HeaderName::from_static("x-reason")).map(str::to_owned);
+        let reason =
+            text(request.headers(), HeaderName::from_static("x-reason")).map(str::to_owned);
         let caller = Caller::of(request.extensions(), request.headers(), &door.people_options);
         Some(Self { verb, caller, path: request.uri().path().to_owned(), reason })
     }
@@ -75,8 +79,13 @@ impl Asked {
         if let Some(Said(said)) = response.extensions().get::<Said>() {
             details["answer"] = said.clone();
         }
-        let object = object_of(self.verb, text(response.headers(), header::LOCATION).unwrap_or(&self.path));
-        let outcome = if status.is_success() { "done".to_owned() } else { format!("refused_{}", status.as_u16()) };
+        let object =
+            object_of(self.verb, text(response.headers(), header::LOCATION).unwrap_or(&self.path));
+        let outcome = if status.is_success() {
+            "done".to_owned()
+        } else {
+            format!("refused_{}", status.as_u16())
+        };
         Answered { deed: Deed::new(self.verb, object, details), outcome, caller: self.caller }
     }
 }
@@ -113,16 +122,24 @@ mod tests {
     #[test]
     fn every_route_is_known_to_change_something_or_not() {
         let mut seen = 0;
-        for line in include_str!("../http.rs").lines().map(str::trim).filter(|line| line.starts_with(".add(\"")) {
+        for line in include_str!("../http.rs")
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with(".add(\""))
+        {
             let path = line.split('"').nth(1).expect("a path");
             let method = line.rsplit(", ").nth(1).expect("a method");
             if method == "get" {
                 continue;
             }
             seen += 1;
-            let changes =
-                CHANGES.iter().any(|(known, route, _)| known.as_str().eq_ignore_ascii_case(method) && *route == path);
-            assert!(changes || ASKS.contains(&(method, path)), "say whether {method} {path} changes something");
+            let changes = CHANGES.iter().any(|(known, route, _)| {
+                known.as_str().eq_ignore_ascii_case(method) && *route == path
+            });
+            assert!(
+                changes || ASKS.contains(&(method, path)),
+                "say whether {method} {path} changes something"
+            );
         }
         assert_eq!(seen, CHANGES.len() + ASKS.len());
     }

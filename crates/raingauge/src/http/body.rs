@@ -11,7 +11,9 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use raingauge_core::limits::{BUCKETS_BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX, COUNTS_BODY_BYTES_MAX};
+use raingauge_core::limits::{
+    BUCKETS_BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX, COUNTS_BODY_BYTES_MAX,
+};
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -58,8 +60,11 @@ pub struct Rooms {
 
 impl Rooms {
     pub fn new(body_bytes_max: usize) -> Self {
-        let room = |bytes_max: usize| Room::new(SHORT_ROOM, LARGEST_BODIES_MAX * bytes_max.min(body_bytes_max));
-        let configurations = LARGEST_CONFIGURATIONS_MAX * CONFIGURATION_BODY_BYTES_MAX.min(body_bytes_max);
+        let room = |bytes_max: usize| {
+            Room::new(SHORT_ROOM, LARGEST_BODIES_MAX * bytes_max.min(body_bytes_max))
+        };
+        let configurations =
+            LARGEST_CONFIGURATIONS_MAX * CONFIGURATION_BODY_BYTES_MAX.min(body_bytes_max);
         Self {
             events: room(body_bytes_max),
             counts: room(COUNTS_BODY_BYTES_MAX),
@@ -188,13 +193,18 @@ impl<K: Kind> FromRequest<Arc<Door>> for Body<K> {
         let (head, mut body) = request.into_parts();
         if !K::TAKES_GZIP && !is_plain(&head.headers) {
             let detail = "this route takes bodies without content-encoding only";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoding_unknown", detail));
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "encoding_unknown",
+                detail,
+            ));
         }
         let bytes_max = K::BYTES_MAX.min(door.body_bytes_max);
         let mut share = door.rooms.of(K::CLASS).share();
         let read = read(&mut body, bytes_max, &mut share).await;
         if let Err(problem) = &read
-            && [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::TOO_MANY_REQUESTS].contains(&problem.status)
+            && [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::TOO_MANY_REQUESTS]
+                .contains(&problem.status)
             && !head.headers.contains_key(header::EXPECT)
         {
             pass_over(&mut body, door.body_bytes_max, &mut share).await;
@@ -208,17 +218,25 @@ fn is_plain(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a body of at most so many bytes to its end.
-async fn read(body: &mut axum::body::Body, bytes_max: usize, share: &mut Share) -> Result<Bytes, Problem> {
+async fn read(
+    body: &mut axum::body::Body,
+    bytes_max: usize,
+    share: &mut Share,
+) -> Result<Bytes, Problem> {
     let announced = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
     let mut pace = Pace::begin();
     // Most bodies come in one chunk, which is not copied.
-    let Some(first) = pace.next(body).await? else { return Ok(Bytes::new()) };
+    let Some(first) = pace.next(body).await? else {
+        return Ok(Bytes::new());
+    };
     check_len(first.len(), bytes_max)?;
     share.resize(first.len())?;
-    let Some(second) = pace.next(body).await? else { return Ok(first) };
+    let Some(second) = pace.next(body).await? else {
+        return Ok(first);
+    };
 
     let mut whole = Vec::with_capacity(announced.unwrap_or(first.len() + second.len()));
     whole.extend_from_slice(&first);
@@ -241,7 +259,9 @@ fn check_len(len: usize, bytes_max: usize) -> Result<(), Problem> {
 
 /// A body that is longer than its route takes.
 pub fn too_large(bytes_max: usize) -> Problem {
-    let detail = format!("the body has more than {bytes_max} bytes, the most that this route takes: send it in parts");
+    let detail = format!(
+        "the body has more than {bytes_max} bytes, the most that this route takes: send it in parts"
+    );
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
@@ -299,8 +319,9 @@ impl Pace {
                 return Ok(frame);
             }
             if std::mem::take(&mut self.in_window) < PACE_BYTES {
-                let detail =
-                    format!("the body came too slowly: at least {PACE_BYTES} bytes are due in {PACE_WINDOW:?}");
+                let detail = format!(
+                    "the body came too slowly: at least {PACE_BYTES} bytes are due in {PACE_WINDOW:?}"
+                );
                 return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", detail));
             }
             self.window_end = Instant::now() + PACE_WINDOW;
@@ -376,10 +397,14 @@ mod tests {
     #[tokio::test]
     async fn a_body_without_an_announced_length_is_read_up_to_its_limit() {
         let room = room();
-        let endless = stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[7; ROOM_UNIT])));
+        let endless =
+            stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[7; ROOM_UNIT])));
         let mut body = axum::body::Body::from_stream(endless.take(1_000));
         let refused = read(&mut body, 4 * ROOM_UNIT, &mut room.share()).await.unwrap_err();
-        assert_eq!((refused.status, refused.code), (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"));
+        assert_eq!(
+            (refused.status, refused.code),
+            (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
+        );
         assert_eq!(free(&room).0, 10 * ROOM_UNIT);
     }
 }

@@ -26,14 +26,21 @@ pub async fn replace(
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let policy = Policy::from_json(&without_version(json_of(&body.bytes)?)).map_err(|problems| {
-        let said: Vec<String> =
-            problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy_invalid", said.join("; "))
-            .with("problems", json!(problems))
-    })?;
+    let policy =
+        Policy::from_json(&without_version(json_of(&body.bytes)?)).map_err(|problems| {
+            let said: Vec<String> = problems
+                .iter()
+                .map(|problem| format!("{}: {}", problem.field, problem.detail))
+                .collect();
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy_invalid", said.join("; "))
+                .with("problems", json!(problems))
+        })?;
     let expected = expected_version(&headers)?;
-    let change = Change { by: who.principal(), reason: reason(&headers).to_owned(), at_s: door.services.clock.now_s() };
+    let change = Change {
+        by: who.principal(),
+        reason: reason(&headers).to_owned(),
+        at_s: door.services.clock.now_s(),
+    };
     let set = door.services.counters.catalog().set_cache_policy(policy, expected, change).await?;
     // The others follow the catalog; this process need not wait for itself.
     door.services.policies.follow(&set);

@@ -31,7 +31,10 @@ const KEYS_NAMED_MAX: usize = 4;
 type Parameters = Query<HashMap<String, String>>;
 
 /// `GET /v1/counters`
-pub async fn list(State(door): State<Arc<Door>>, Query(parameters): Parameters) -> Result<Json<Value>, Problem> {
+pub async fn list(
+    State(door): State<Arc<Door>>,
+    Query(parameters): Parameters,
+) -> Result<Json<Value>, Problem> {
     let mut counters = door.services.counters.catalog().list().await?;
     for (name, wanted) in &parameters {
         match name.as_str() {
@@ -56,7 +59,11 @@ pub async fn create(
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let created = door.services.counters.create(&json_of(&body.bytes)?, &who.principal(), reason(&headers)).await?;
+    let created = door
+        .services
+        .counters
+        .create(&json_of(&body.bytes)?, &who.principal(), reason(&headers))
+        .await?;
     let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
     Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
 }
@@ -76,7 +83,9 @@ pub async fn replace(
 ) -> Result<Response, Problem> {
     let counter = without_version(json_of(&body.bytes)?);
     let (expected, reason) = (expected_version(&headers)?, reason(&headers));
-    Ok(with_etag(door.services.counters.replace(id, &counter, expected, &who.principal(), reason).await?))
+    Ok(with_etag(
+        door.services.counters.replace(id, &counter, expected, &who.principal(), reason).await?,
+    ))
 }
 
 /// `DELETE /v1/counters/{id}`: archives it.
@@ -100,13 +109,19 @@ pub async fn erase_key(
 }
 
 /// `DELETE /v1/counters/{id}/keys`: erases everything that was counted of a counter, whatever its state.
-pub async fn erase_all(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+pub async fn erase_all(
+    State(door): State<Arc<Door>>,
+    Path(id): Path<u32>,
+) -> Result<Response, Problem> {
     door.services.counters.erase_all(id).await?;
     Ok(erased(&door, id, None))
 }
 
 /// `POST /v1/counters/{id}/purge`: erases what an archived counter keeps, and refuses to do so to any other.
-pub async fn purge(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+pub async fn purge(
+    State(door): State<Arc<Door>>,
+    Path(id): Path<u32>,
+) -> Result<Response, Problem> {
     door.services.counters.purge(id).await?;
     Ok(erased(&door, id, None))
 }
@@ -124,7 +139,10 @@ fn erased(door: &Door, id: u32, key: Option<String>) -> Response {
 }
 
 /// `GET /v1/counters/{id}/versions`
-pub async fn versions(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
+pub async fn versions(
+    State(door): State<Arc<Door>>,
+    Path(id): Path<u32>,
+) -> Result<Json<Value>, Problem> {
     Ok(Json(json!({ "versions": door.services.counters.catalog().versions(id).await? })))
 }
 
@@ -156,16 +174,26 @@ pub async fn preview_of(
 }
 
 async fn preview_draft(door: &Door, who: &Who, draft: Value) -> Result<Json<Value>, Problem> {
-    let draft = Counter::from_json(&draft).map_err(|problems| Problem::from(counters::Error::from(problems)))?;
-    let others: Vec<Counter> =
-        door.services.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
+    let draft = Counter::from_json(&draft)
+        .map_err(|problems| Problem::from(counters::Error::from(problems)))?;
+    let others: Vec<Counter> = door
+        .services
+        .counters
+        .catalog()
+        .list()
+        .await?
+        .into_iter()
+        .map(|found| found.counter)
+        .collect();
     let conflicts = conflicts(&draft, &others);
-    let shows_keys = who.scopes.allow(Scope::CountsRead) && door.samples.may_show_keys_of(&draft.template);
+    let shows_keys =
+        who.scopes.allow(Scope::CountsRead) && door.samples.may_show_keys_of(&draft.template);
     let turn = door.services.scans.turn(&who.name).await?;
     let (logs, stop) = (door.services.logs.clone(), turn.stop().clone());
     let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft, &stop)).await;
-    let preview =
-        preview.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string()))??;
+    let preview = preview.map_err(|error| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
+    })??;
     let mut answer = json!(preview);
     // Keys have values of events, which a token that only defines counters does not read.
     answer["keysHidden"] = json!(!shows_keys);
@@ -177,15 +205,23 @@ async fn preview_draft(door: &Door, who: &Who, draft: Value) -> Result<Json<Valu
 }
 
 /// `POST /v1/counters/{id}/backfill`
-pub async fn start_backfill(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+pub async fn start_backfill(
+    State(door): State<Arc<Door>>,
+    Path(id): Path<u32>,
+) -> Result<Response, Problem> {
     door.services.counters.backfill(id).await?;
     Ok((StatusCode::ACCEPTED, backfill(State(door), Path(id)).await?).into_response())
 }
 
 /// `GET /v1/counters/{id}/backfill`
-pub async fn backfill(State(door): State<Arc<Door>>, Path(id): Path<u32>) -> Result<Json<Value>, Problem> {
+pub async fn backfill(
+    State(door): State<Arc<Door>>,
+    Path(id): Path<u32>,
+) -> Result<Json<Value>, Problem> {
     let services = &door.services;
-    let Some(Progress { backfill, end, share }) = progress(&*services.states, &services.published, id) else {
+    let Some(Progress { backfill, end, share }) =
+        progress(&*services.states, &services.published, id)
+    else {
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
         return Err(Problem::new(StatusCode::NOT_FOUND, "backfill_unknown", detail));
     };
@@ -218,7 +254,8 @@ pub async fn set_buckets(
     // The buckets hold what they need of the body.
     drop(body);
 
-    let Outcome { answer, set, is_repetition } = door.services.counters.set_buckets(members, key).await?;
+    let Outcome { answer, set, is_repetition } =
+        door.services.counters.set_buckets(members, key).await?;
     let mut said = if set.is_empty() { json!({}) } else { touched(&door, set.iter()) };
     said["accepted"] = json!(answer.accepted);
     said["rejected"] = json!(answer.rejected.len());
@@ -238,13 +275,22 @@ fn touched<'a>(door: &Door, buckets: impl Iterator<Item = &'a Bucket>) -> Value 
     let (mut from_time, mut to_time) = (None::<i64>, None::<i64>);
     let mut digest = Sha256::new();
     for bucket in buckets {
-        let counter = view.ruleset.index_of_key(&bucket.key).map(|index| view.ruleset.rules()[index].counter.id);
+        let counter = view
+            .ruleset
+            .index_of_key(&bucket.key)
+            .map(|index| view.ruleset.rules()[index].counter.id);
         counters.extend(counter);
         keys.insert(bucket.key.as_str());
         let end_s = bucket.time + bucket.granularity.width_s();
         from_time = Some(from_time.map_or(bucket.time, |from_s| from_s.min(bucket.time)));
         to_time = Some(to_time.map_or(end_s, |to_s| to_s.max(end_s)));
-        digest.update(format!("{}\n{}\n{}\n{}\n", bucket.key, bucket.granularity.name(), bucket.time, bucket.count));
+        digest.update(format!(
+            "{}\n{}\n{}\n{}\n",
+            bucket.key,
+            bucket.granularity.name(),
+            bucket.time,
+            bucket.count
+        ));
     }
     let some_keys: Vec<&&str> = keys.iter().take(KEYS_NAMED_MAX).collect();
     json!({
@@ -261,9 +307,10 @@ impl From<bucket_list::Error> for Problem {
     fn from(error: bucket_list::Error) -> Self {
         match error {
             bucket_list::Error::TooMany => counters::Error::TooMany.into(),
-            bucket_list::Error::Malformed(reason) => {
-                Self::bad_request("json_malformed", format!("the body must be an array of buckets: {reason}"))
-            }
+            bucket_list::Error::Malformed(reason) => Self::bad_request(
+                "json_malformed",
+                format!("the body must be an array of buckets: {reason}"),
+            ),
         }
     }
 }
@@ -271,8 +318,9 @@ impl From<bucket_list::Error> for Problem {
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
     check_containers(body, CONFIGURATION_CONTAINERS_MAX)
         .map_err(|detail| Problem::bad_request("json_malformed", detail))?;
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::bad_request("json_malformed", format!("the body is not JSON: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        Problem::bad_request("json_malformed", format!("the body is not JSON: {error}"))
+    })
 }
 
 /// What was read may be sent back with what reading added to it.
@@ -295,14 +343,19 @@ fn with_etag(found: Versioned) -> Response {
 
 /// The version that `If-Match` names; `None` when there is none, or any will do.
 pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    let Some(value) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else { return Ok(None) };
+    let Some(value) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else {
+        return Ok(None);
+    };
     if value.trim() == "*" {
         return Ok(None);
     }
     let version = value.trim().trim_matches('"').parse();
-    version
-        .map(Some)
-        .map_err(|_| Problem::bad_request("etag_malformed", "If-Match must be the ETag that was read, such as \"3\""))
+    version.map(Some).map_err(|_| {
+        Problem::bad_request(
+            "etag_malformed",
+            "If-Match must be the ETag that was read, such as \"3\"",
+        )
+    })
 }
 
 /// Why a change is made, from the header `x-reason`, whose length the guard has checked.

@@ -55,7 +55,8 @@ impl<'de> Visitor<'de> for ItemsVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut members: A) -> Result<Items<'de>, A::Error> {
-        let mut items = Vec::with_capacity(members.size_hint().unwrap_or(16).min(COUNTS_PER_REQUEST_MAX));
+        let mut items =
+            Vec::with_capacity(members.size_hint().unwrap_or(16).min(COUNTS_PER_REQUEST_MAX));
         while items.len() <= COUNTS_PER_REQUEST_MAX {
             match members.next_element()? {
                 Some(item) => items.push(item),
@@ -84,9 +85,15 @@ struct Item<'a> {
 impl Item<'_> {
     fn range(&self, fresh: bool) -> Result<Range<'_>, Failure> {
         let fail = |code, detail: &str| Failure { code, detail: detail.to_owned() };
-        let key = self.key.as_ref().map(|key| &*key.0).ok_or_else(|| fail("key_missing", "key is missing"))?;
+        let key = self
+            .key
+            .as_ref()
+            .map(|key| &*key.0)
+            .ok_or_else(|| fail("key_missing", "key is missing"))?;
         let time = |time: Time, name: &str| {
-            time.0.ok_or_else(|| fail("time_invalid", &format!("{name} must be epoch seconds or RFC 3339")))
+            time.0.ok_or_else(|| {
+                fail("time_invalid", &format!("{name} must be epoch seconds or RFC 3339"))
+            })
         };
         let (from_s, to_s) = (time(self.from_time, "fromTime")?, time(self.to_time, "toTime")?);
         Ok(Range { key, from_s, to_s, fresh: fresh || self.fresh })
@@ -94,8 +101,12 @@ impl Item<'_> {
 }
 
 /// `POST /v1/counts`
-pub async fn batch(State(door): State<Arc<Door>>, body: Body<body::Counts>) -> Result<Response, Problem> {
-    let BatchBody { requests: Items(requests), fresh } = body::decoded(body.bytes.len(), || batch_of(&body.bytes))?;
+pub async fn batch(
+    State(door): State<Arc<Door>>,
+    body: Body<body::Counts>,
+) -> Result<Response, Problem> {
+    let BatchBody { requests: Items(requests), fresh } =
+        body::decoded(body.bytes.len(), || batch_of(&body.bytes))?;
     check_len(requests.len())?;
     let mut ranges = Vec::with_capacity(requests.len());
     let mut wrong = Vec::new();
@@ -116,7 +127,9 @@ pub async fn batch(State(door): State<Arc<Door>>, body: Body<body::Counts>) -> R
         }
         let answer = match wrong.next_if(|(at, _)| *at == index) {
             Some((_, failure)) => Err(failure),
-            None => answers.next().unwrap_or_else(|| Err(Failure { code: "unavailable", detail: String::new() })),
+            None => answers
+                .next()
+                .unwrap_or_else(|| Err(Failure { code: "unavailable", detail: String::new() })),
         };
         push_result(item.key.as_ref().map_or("", |key| &key.0), &answer, &mut json);
     }
@@ -127,8 +140,8 @@ pub async fn batch(State(door): State<Arc<Door>>, body: Body<body::Counts>) -> R
 }
 
 fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| Problem::bad_request("json_malformed", "the body is not UTF-8"))?;
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Problem::bad_request("json_malformed", "the body is not UTF-8"))?;
     check_depth(text).map_err(|detail| Problem::bad_request("json_malformed", detail))?;
     sonic_rs::from_str(text).map_err(|error| {
         let reason = error.to_string();
@@ -141,13 +154,16 @@ fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
 /// From where the ranges of a batch were answered, as `Server-Timing` (<https://www.w3.org/TR/server-timing/>) has it.
 fn timing(Served { memory, cache, store }: Served) -> HeaderValue {
     let text = format!("memory;desc={memory}, cache;desc={cache}, store;desc={store}");
-    HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or_else(|_| unreachable!("it is ASCII"))
+    HeaderValue::from_maybe_shared(Bytes::from(text))
+        .unwrap_or_else(|_| unreachable!("it is ASCII"))
 }
 
 /// An answer in JSON.
 fn answer(json: Vec<u8>) -> Response {
     let mut response = Response::new(json.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
@@ -156,7 +172,8 @@ pub fn check_len(ranges: usize) -> Result<(), Problem> {
     if ranges <= COUNTS_PER_REQUEST_MAX {
         return Ok(());
     }
-    let detail = format!("a batch takes at most {COUNTS_PER_REQUEST_MAX} ranges: send them in parts");
+    let detail =
+        format!("a batch takes at most {COUNTS_PER_REQUEST_MAX} ranges: send them in parts");
     Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_ranges", detail))
 }
 
@@ -282,10 +299,16 @@ pub async fn keys(
 ) -> Result<Json<LargestKeys>, Problem> {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
-    let (from_s, to_s) = (item.from_time.0.unwrap_or(0), item.to_time.0.unwrap_or_else(|| door.services.clock.now_s()));
+    let (from_s, to_s) = (
+        item.from_time.0.unwrap_or(0),
+        item.to_time.0.unwrap_or_else(|| door.services.clock.now_s()),
+    );
     let limit = parameters.get("limit").map_or(Ok(20), |limit| limit.parse::<usize>());
     let limit = limit.ok().filter(|limit| (1..=KEYS_MAX).contains(limit)).ok_or_else(|| {
-        Problem::bad_request("limit_out_of_range", format!("limit must lie between 1 and {KEYS_MAX}"))
+        Problem::bad_request(
+            "limit_out_of_range",
+            format!("limit must lie between 1 and {KEYS_MAX}"),
+        )
     })?;
     let found = largest::keys(&door, &who.name, id, from_s, to_s).await?;
     let keys = found.keys.iter().take(limit).cloned().collect();

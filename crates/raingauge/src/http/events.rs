@@ -31,7 +31,9 @@ pub async fn post(
     let wait_applied = match parameters.get("wait").map(String::as_str) {
         None => false,
         Some("applied") => true,
-        Some(_) => return Err(Problem::bad_request("wait_unknown", "wait may only be `applied`")),
+        Some(_) => {
+            return Err(Problem::bad_request("wait_unknown", "wait may only be `applied`"));
+        }
     };
     let intake = door.services.ingest.begin()?;
     // From here on the events lie in the intake, and the body gives its room back.
@@ -54,7 +56,8 @@ pub async fn post(
 fn not_applied_yet(receipt: &Receipt, lag: u64) -> Problem {
     let detail = "the events are durable and will be counted; counting them takes longer than this request may: to send \
                   them again does not help";
-    with_receipt(Problem::new(StatusCode::ACCEPTED, "not_applied_yet", detail), receipt).with("lag", json!(lag))
+    with_receipt(Problem::new(StatusCode::ACCEPTED, "not_applied_yet", detail), receipt)
+        .with("lag", json!(lag))
 }
 
 /// A single event that was refused is an error of the whole request, which tells the same as a batch would.
@@ -78,7 +81,8 @@ fn take(
 ) -> Result<(Intake, bool), Problem> {
     match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
         None | Some(b"identity") => {
-            let is_single = body::decoded(body.bytes.len(), || read(headers, &body.bytes, &mut intake))?;
+            let is_single =
+                body::decoded(body.bytes.len(), || read(headers, &body.bytes, &mut intake))?;
             Ok((intake, is_single))
         }
         // A short body may be long when it is unpacked.
@@ -103,10 +107,15 @@ fn unpacked(packed: &[u8], share: &mut Share, bytes_max: usize) -> Result<Vec<u8
     let (mut decoder, mut plain) = (MultiGzDecoder::new(packed), Vec::new());
     loop {
         let read = (&mut decoder).take(UNPACKED_AT_ONCE).read_to_end(&mut plain).map_err(|_| {
-            Problem::bad_request("gzip_malformed", "the body is not gzip, as its content-encoding says")
+            Problem::bad_request(
+                "gzip_malformed",
+                "the body is not gzip, as its content-encoding says",
+            )
         })?;
         if plain.len() > bytes_max {
-            let detail = format!("the body has more than {bytes_max} bytes when it is unpacked: send it in parts");
+            let detail = format!(
+                "the body has more than {bytes_max} bytes when it is unpacked: send it in parts"
+            );
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
         }
         share.resize(packed.len() + plain.len())?;
@@ -118,14 +127,18 @@ fn unpacked(packed: &[u8], share: &mut Share, bytes_max: usize) -> Result<Vec<u8
 
 /// Reads the events of a body. Answers whether the body is one event, rather than many.
 fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, Problem> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = media_type(kind);
     if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") {
         intake.push(event_of_headers(headers, &kind, body))?;
         return Ok(true);
     }
     match kind.as_str() {
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
+        "application/x-ndjson"
+        | "application/ndjson"
+        | "application/jsonl"
+        | "application/x-jsonlines" => {
             // An entry of the log has no names of attributes, and is shorter than its line.
             intake.reserve(body.len());
             for line in lines(body).map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
@@ -160,13 +173,18 @@ fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn read_array(body: &[u8], intake: &mut Intake) -> Result<(), Problem> {
-    let malformed =
-        |reason: &str| Problem::bad_request("json_malformed", format!("the body must be an array of events: {reason}"));
+    let malformed = |reason: &str| {
+        Problem::bad_request(
+            "json_malformed",
+            format!("the body must be an array of events: {reason}"),
+        )
+    };
     let text = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
     check_depth(text).map_err(|detail| malformed(&detail))?;
     let mut end = 0;
     for value in sonic_rs::to_array_iter(text) {
-        let value = value.map_err(|error| malformed(error.to_string().lines().next().unwrap_or_default()))?;
+        let value = value
+            .map_err(|error| malformed(error.to_string().lines().next().unwrap_or_default()))?;
         let raw = value.as_raw_cow();
         if let Cow::Borrowed(raw) = raw {
             end = raw.as_ptr() as usize + raw.len() - text.as_ptr() as usize;
@@ -175,17 +193,31 @@ fn read_array(body: &[u8], intake: &mut Intake) -> Result<(), Problem> {
     }
     // The parser ends with the array; what stands behind it would be passed over in silence.
     let tail = text.get(end..).unwrap_or_default().trim_ascii();
-    let tail = if end == 0 { tail.strip_prefix('[').map(str::trim_ascii_start).unwrap_or(tail) } else { tail };
+    let tail = if end == 0 {
+        tail.strip_prefix('[').map(str::trim_ascii_start).unwrap_or(tail)
+    } else {
+        tail
+    };
     if tail == "]" { Ok(()) } else { Err(malformed("something stands behind it")) }
 }
 
 /// An event in the binary mode of the CloudEvents HTTP binding: attributes in headers, the body is the data.
-fn event_of_headers<'a>(headers: &'a HeaderMap, kind: &str, body: &'a [u8]) -> Result<Event<'a>, Rejection> {
+fn event_of_headers<'a>(
+    headers: &'a HeaderMap,
+    kind: &str,
+    body: &'a [u8],
+) -> Result<Event<'a>, Rejection> {
     let malformed = |detail: &str| Rejection::new("event_malformed", detail);
     let attribute = |name: &str| -> Result<Option<Cow<'a, str>>, Rejection> {
-        let Some(value) = headers.get(name) else { return Ok(None) };
-        let text = value.to_str().map_err(|_| malformed("attributes in headers must be percent-encoded ASCII"))?;
-        percent_decoded(text).map(Some).ok_or_else(|| malformed("an attribute in a header is badly percent-encoded"))
+        let Some(value) = headers.get(name) else {
+            return Ok(None);
+        };
+        let text = value
+            .to_str()
+            .map_err(|_| malformed("attributes in headers must be percent-encoded ASCII"))?;
+        percent_decoded(text)
+            .map(Some)
+            .ok_or_else(|| malformed("an attribute in a header is badly percent-encoded"))
     };
     let attributes = Attributes {
         specversion: attribute("ce-specversion")?,
@@ -206,7 +238,8 @@ pub fn media_type(header: &str) -> String {
 /// The data of an event whose attributes stand beside it: JSON text, or nothing when its media type is another.
 pub fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Rejection> {
     let malformed = |detail: &str| Rejection::new("event_malformed", detail);
-    let is_json = media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
+    let is_json =
+        media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
     if !is_json || data.is_empty() {
         return Ok("");
     }

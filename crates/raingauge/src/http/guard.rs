@@ -54,11 +54,14 @@ impl Guard {
         if let Some(role) = self.lacks {
             return Err(Box::new(role_absent(role)));
         }
-        let Some(scope) = self.scope else { return Ok(None) };
+        let Some(scope) = self.scope else {
+            return Ok(None);
+        };
         if !self.tokens.is_asked() {
             refuse_foreign(request.headers(), request.uri())?;
         }
-        let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let header =
+            request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let who = self.tokens.check(header, scope).map_err(|denied| Box::new(denied.into()))?;
         self.check_media_type(request)?;
         check_reason(request.headers())?;
@@ -72,7 +75,9 @@ impl Guard {
         if self.path == EVENTS || request.body().is_end_stream() {
             return Ok(());
         }
-        let Some(kind) = request.headers().get(header::CONTENT_TYPE) else { return Ok(()) };
+        let Some(kind) = request.headers().get(header::CONTENT_TYPE) else {
+            return Ok(());
+        };
         let kind = media_type(kind.to_str().unwrap_or("?"));
         let is_json = kind.is_empty() || kind.ends_with("json");
         let is_lenient = self.tokens.is_asked() || !audit::changes(request.method(), self.path);
@@ -80,7 +85,11 @@ impl Guard {
             return Ok(());
         }
         let detail = "the body must be JSON: send it with content-type: application/json";
-        Err(Box::new(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type_unknown", detail)))
+        Err(Box::new(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media_type_unknown",
+            detail,
+        )))
     }
 
     fn note(&self, began: Instant, status: StatusCode) {
@@ -106,7 +115,9 @@ fn check_reason(headers: &HeaderMap) -> Result<(), Box<Problem>> {
 
 /// Where nobody is asked for a token, only requests of this machine are taken.
 pub fn refuse_foreign(headers: &HeaderMap, uri: &Uri) -> Result<(), Box<Problem>> {
-    let Some(reason) = raingauge_portal::foreign(headers, uri) else { return Ok(()) };
+    let Some(reason) = raingauge_portal::foreign(headers, uri) else {
+        return Ok(());
+    };
     let detail = format!(
         "no token is asked for here, so only requests of this machine are taken, and {reason}: to serve others, set \
          auth.required or configure a token"
@@ -116,7 +127,10 @@ pub fn refuse_foreign(headers: &HeaderMap, uri: &Uri) -> Result<(), Box<Problem>
 
 /// The answer of a process that lacks the role for what it is asked.
 pub fn role_absent(role: Role) -> Problem {
-    let detail = format!("this instance does not have the role {0}: ask one that runs with --role {0}", role.name());
+    let detail = format!(
+        "this instance does not have the role {0}: ask one that runs with --role {0}",
+        role.name()
+    );
     Problem::new(StatusCode::NOT_FOUND, "role_absent", detail)
 }
 
@@ -209,7 +223,10 @@ impl Guard {
         match tokio::time::timeout_at(deadline.0, handle(request)).await {
             Ok(response) => explained(response),
             Err(_) => {
-                let detail = format!("the request took longer than {} s: ask for less at once", self.timeout.as_secs());
+                let detail = format!(
+                    "the request took longer than {} s: ask for less at once",
+                    self.timeout.as_secs()
+                );
                 Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into_response()
             }
         }
@@ -227,7 +244,11 @@ impl Guard {
         let changing = tokio::spawn(async move {
             let response = guard.answer(request, handle).await;
             let entry = asked.answered(&response);
-            guard.door.audit.deed(entry.actor(&who.principal()), entry.deed.clone(), &entry.outcome).await;
+            guard
+                .door
+                .audit
+                .deed(entry.actor(&who.principal()), entry.deed.clone(), &entry.outcome)
+                .await;
             response
         });
         changing.await.unwrap_or_else(|_| {
@@ -248,8 +269,10 @@ fn unread(request: &Request, mut response: Response) -> Response {
 /// What the framework refuses by itself, before a handler sees it, is told as a problem document too.
 fn explained(response: Response) -> Response {
     let status = response.status();
-    let is_plain =
-        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
+    let is_plain = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
     if !status.is_client_error() || !is_plain {
         return response;
     }
@@ -265,10 +288,14 @@ impl From<Denied> for Problem {
                 "token_missing",
                 "send a token: Authorization: Bearer rg_…; `raingauge token` makes one",
             ),
-            Denied::Unknown => {
-                Self::new(StatusCode::UNAUTHORIZED, "token_unknown", "this token is not one of the configured ones")
+            Denied::Unknown => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "token_unknown",
+                "this token is not one of the configured ones",
+            ),
+            Denied::Stale => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "tokens_unavailable", denied.to_string())
             }
-            Denied::Stale => Self::new(StatusCode::SERVICE_UNAVAILABLE, "tokens_unavailable", denied.to_string()),
             Denied::Scope(scope) => Self::new(
                 StatusCode::FORBIDDEN,
                 "scope_missing",

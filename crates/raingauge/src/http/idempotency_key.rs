@@ -10,7 +10,9 @@ const NAME: &str = "idempotency-key";
 /// The key of a request, where it has one.
 pub fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all(NAME).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     let malformed = || {
         let detail = format!(
             "Idempotency-Key must be one text of 1 to {IDEMPOTENCY_KEY_LEN_MAX} printable characters of ASCII, such as \
@@ -22,7 +24,12 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         return Err(malformed());
     }
     let text = value.to_str().ok().map(|text| text.trim_matches(' '));
-    let key = text.and_then(|text| if text.starts_with('"') { unquoted(text) } else { Some(text.to_owned()) });
+    let key =
+        text.and_then(
+            |text| {
+                if text.starts_with('"') { unquoted(text) } else { Some(text.to_owned()) }
+            },
+        );
     let is_sound = |key: &String| {
         let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         is_printable && (1..=IDEMPOTENCY_KEY_LEN_MAX).contains(&key.len())
@@ -75,7 +82,10 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused() {
         let too_long = "k".repeat(IDEMPOTENCY_KEY_LEN_MAX + 1);
-        let bad = ["", " ", "\"\"", "\"", "\"a", "\"a\"b\"", r#""a\""#, r#""a\b""#, "a\tb", "\u{e9}", &too_long];
+        let bad = [
+            "", " ", "\"\"", "\"", "\"a", "\"a\"b\"", r#""a\""#, r#""a\b""#, "a\tb", "\u{e9}",
+            &too_long,
+        ];
         for value in bad {
             assert_eq!(read_of(&[value.as_bytes()]), Err("idempotency_key_malformed"), "{value}");
         }

@@ -72,7 +72,10 @@ pub async fn keys(
 ) -> Result<Arc<LargestKeys>, Problem> {
     let services = &door.services;
     let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
-    let applied = services.logs.iter().map(|log| (log.partition(), services.published.applied(log.partition())));
+    let applied = services
+        .logs
+        .iter()
+        .map(|log| (log.partition(), services.published.applied(log.partition())));
     let clock = &services.clock;
     let generation = {
         let view = services.published.view();
@@ -88,7 +91,8 @@ pub async fn keys(
             let _turn = turn;
             services.reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await
         });
-        let failed = |_| Failure { code: "unavailable", detail: "the search for keys broke off".to_owned() };
+        let failed =
+            |_| Failure { code: "unavailable", detail: "the search for keys broke off".to_owned() };
         let keys = searching.await.map_err(failed)??;
         Ok::<_, Problem>(Found { keys: Arc::new(keys), took_ms: clock.machine_ms() - began_ms })
     };
@@ -113,7 +117,10 @@ mod tests {
         let _ = first.set(found(1));
         assert!(Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 7)], 1_000_000)));
         assert!(!Arc::ptr_eq(&first, &memory.search((2, 0, 86_400, Some(8_192)), vec![(0, 7)], 1)));
-        assert!(!Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], 2)), "cheap ones are done again");
+        assert!(
+            !Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], 2)),
+            "cheap ones are done again"
+        );
     }
 
     #[test]
@@ -123,7 +130,10 @@ mod tests {
         let _ = first.set(found(DEAR_MS + 1));
         assert!(Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], STALE_MS - 1)));
         let erased = (WHICH.0, WHICH.1, WHICH.2, Some(4_097));
-        assert!(!Arc::ptr_eq(&first, &memory.search(erased, vec![(0, 8)], 1)), "other counts answer by now");
+        assert!(
+            !Arc::ptr_eq(&first, &memory.search(erased, vec![(0, 8)], 1)),
+            "other counts answer by now"
+        );
         assert!(!Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], STALE_MS)));
     }
 

@@ -17,7 +17,8 @@ pub fn router(portal: Portal, timeout: Duration) -> Router {
         let portal = portal.clone();
         async move {
             let (_waiting, gone) = oneshot::channel();
-            let request = request.map(|body| Body::from_stream(Form { body: body.into_data_stream(), gone }));
+            let request =
+                request.map(|body| Body::from_stream(Form { body: body.into_data_stream(), gone }));
             let answered = tokio::time::timeout(timeout, next.run(request)).await;
             answered.unwrap_or_else(|_| raingauge_portal::too_slow(&portal, timeout))
         }

@@ -54,7 +54,8 @@ impl IntoResponse for Problem {
         metrics::counter!("raingauge_errors_total", "code" => self.code).increment(1);
         let mut document = self.members;
         document.insert("type".to_owned(), json!(format!("urn:raingauge:problem:{}", self.code)));
-        document.insert("title".to_owned(), json!(self.status.canonical_reason().unwrap_or("Error")));
+        document
+            .insert("title".to_owned(), json!(self.status.canonical_reason().unwrap_or("Error")));
         document.insert("status".to_owned(), json!(self.status.as_u16()));
         document.insert("code".to_owned(), json!(self.code));
         document.insert("detail".to_owned(), json!(self.detail));
@@ -62,10 +63,14 @@ impl IntoResponse for Problem {
         let mut response = (self.status, kind, Value::Object(document).to_string()).into_response();
         protect(response.headers_mut());
         if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(after) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
         }
         response
     }
@@ -101,7 +106,8 @@ impl From<Failure> for Problem {
 
 impl From<scans::Full> for Problem {
     fn from(full: scans::Full) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "scans_waiting", full.to_string()).retry_after(SCANS_RETRY_AFTER)
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "scans_waiting", full.to_string())
+            .retry_after(SCANS_RETRY_AFTER)
     }
 }
 
@@ -109,10 +115,12 @@ impl From<log::Error> for Problem {
     fn from(error: log::Error) -> Self {
         match error {
             log::Error::Busy { retry_after } => {
-                Self::new(StatusCode::TOO_MANY_REQUESTS, "log_busy", error.to_string()).retry_after(retry_after)
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "log_busy", error.to_string())
+                    .retry_after(retry_after)
             }
             log::Error::Full { .. } => {
-                let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "disk_full", error.to_string());
+                let problem =
+                    Self::new(StatusCode::SERVICE_UNAVAILABLE, "disk_full", error.to_string());
                 problem.retry_after(DISK_FULL_RETRY_AFTER)
             }
             log::Error::ClockUnsound(_) => {
@@ -129,9 +137,12 @@ impl From<log::Error> for Problem {
 impl From<ingest::Error> for Problem {
     fn from(error: ingest::Error) -> Self {
         match error {
-            ingest::Error::TooMany => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_events", error.to_string()),
+            ingest::Error::TooMany => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_events", error.to_string())
+            }
             ingest::Error::Lagging { retry_after, .. } => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "writer_lagging", error.to_string()).retry_after(retry_after)
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "writer_lagging", error.to_string())
+                    .retry_after(retry_after)
             }
             ingest::Error::Log(error) => error.into(),
             ingest::Error::Stopped(_) => Self::unavailable(error.to_string()),
@@ -143,15 +154,20 @@ impl From<catalog::Error> for Problem {
     fn from(error: catalog::Error) -> Self {
         let detail = error.to_string();
         match error {
-            catalog::Error::NotFound(_) => Self::new(StatusCode::NOT_FOUND, "counter_unknown", detail),
+            catalog::Error::NotFound(_) => {
+                Self::new(StatusCode::NOT_FOUND, "counter_unknown", detail)
+            }
             catalog::Error::IdTaken(_) => Self::new(StatusCode::CONFLICT, "id_taken", detail),
-            catalog::Error::VersionMismatch { current, .. } | catalog::Error::PolicyMismatch { current } => {
+            catalog::Error::VersionMismatch { current, .. }
+            | catalog::Error::PolicyMismatch { current } => {
                 Self::new(StatusCode::PRECONDITION_FAILED, "version_mismatch", detail)
                     .with("currentVersion", json!(current))
             }
             catalog::Error::Invalid(problems) => {
-                let said: Vec<String> =
-                    problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();
+                let said: Vec<String> = problems
+                    .iter()
+                    .map(|problem| format!("{}: {}", problem.field, problem.detail))
+                    .collect();
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "counter_invalid", said.join("; "))
                     .with("problems", json!(problems))
             }
@@ -166,18 +182,26 @@ impl From<counters::Error> for Problem {
             counters::Error::Catalog(error) => error.into(),
             counters::Error::Log(error) => error.into(),
             counters::Error::Stopped(_) => Self::unavailable(error.to_string()),
-            counters::Error::TooMany => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_buckets", error.to_string()),
-            counters::Error::KeyReused => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", error.to_string())
+            counters::Error::TooMany => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_buckets", error.to_string())
             }
+            counters::Error::KeyReused => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "idempotency_key_reused",
+                error.to_string(),
+            ),
             counters::Error::TooManyRefused => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_rejected", error.to_string())
             }
-            counters::Error::KeyOfAnother { .. } => Self::new(StatusCode::NOT_FOUND, "key_unknown", error.to_string()),
+            counters::Error::KeyOfAnother { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "key_unknown", error.to_string())
+            }
             counters::Error::NotArchived(_) => {
                 Self::new(StatusCode::CONFLICT, "counter_not_archived", error.to_string())
             }
-            counters::Error::ReasonTooLong => Self::new(StatusCode::BAD_REQUEST, "reason_too_long", error.to_string()),
+            counters::Error::ReasonTooLong => {
+                Self::new(StatusCode::BAD_REQUEST, "reason_too_long", error.to_string())
+            }
             counters::Error::ChangedTooOften(_) => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "changed_too_often", error.to_string())
             }

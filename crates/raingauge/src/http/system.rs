@@ -18,7 +18,11 @@ pub async fn live() -> &'static str {
 
 /// `GET /readyz`: events are taken and counts are answered. A partition that is not counted is told, and keeps neither the
 /// events of others nor its own from being taken. Only those who may read metrics are told why.
-pub async fn ready(State(door): State<Arc<Door>>, headers: HeaderMap, uri: Uri) -> Result<String, Problem> {
+pub async fn ready(
+    State(door): State<Arc<Door>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<String, Problem> {
     let answer = readiness(&door);
     if may_know_causes(&door, &headers, &uri) { answer } else { without_causes(&answer) }
 }
@@ -27,7 +31,9 @@ pub async fn ready(State(door): State<Arc<Door>>, headers: HeaderMap, uri: Uri) 
 fn without_causes(answer: &Result<String, Problem>) -> Result<String, Problem> {
     match answer {
         Ok(_) => Ok("ready\n".to_owned()),
-        Err(_) => Err(not_ready("a token with the scope metrics:read is told why, and the log of the server says so")),
+        Err(_) => Err(not_ready(
+            "a token with the scope metrics:read is told why, and the log of the server says so",
+        )),
     }
 }
 
@@ -46,9 +52,10 @@ fn readiness(door: &Door) -> Result<String, Problem> {
     }
     match door.services.unready() {
         Some(reason) => Err(not_ready(&reason)),
-        None => {
-            Ok(std::iter::once("ready".to_owned()).chain(door.services.troubles()).map(|line| line + "\n").collect())
-        }
+        None => Ok(std::iter::once("ready".to_owned())
+            .chain(door.services.troubles())
+            .map(|line| line + "\n")
+            .collect()),
     }
 }
 
@@ -72,9 +79,12 @@ mod tests {
 
     #[test]
     fn without_causes_the_status_stays() {
-        let troubled = Ok("ready\npartition 3 is not counted: kafka-7.internal:9092 is away\n".to_owned());
+        let troubled =
+            Ok("ready\npartition 3 is not counted: kafka-7.internal:9092 is away\n".to_owned());
         assert_eq!(without_causes(&troubled).unwrap(), "ready\n");
-        let stopped = without_causes(&Err(not_ready("counting has stopped: /var/lib/raingauge is full"))).unwrap_err();
+        let stopped =
+            without_causes(&Err(not_ready("counting has stopped: /var/lib/raingauge is full")))
+                .unwrap_err();
         assert_eq!((stopped.status, stopped.code), (StatusCode::SERVICE_UNAVAILABLE, "not_ready"));
         assert!(!stopped.detail.contains("/var/lib"), "{}", stopped.detail);
     }

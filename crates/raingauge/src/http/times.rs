@@ -52,11 +52,15 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let times: Vec<Time> =
-            sonic_rs::from_str(r#"[1727215430, 1727215430.9, "2024-09-24T22:03:50Z", "1727215430", null, "soon", -5]"#)
-                .unwrap();
+        let times: Vec<Time> = sonic_rs::from_str(
+            r#"[1727215430, 1727215430.9, "2024-09-24T22:03:50Z", "1727215430", null, "soon", -5]"#,
+        )
+        .unwrap();
         let at = Some(1_727_215_430);
-        assert_eq!(times.iter().map(|time| time.0).collect::<Vec<_>>(), [at, at, at, at, None, None, Some(-5)]);
+        assert_eq!(
+            times.iter().map(|time| time.0).collect::<Vec<_>>(),
+            [at, at, at, at, None, None, Some(-5)]
+        );
         assert!(sonic_rs::from_str::<Time>("{}").is_err());
     }
 }

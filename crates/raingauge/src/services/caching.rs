@@ -33,7 +33,9 @@ pub async fn reader(
         .with_policies(Arc::clone(&policies));
     let cache: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
-        ResultCache::Memory => Some(Arc::new(MemoryCache::new(Arc::clone(clock), settings.caching.memory_entries_max))),
+        ResultCache::Memory => {
+            Some(Arc::new(MemoryCache::new(Arc::clone(clock), settings.caching.memory_entries_max)))
+        }
         ResultCache::Redis => Some(super::cluster::redis_cache(settings)?),
     };
     let reader = match cache {
@@ -61,6 +63,8 @@ async fn follow_once(catalog: &dyn Catalog, policies: &CachePolicies) {
     match catalog.cache_policy().await {
         Ok(found) => policies.follow(&found),
         // Whoever follows the counters says aloud that the catalog is away.
-        Err(error) => tracing::debug!(%error, "the cache policy could not be read and stays as it is"),
+        Err(error) => {
+            tracing::debug!(%error, "the cache policy could not be read and stays as it is")
+        }
     }
 }

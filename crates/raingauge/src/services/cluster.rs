@@ -19,8 +19,8 @@ use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
-    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlChunks, CqlLease, CqlReader, CqlWriter,
-    Feed, NodeCompactor,
+    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlChunks, CqlLease,
+    CqlReader, CqlWriter, Feed, NodeCompactor,
 };
 use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
 use raingauge_maintenance::Maintenance;
@@ -84,7 +84,9 @@ impl Running {
             tokio::time::sleep(WATCH_INTERVAL).await;
             let is_stopping = *self.stop.borrow();
             if !is_stopping && self.fleet.lock().as_ref().is_some_and(JoinHandle::is_finished) {
-                return published.fail("the writers of this process have ended, which is a defect of raingauge");
+                return published.fail(
+                    "the writers of this process have ended, which is a defect of raingauge",
+                );
             }
         }
     }
@@ -95,7 +97,8 @@ impl Running {
         self.stream.lock().take();
         if let Some(fleet) = self.fleet.lock().take() {
             // What an engine that does not answer keeps from ending is left behind: nothing of it is needed.
-            if self.runtime.block_on(async { tokio::time::timeout(STOP_MAX, fleet).await }).is_err() {
+            if self.runtime.block_on(async { tokio::time::timeout(STOP_MAX, fleet).await }).is_err()
+            {
                 tracing::warn!("the writers did not end in time");
             }
         }
@@ -105,7 +108,8 @@ impl Running {
 /// Waits for the engines and starts what the roles of this process need.
 pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Services> {
     let clock = settings::clock::clock(settings.clock);
-    let Database { catalog, people, drafts, instances, checks, rollouts } = database::open(settings).await?;
+    let Database { catalog, people, drafts, instances, checks, rollouts } =
+        database::open(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
     check_topic(startup, &cql, &topic).await?;
@@ -116,11 +120,18 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         Handle::current(),
     )));
     let published = Arc::new(Published::default());
-    let checkpoints: Arc<dyn Checkpoints> = Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
+    let checkpoints: Arc<dyn Checkpoints> =
+        Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
     let (never, partitions) = (|_: &NotThere| false, topic.partitions());
     let what = "the catalog and the checkpoints of the writers";
     let follower = until_there(startup, what, never, async || {
-        Follower::start(Arc::clone(&catalog), Arc::clone(&checkpoints), Arc::clone(&published), partitions).await
+        Follower::start(
+            Arc::clone(&catalog),
+            Arc::clone(&checkpoints),
+            Arc::clone(&published),
+            partitions,
+        )
+        .await
     })
     .await?;
     let sink: Arc<dyn EventSink> = Arc::new(KafkaSink::new(&topic)?);
@@ -129,11 +140,13 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     let buckets: Arc<dyn BucketReader> = Arc::clone(&stored) as Arc<dyn BucketReader>;
     let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
     let keys = Arc::clone(&stored) as Arc<dyn KeySource>;
-    let key_watch = KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
+    let key_watch =
+        KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
     let (live, stream) = match settings.cluster.publishes_tiles {
         true => {
             let leases = open_leases(&topic, startup).await?;
-            let (live, stream) = follow_tiles(settings, &topic, stored, &leases, &published, &clock)?;
+            let (live, stream) =
+                follow_tiles(settings, &topic, stored, &leases, &published, &clock)?;
             if let Some(live) = &live {
                 follower.follow_hearing(Arc::clone(live) as Arc<dyn Hearing>);
             }
@@ -143,12 +156,15 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
     };
     let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
     let states = Arc::clone(&follower) as Arc<dyn States>;
-    let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock)).of_cluster(
-        Arc::clone(&follower) as Arc<dyn TakesEffect>,
-        Covered { logs: logs.clone(), states: Arc::clone(&states), future_allowance_s },
-    );
     let counters =
-        counters.with_conductor(Arc::clone(&follower) as Arc<dyn Shows>).with_key_limit(Arc::clone(&key_limit));
+        Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
+            .of_cluster(
+                Arc::clone(&follower) as Arc<dyn TakesEffect>,
+                Covered { logs: logs.clone(), states: Arc::clone(&states), future_allowance_s },
+            );
+    let counters = counters
+        .with_conductor(Arc::clone(&follower) as Arc<dyn Shows>)
+        .with_key_limit(Arc::clone(&key_limit));
     let recounter = Recounter {
         logs: logs.clone(),
         buckets: Arc::clone(&buckets),
@@ -166,7 +182,8 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         settings.log.lag_events_max,
     )
     .with_key_limit(key_limit);
-    let maintenance = settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
+    let maintenance =
+        settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
     let check_lease = Arc::new(CqlLease::new(cql.clone(), "checks", holder(settings)));
     let (stop, stopping) = watch::channel(false);
     let (fleet, troubles) = match settings.cluster.has(Role::Writer) {
@@ -181,7 +198,8 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         )?,
         false => (None, Troubles::default()),
     };
-    let (reader, policies) = caching::reader(settings, counters.catalog(), buckets, live, &published, &clock).await?;
+    let (reader, policies) =
+        caching::reader(settings, counters.catalog(), buckets, live, &published, &clock).await?;
     Ok(Services {
         roles: settings.cluster.roles.clone(),
         ingest: Arc::new(ingest),
@@ -219,7 +237,8 @@ async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql>
     use raingauge_cql::Error::{Datacenter, Keyspace, Refused, SchemaTooNew, SettingsDiffer, Tls};
     let (options, settings_here) = (cql_options(settings), fingerprint(settings));
     let is_final = |error: &_| {
-        let is_setting = matches!(error, Datacenter { .. } | SettingsDiffer { .. } | Keyspace(_) | Tls(_));
+        let is_setting =
+            matches!(error, Datacenter { .. } | SettingsDiffer { .. } | Keyspace(_) | Tls(_));
         is_setting || matches!(error, Refused { .. } | SchemaTooNew { .. })
     };
     let what = format!("the bucket store, {}", options.place());
@@ -236,7 +255,8 @@ async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<Ka
     let options = kafka_options(settings);
     let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
     let what = format!("the event log, topic {} of {}", options.topic, options.place());
-    Ok(until_there(startup, &what, is_final, async || KafkaTopic::open(options.clone()).await).await?)
+    Ok(until_there(startup, &what, is_final, async || KafkaTopic::open(options.clone()).await)
+        .await?)
 }
 
 /// Compares the topic with the one that was counted: one that was made anew is not read.
@@ -320,7 +340,12 @@ fn start_fleet(
     let engines_feed = feed.clone().map(|feed| Feed { feed, clock: Arc::clone(&clock) });
     let means = Means {
         membership: Arc::new(Member::join(topic)?),
-        partitions: Arc::new(PartitionEngines { topic: topic.clone(), cql, feed: engines_feed, runtime }),
+        partitions: Arc::new(PartitionEngines {
+            topic: topic.clone(),
+            cql,
+            feed: engines_feed,
+            runtime,
+        }),
         sink,
         counters: follows.follower.newest(),
         stored: Arc::clone(follows.published),
@@ -401,7 +426,11 @@ impl Partitions for PartitionEngines {
 }
 
 /// Finds what a partition of the log has lost, and goes on behind it when that is wanted.
-pub async fn skip_lost(settings: &Settings, partition: Partition, skips: bool) -> anyhow::Result<Option<Lost>> {
+pub async fn skip_lost(
+    settings: &Settings,
+    partition: Partition,
+    skips: bool,
+) -> anyhow::Result<Option<Lost>> {
     anyhow::ensure!(
         settings.cluster.is_cluster,
         "the log of a data folder drops nothing before it is counted: cluster.engines is not \"cluster\""
@@ -436,7 +465,8 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
         Cql::connect(cql.clone()).await?.put_settings(topic, &fingerprint(settings)).await?;
         let kafka = &settings.cluster.kafka;
         let retention_ms = settings.log.retention.as_millis() as i64;
-        let plan = Plan { partitions: kafka.partitions, replication: kafka.replication, retention_ms };
+        let plan =
+            Plan { partitions: kafka.partitions, replication: kafka.replication, retention_ms };
         for topic in raingauge_kafka::migrate(&kafka_options(settings), &plan).await? {
             let what = if topic.created { "was made" } else { "was there" };
             done.push(format!("topic {} {what}", topic.topic));
@@ -445,7 +475,10 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
     }
     if settings.cluster.catalog_is_mysql {
         let migrated = MySqlCatalog::migrate(&database::mysql_options(settings)).await?;
-        done.push(format!("the catalog in MySQL: schema version {} is now {}", migrated.from, migrated.to));
+        done.push(format!(
+            "the catalog in MySQL: schema version {} is now {}",
+            migrated.from, migrated.to
+        ));
     }
     Ok(done)
 }

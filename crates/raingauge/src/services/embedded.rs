@@ -4,7 +4,8 @@ use super::database::{self, Database};
 use super::{Engines, Services, caching, files};
 use crate::settings::{self, Settings};
 use raingauge_embedded::{
-    LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions, TileStore,
+    LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions,
+    TileStore,
 };
 use raingauge_maintenance::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, KeySource};
@@ -32,13 +33,15 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     // What the log holds is read first, and changed last: a start that is refused leaves it as it is.
     let log = SegmentLog::inspect(&folder.join("log"), log_options(settings))?;
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
-    let Database { catalog, people, drafts, instances, checks, rollouts } = database::in_data_folder(settings).await?;
+    let Database { catalog, people, drafts, instances, checks, rollouts } =
+        database::in_data_folder(settings).await?;
     let published = Arc::new(Published::default());
     let applied_to = worker::applied_to(&*store, &published)?;
     check_catalog(settings, &*catalog, &published).await?;
     // Whatever refuses the start has to be looked at before this.
     let log = Arc::new(log.open(applied_to, log_clock)?);
-    let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) = (Arc::clone(&log) as _, vec![log]);
+    let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) =
+        (Arc::clone(&log) as _, vec![log]);
     let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
     let options = worker::Options {
         future_allowance_s,
@@ -46,7 +49,13 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         ..worker::Options::default()
     };
     let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
-    let writer = Writer::start(Arc::clone(&logs[0]), cells, Arc::clone(&published), Arc::clone(&clock), options)?;
+    let writer = Writer::start(
+        Arc::clone(&logs[0]),
+        cells,
+        Arc::clone(&published),
+        Arc::clone(&clock),
+        options,
+    )?;
     let writer = Arc::new(writer);
     let maintenance = Maintenance::start(
         Arc::new(StoreCompactor::new(Arc::clone(&store))),
@@ -56,18 +65,26 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     );
     let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
     let keys = Arc::clone(&store) as Arc<dyn KeySource>;
-    let key_watch = KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
+    let key_watch =
+        KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
     let buckets = store as Arc<dyn BucketReader>;
-    let counters = Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
-        .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>)
-        .with_key_limit(Arc::clone(&key_limit));
+    let counters =
+        Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
+            .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>)
+            .with_key_limit(Arc::clone(&key_limit));
     check_catalog(settings, counters.catalog(), &published).await?;
     match counters.follow().await {
         // Counters are announced as soon as the clock is right; what is known already is counted and answered.
-        Err(counters::Error::Log(log::Error::ClockUnsound(reason))) => tracing::error!(%reason, "nothing is appended"),
+        Err(counters::Error::Log(log::Error::ClockUnsound(reason))) => {
+            tracing::error!(%reason, "nothing is appended")
+        }
         followed => followed?,
     }
-    let watchdog = Watchdog { sink: Arc::clone(&sink), writer: Arc::clone(&writer), published: Arc::clone(&published) };
+    let watchdog = Watchdog {
+        sink: Arc::clone(&sink),
+        writer: Arc::clone(&writer),
+        published: Arc::clone(&published),
+    };
     let ingest = Ingest::new(
         sink,
         logs.clone(),
@@ -86,7 +103,8 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         clock: Arc::clone(&clock),
         future_allowance_s,
     };
-    let (reader, policies) = caching::reader(settings, counters.catalog(), buckets, None, &published, &clock).await?;
+    let (reader, policies) =
+        caching::reader(settings, counters.catalog(), buckets, None, &published, &clock).await?;
     Ok(Services {
         roles: settings.cluster.roles.clone(),
         ingest: Arc::new(ingest),
@@ -116,7 +134,11 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
 }
 
 /// Refuses a catalog that is older than what is counted, unless the operator takes it.
-async fn check_catalog(settings: &Settings, catalog: &dyn Catalog, published: &Published) -> anyhow::Result<()> {
+async fn check_catalog(
+    settings: &Settings,
+    catalog: &dyn Catalog,
+    published: &Published,
+) -> anyhow::Result<()> {
     match belongs::check(catalog, published).await {
         Err(error @ belongs::Error::Behind(_)) if settings.storage.accepts_older_catalog => {
             tracing::warn!(%error, "the catalog is taken all the same");
@@ -136,7 +158,11 @@ pub struct RepairReport {
 }
 
 /// Examines the event log of the data folder, and mends what may be mended.
-pub fn repair(settings: &Settings, accepts_loss: bool, restamps: bool) -> anyhow::Result<RepairReport> {
+pub fn repair(
+    settings: &Settings,
+    accepts_loss: bool,
+    restamps: bool,
+) -> anyhow::Result<RepairReport> {
     let folder = &settings.storage.data_dir;
     let tiles = folder.join("tiles");
     anyhow::ensure!(folder.join("log").is_dir(), "{} holds no event log", folder.display());

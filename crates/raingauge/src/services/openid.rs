@@ -8,13 +8,28 @@ use raingauge_ports::clock::Clock;
 use std::sync::Arc;
 
 /// Asks the provider nothing yet: one that is away keeps nobody from starting.
-pub fn openid(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Option<people::openid::OpenId>> {
-    let OpenId { issuer, client_id, client_secret, scopes, label, domains, role, groups_claim, groups } =
-        settings.portal.openid.clone();
-    let Some(base) = settings.portal.public_url.as_deref().filter(|_| !issuer.is_empty()) else { return Ok(None) };
+pub fn openid(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Option<people::openid::OpenId>> {
+    let OpenId {
+        issuer,
+        client_id,
+        client_secret,
+        scopes,
+        label,
+        domains,
+        role,
+        groups_claim,
+        groups,
+    } = settings.portal.openid.clone();
+    let Some(base) = settings.portal.public_url.as_deref().filter(|_| !issuer.is_empty()) else {
+        return Ok(None);
+    };
     let redirect_url = format!("{base}{OPENID_BACK}");
     let options = Options { issuer, client_id, client_secret, scopes, groups_claim, redirect_url };
-    let provider = Provider::new(options, clock).map_err(|problem| anyhow!("openid.issuer: {problem}"))?;
+    let provider =
+        Provider::new(options, clock).map_err(|problem| anyhow!("openid.issuer: {problem}"))?;
     let rules = people::openid::Rules { label, domains, role, groups };
     Ok(Some(people::openid::OpenId { provider: Arc::new(provider), rules }))
 }

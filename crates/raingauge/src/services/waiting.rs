@@ -23,7 +23,9 @@ impl Startup {
     /// In a sentence, without what engines answered: anybody may ask.
     pub fn says(&self) -> String {
         match &*self.waits_for.lock() {
-            Some(what) => format!("the server is starting, and is waiting for {what}: its log says why"),
+            Some(what) => {
+                format!("the server is starting, and is waiting for {what}: its log says why")
+            }
             None => "the server is starting".to_owned(),
         }
     }

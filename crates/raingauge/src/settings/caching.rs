@@ -70,11 +70,17 @@ impl Caching {
         if redis.urls.is_empty() {
             let message = "results are kept in Redis, and nothing says where that is".to_owned();
             let advice = "Give cache.redis_urls, such as \"redis://127.0.0.1:6379\"";
-            checker.problem("cache.redis_urls", checker.origin("cache.redis_urls"), message, advice);
+            checker.problem(
+                "cache.redis_urls",
+                checker.origin("cache.redis_urls"),
+                message,
+                advice,
+            );
         }
         if redis.certificate_file.is_some() != redis.key_file.is_some() {
             let key = "cache.redis_certificate_file";
-            let message = "cache.redis_certificate_file and cache.redis_key_file go together".to_owned();
+            let message =
+                "cache.redis_certificate_file and cache.redis_key_file go together".to_owned();
             checker.problem(key, checker.origin(key), message, "Give both, or none");
         }
     }
@@ -83,8 +89,15 @@ impl Caching {
 impl Redis {
     fn read(from: &mut Checker) -> Self {
         let urls = from.text("cache", "redis_urls");
-        let urls = urls.split(',').map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect();
-        let mut file = |name| Some(from.text("cache", name)).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let urls = urls
+            .split(',')
+            .map(str::trim)
+            .filter(|url| !url.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let mut file = |name| {
+            Some(from.text("cache", name)).filter(|path| !path.is_empty()).map(PathBuf::from)
+        };
         let (ca_file, certificate_file, key_file) =
             (file("redis_ca_file"), file("redis_certificate_file"), file("redis_key_file"));
         Self {

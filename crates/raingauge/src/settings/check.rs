@@ -29,10 +29,19 @@ impl Checker {
     /// Whether that key is in trouble by itself, or may be: then it is not compared with others.
     pub fn is_wrong(&self, path: &str) -> bool {
         self.given.is_torn
-            || self.problems.iter().any(|problem| problem.key == path || problem.key.starts_with(&format!("{path}[")))
+            || self
+                .problems
+                .iter()
+                .any(|problem| problem.key == path || problem.key.starts_with(&format!("{path}[")))
     }
 
-    pub fn problem(&mut self, key: impl Into<String>, origin: Origin, message: String, advice: impl Into<String>) {
+    pub fn problem(
+        &mut self,
+        key: impl Into<String>,
+        origin: Origin,
+        message: String,
+        advice: impl Into<String>,
+    ) {
         self.problems.push(Problem { key: key.into(), origin, message, advice: advice.into() });
     }
 
@@ -48,8 +57,12 @@ impl Checker {
 
     pub fn whole(&mut self, section: &str, name: &str) -> u64 {
         let (key, item) = self.take(section, name);
-        let Kind::Whole { default, min, max, unit } = key.kind else { unreachable!("{} is a number", key.path()) };
-        let Some(Item { raw, origin }) = item else { return default };
+        let Kind::Whole { default, min, max, unit } = key.kind else {
+            unreachable!("{} is a number", key.path())
+        };
+        let Some(Item { raw, origin }) = item else {
+            return default;
+        };
         let read = match raw {
             Raw::Whole(number) => number.ok_or_else(|| "the number is too large".to_owned()),
             Raw::Plain(text) => {
@@ -74,12 +87,18 @@ impl Checker {
 
     pub fn address(&mut self, section: &str, name: &str) -> SocketAddr {
         let (key, item) = self.take(section, name);
-        let Kind::Address { default } = key.kind else { unreachable!("{} is an address", key.path()) };
+        let Kind::Address { default } = key.kind else {
+            unreachable!("{} is an address", key.path())
+        };
         let default: SocketAddr = default.parse().expect("the default in the table is an address");
-        let Some(Item { raw, origin }) = item else { return default };
+        let Some(Item { raw, origin }) = item else {
+            return default;
+        };
         text_of(raw).and_then(|text| address_of(&text)).unwrap_or_else(|message| {
-            let advice =
-                format!("Give an IP address or localhost, a colon and a port, such as \"{default}\". {}", key.doc);
+            let advice = format!(
+                "Give an IP address or localhost, a colon and a port, such as \"{default}\". {}",
+                key.doc
+            );
             self.problem(key.path(), origin, message, advice);
             default
         })
@@ -87,7 +106,9 @@ impl Checker {
 
     pub fn optional_address(&mut self, section: &str, name: &str) -> Option<SocketAddr> {
         let (key, item) = self.take(section, name);
-        let Kind::OptionalAddress = key.kind else { unreachable!("{} may be an address", key.path()) };
+        let Kind::OptionalAddress = key.kind else {
+            unreachable!("{} may be an address", key.path())
+        };
         let Item { raw, origin } = item?;
         let read = text_of(raw).and_then(|text| match text.trim().is_empty() {
             true => Ok(None),
@@ -104,10 +125,14 @@ impl Checker {
     pub fn folder(&mut self, section: &str, name: &str) -> PathBuf {
         let (key, item) = self.take(section, name);
         let Kind::Folder { default } = key.kind else { unreachable!("{} is a folder", key.path()) };
-        let Some(Item { raw, origin }) = item else { return default.into() };
-        let read = text_of(raw).and_then(|text| match text.is_empty() || text.contains(['\0', '\u{FFFD}']) {
-            true => Err(format!("{} does not name a folder", quote(&text))),
-            false => Ok(text.into()),
+        let Some(Item { raw, origin }) = item else {
+            return default.into();
+        };
+        let read = text_of(raw).and_then(|text| {
+            match text.is_empty() || text.contains(['\0', '\u{FFFD}']) {
+                true => Err(format!("{} does not name a folder", quote(&text))),
+                false => Ok(text.into()),
+            }
         });
         read.unwrap_or_else(|message| {
             let advice = format!("Give the path of a folder, such as \"{default}\". {}", key.doc);
@@ -118,15 +143,24 @@ impl Checker {
 
     pub fn text(&mut self, section: &str, name: &str) -> String {
         let (key, item) = self.take(section, name);
-        let Kind::Text { default, is_secret } = key.kind else { unreachable!("{} is a text", key.path()) };
-        let Some(Item { raw, origin }) = item else { return default.to_owned() };
+        let Kind::Text { default, is_secret } = key.kind else {
+            unreachable!("{} is a text", key.path())
+        };
+        let Some(Item { raw, origin }) = item else {
+            return default.to_owned();
+        };
         let read = text_of(raw).and_then(|text| match text.contains(['\0', '\u{FFFD}', '\n']) {
             true if is_secret => Err("it has characters that it cannot have".to_owned()),
             true => Err(format!("{} has characters that it cannot have", quote(&text))),
             false => Ok(text.trim().to_owned()),
         });
         read.unwrap_or_else(|message| {
-            self.problem(key.path(), origin, message, format!("Give a text in quotes. {}", key.doc));
+            self.problem(
+                key.path(),
+                origin,
+                message,
+                format!("Give a text in quotes. {}", key.doc),
+            );
             default.to_owned()
         })
     }
@@ -135,7 +169,9 @@ impl Checker {
     pub fn switch(&mut self, section: &str, name: &str) -> bool {
         let (key, item) = self.take(section, name);
         let Kind::Switch { default } = key.kind else { unreachable!("{} is a switch", key.path()) };
-        let Some(Item { raw, origin }) = item else { return default };
+        let Some(Item { raw, origin }) = item else {
+            return default;
+        };
         let read = match raw {
             Raw::Switch(is_on) => Ok(is_on),
             other => text_of(other).and_then(|text| match text.trim() {
@@ -154,19 +190,30 @@ impl Checker {
     /// One of the words of the key, exactly as the table writes it.
     pub fn word(&mut self, section: &str, name: &str) -> &'static str {
         let (key, item) = self.take(section, name);
-        let Kind::OneOf { default, words } = key.kind else { unreachable!("{} is a word", key.path()) };
-        let Some(Item { raw, origin }) = item else { return default };
+        let Kind::OneOf { default, words } = key.kind else {
+            unreachable!("{} is a word", key.path())
+        };
+        let Some(Item { raw, origin }) = item else {
+            return default;
+        };
         let mut hint = String::new();
-        let read = text_of(raw).and_then(|text| match words.iter().find(|word| **word == text.trim()) {
-            Some(word) => Ok(*word),
-            None => {
-                let meant = keys::nearest_word(&text.to_lowercase(), words);
-                hint = meant.map(|meant| format!("Did you mean \"{meant}\"? ")).unwrap_or_default();
-                Err(format!("{} is not one of its words", quote(&text)))
-            }
-        });
+        let read =
+            text_of(raw).and_then(|text| match words.iter().find(|word| **word == text.trim()) {
+                Some(word) => Ok(*word),
+                None => {
+                    let meant = keys::nearest_word(&text.to_lowercase(), words);
+                    hint = meant
+                        .map(|meant| format!("Did you mean \"{meant}\"? "))
+                        .unwrap_or_default();
+                    Err(format!("{} is not one of its words", quote(&text)))
+                }
+            });
         read.unwrap_or_else(|message| {
-            let advice = format!("{hint}Give one of {}; the default is {default}. {}", words.join(", "), key.doc);
+            let advice = format!(
+                "{hint}Give one of {}; the default is {default}. {}",
+                words.join(", "),
+                key.doc
+            );
             self.problem(key.path(), origin, message, advice);
             default
         })
@@ -175,14 +222,19 @@ impl Checker {
     /// The list that was given for a key; a variable gives it as one TOML value.
     pub fn list(&mut self, section: &str, name: &str, advice: &str) -> Vec<Item> {
         let (key, item) = self.take(section, name);
-        let Some(Item { raw, origin }) = item else { return Vec::new() };
+        let Some(Item { raw, origin }) = item else {
+            return Vec::new();
+        };
         let read = match raw {
-            Raw::Plain(text) => parse_value(&text, &origin).map_err(|message| format!("this is not TOML: {message}")),
+            Raw::Plain(text) => parse_value(&text, &origin)
+                .map_err(|message| format!("this is not TOML: {message}")),
             raw => Ok(raw),
         };
         match read {
             Ok(Raw::List(items)) => return items,
-            Ok(other) => self.problem(key.path(), origin, wrong_type("a list of tables", &other), advice),
+            Ok(other) => {
+                self.problem(key.path(), origin, wrong_type("a list of tables", &other), advice)
+            }
             Err(message) => self.problem(key.path(), origin, message, advice),
         }
         Vec::new()

@@ -27,7 +27,9 @@ pub fn read(from: &mut Checker) -> Option<FastClock> {
 
 fn parse(text: &str) -> Option<FastClock> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let [start, "at", machine_start, "times", factor] = words[..] else { return None };
+    let [start, "at", machine_start, "times", factor] = words[..] else {
+        return None;
+    };
     let factor = factor.parse().ok().filter(|factor| (1..=FACTOR_MAX).contains(factor))?;
     let ms = |text: &str| parse_time_s(text)?.checked_mul(1_000);
     Some(FastClock { start_ms: ms(start)?, machine_start_ms: ms(machine_start)?, factor })

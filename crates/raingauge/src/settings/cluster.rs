@@ -135,20 +135,28 @@ impl Cluster {
         super::needs_cluster(checker, "cluster.engines", self.is_cluster);
         super::needs_cluster(checker, "cluster.catalog", self.catalog_is_mysql);
 
-        let counts_into_tables = self.cql.writes_tables || !self.is_cluster || !self.has(Role::Writer);
+        let counts_into_tables =
+            self.cql.writes_tables || !self.is_cluster || !self.has(Role::Writer);
         if self.cql.reads_tables && !counts_into_tables {
-            let message = "counts are read from the count tables, and writers do not write them".to_owned();
+            let message =
+                "counts are read from the count tables, and writers do not write them".to_owned();
             let advice = "Set cql.read_plan to \"tiles\", or cql.tables to \"yes\"";
             checker.problem("cql.read_plan", checker.origin("cql.read_plan"), message, advice);
         }
         if !self.is_cluster && self.roles != Role::ALL {
             let message = "over the embedded engines one process runs every role";
             let advice = "Leave the roles out, or set cluster.engines to \"cluster\"";
-            checker.problem("cluster.roles", checker.origin("cluster.roles"), message.to_owned(), advice);
+            checker.problem(
+                "cluster.roles",
+                checker.origin("cluster.roles"),
+                message.to_owned(),
+                advice,
+            );
         }
         if self.catalog_is_mysql && self.mysql.url.is_empty() {
             let message = "the catalog is in MySQL, and nothing says where that is".to_owned();
-            let advice = "Give mysql.url, such as \"mysql://raingauge:secret@127.0.0.1:3306/raingauge\"";
+            let advice =
+                "Give mysql.url, such as \"mysql://raingauge:secret@127.0.0.1:3306/raingauge\"";
             checker.problem("mysql.url", checker.origin("mysql.url"), message, advice);
         }
         let pairs = [
@@ -167,7 +175,8 @@ impl Cluster {
         ];
         for (section, certificate, key) in pairs {
             if certificate.is_some() != key.is_some() {
-                let message = format!("{section}.certificate_file and {section}.key_file go together");
+                let message =
+                    format!("{section}.certificate_file and {section}.key_file go together");
                 let key = format!("{section}.certificate_file");
                 checker.problem(key.clone(), checker.origin(&key), message, "Give both, or none");
             }
@@ -201,7 +210,8 @@ impl Cql {
             in_flight_max: super::size(from.whole("cql", "in_flight_max")),
             reads_tables: from.word("cql", "read_plan") == "tables",
             has_foreign_rows: from.word("cql", "foreign_rows") == "yes",
-            writes_tables: ["tables", "write_tables"].map(|name| from.word("cql", name)) == ["yes", "yes"],
+            writes_tables: ["tables", "write_tables"].map(|name| from.word("cql", name))
+                == ["yes", "yes"],
             writer_cache_bytes: super::size(from.whole("cql", "writer_cache_bytes")),
         }
     }
@@ -223,13 +233,20 @@ impl Kafka {
             }
         }
         if self.control_keys.iter().any(|key| key.len() < CONTROL_KEY_LEN_MIN) {
-            let message = format!("a key of control entries has less than {CONTROL_KEY_LEN_MIN} characters");
+            let message =
+                format!("a key of control entries has less than {CONTROL_KEY_LEN_MIN} characters");
             let advice = "Make one with `openssl rand -hex 32`, the same for every process";
-            checker.problem("kafka.control_key", checker.origin("kafka.control_key"), message, advice);
+            checker.problem(
+                "kafka.control_key",
+                checker.origin("kafka.control_key"),
+                message,
+                advice,
+            );
         }
         let has_scram = self.user.is_some() && self.sasl_mechanism != "plain";
         let wishes = [("kafka.tls", self.has_tls), ("kafka.sasl_mechanism", has_scram)];
-        for (key, _) in wishes.into_iter().filter(|(_, wish)| *wish && !cfg!(feature = "kafka-tls")) {
+        for (key, _) in wishes.into_iter().filter(|(_, wish)| *wish && !cfg!(feature = "kafka-tls"))
+        {
             let message = "this program was built without TLS and SCRAM for Kafka".to_owned();
             let advice = "Build it with `cargo build --release --features kafka-tls`, see docs/operations.md";
             checker.problem(key, checker.origin(key), message, advice);

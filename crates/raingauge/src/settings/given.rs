@@ -64,10 +64,15 @@ impl Given {
 
     /// Takes a variable when its name starts as those of the configuration do; others belong to somebody else.
     pub fn read_variable(&mut self, name: String, value: String) {
-        let Some(rest) = name.strip_prefix(PREFIX) else { return };
+        let Some(rest) = name.strip_prefix(PREFIX) else {
+            return;
+        };
         match keys::all().find(|key| key.variable() == name) {
             Some(key) => {
-                self.items.insert(key.path(), Item { raw: Raw::Plain(value), origin: Origin::Variable(name) });
+                self.items.insert(
+                    key.path(),
+                    Item { raw: Raw::Plain(value), origin: Origin::Variable(name) },
+                );
             }
             None => {
                 let rest = rest.to_lowercase();
@@ -77,7 +82,12 @@ impl Given {
                     None => "Remove it; docs/configuration.md lists every key".to_owned(),
                 };
                 let message = "no key of the configuration has this variable".to_owned();
-                self.problems.push(Problem { key: String::new(), origin: Origin::Variable(name), message, advice });
+                self.problems.push(Problem {
+                    key: String::new(),
+                    origin: Origin::Variable(name),
+                    message,
+                    advice,
+                });
             }
         }
     }
@@ -85,11 +95,17 @@ impl Given {
     /// Takes the value of a command line option for a key, `section.name`.
     pub fn read_option(&mut self, path: &str, option: &str, value: String) {
         assert!(keys::all().any(|key| key.path() == path), "{option} sets {path}, which is no key");
-        self.items.insert(path.to_owned(), Item { raw: Raw::Plain(value), origin: Origin::Option(option.to_owned()) });
+        self.items.insert(
+            path.to_owned(),
+            Item { raw: Raw::Plain(value), origin: Origin::Option(option.to_owned()) },
+        );
     }
 
     fn read_toml(&mut self, path: &Path, text: &str) {
-        let origin = |span: Range<usize>| Origin::File { path: path.to_owned(), line: line_of(text, span.start) };
+        let origin = |span: Range<usize>| Origin::File {
+            path: path.to_owned(),
+            line: line_of(text, span.start),
+        };
         let (root, errors) = DeTable::parse_recoverable(text);
         self.is_torn = !errors.is_empty();
         for error in errors {
@@ -97,7 +113,8 @@ impl Given {
                 key: String::new(),
                 origin: origin(error.span().unwrap_or(0..0)),
                 message: format!("this is not TOML: {}", error.message().replace('\n', ", ")),
-                advice: "Correct the line; text stands in quotes, numbers and lists do not".to_owned(),
+                advice: "Correct the line; text stands in quotes, numbers and lists do not"
+                    .to_owned(),
             });
         }
         let before = self.problems.len();
@@ -107,8 +124,11 @@ impl Given {
         if self.is_torn {
             // After a mistake in the syntax a key may seem to stand where it does not: such complaints would mislead.
             self.problems.truncate(before);
-            let torn_lines: Vec<_> = self.problems.iter().filter_map(|problem| problem.origin.line()).collect();
-            self.items.retain(|_, item| item.origin.line().is_none_or(|line| !torn_lines.contains(&line)));
+            let torn_lines: Vec<_> =
+                self.problems.iter().filter_map(|problem| problem.origin.line()).collect();
+            self.items.retain(|_, item| {
+                item.origin.line().is_none_or(|line| !torn_lines.contains(&line))
+            });
         }
     }
 
@@ -123,15 +143,26 @@ impl Given {
             DeValue::Table(table) if keys::has_section(section) => table,
             DeValue::Table(_) => {
                 let meant = keys::nearest_section(section).map(|meant| format!("[{meant}]"));
-                return self.unknown(section.to_owned(), origin(span), "there is no such section", meant);
+                return self.unknown(
+                    section.to_owned(),
+                    origin(span),
+                    "there is no such section",
+                    meant,
+                );
             }
             _ if keys::has_section(section) => {
-                let (message, meant) = ("this is a section, not a key", Some(format!("[{section}]")));
+                let (message, meant) =
+                    ("this is a section, not a key", Some(format!("[{section}]")));
                 return self.unknown(section.to_owned(), origin(span), message, meant);
             }
             _ => {
                 let meant = keys::nearest("", section);
-                return self.unknown(section.to_owned(), origin(span), "there is no such key", meant);
+                return self.unknown(
+                    section.to_owned(),
+                    origin(span),
+                    "there is no such key",
+                    meant,
+                );
             }
         };
         for (name, value) in table {
@@ -167,12 +198,17 @@ pub fn parse_value(text: &str, origin: &Origin) -> Result<Raw, String> {
 fn raw_of(value: Spanned<DeValue<'_>>, origin: &dyn Fn(Range<usize>) -> Origin) -> Raw {
     match value.into_inner() {
         DeValue::String(text) => Raw::Text(text.into_owned()),
-        DeValue::Integer(digits) => Raw::Whole(i128::from_str_radix(digits.as_str(), digits.radix()).ok()),
+        DeValue::Integer(digits) => {
+            Raw::Whole(i128::from_str_radix(digits.as_str(), digits.radix()).ok())
+        }
         DeValue::Float(_) => Raw::Other("a number with a point or an exponent"),
         DeValue::Boolean(is_on) => Raw::Switch(is_on),
         DeValue::Datetime(_) => Raw::Other("a date or time"),
         DeValue::Array(values) => {
-            let item = |value: Spanned<DeValue<'_>>| Item { origin: origin(value.span()), raw: raw_of(value, origin) };
+            let item = |value: Spanned<DeValue<'_>>| Item {
+                origin: origin(value.span()),
+                raw: raw_of(value, origin),
+            };
             Raw::List(values.into_iter().map(item).collect())
         }
         DeValue::Table(table) => {
@@ -187,7 +223,8 @@ fn raw_of(value: Spanned<DeValue<'_>>, origin: &dyn Fn(Range<usize>) -> Origin) 
 
 fn read_text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let file = File::open(path).map_err(|error| format!("the configuration cannot be opened: {error}"))?;
+    let file =
+        File::open(path).map_err(|error| format!("the configuration cannot be opened: {error}"))?;
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     match read.map_err(|error| format!("the configuration cannot be read: {error}"))? as u64 {
         0..=FILE_BYTES_MAX => Ok(text),

@@ -66,7 +66,13 @@ const fn whole(
     Key { section, name, kind: Kind::Whole { default, min: range.0, max: range.1, unit }, doc }
 }
 
-const fn bytes(section: &'static str, name: &'static str, default: u64, range: (u64, u64), doc: &'static str) -> Key {
+const fn bytes(
+    section: &'static str,
+    name: &'static str,
+    default: u64,
+    range: (u64, u64),
+    doc: &'static str,
+) -> Key {
     whole(section, name, default, range, "bytes", doc)
 }
 
@@ -167,15 +173,34 @@ pub const KEYS: &[Key] = &[
         (64 * KIB, GIB),
         "Largest request body, measured after gzip is undone.",
     ),
-    whole("server", "request_timeout_s", 30, (1, 3_600), "seconds", "Longest time that one request may take."),
+    whole(
+        "server",
+        "request_timeout_s",
+        30,
+        (1, 3_600),
+        "seconds",
+        "Longest time that one request may take.",
+    ),
     Key {
         section: "storage",
         name: "data_dir",
         kind: Kind::Folder { default: "raingauge-data" },
         doc: "Folder of the counts, the event log and the counters; made when it is missing.",
     },
-    bytes("storage", "tile_cache_bytes", 256 * MIB, (MIB, TIB), "Memory for decoded tiles of active keys."),
-    bytes("storage", "block_cache_bytes", 64 * MIB, (MIB, TIB), "Memory for blocks of the storage engine."),
+    bytes(
+        "storage",
+        "tile_cache_bytes",
+        256 * MIB,
+        (MIB, TIB),
+        "Memory for decoded tiles of active keys.",
+    ),
+    bytes(
+        "storage",
+        "block_cache_bytes",
+        64 * MIB,
+        (MIB, TIB),
+        "Memory for blocks of the storage engine.",
+    ),
     bytes(
         "storage",
         "reserve_bytes",
@@ -189,7 +214,13 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Switch { default: false },
         doc: "Whether a catalog that lacks counters that were counted is taken with a warning, to create them again by their ids.",
     },
-    bytes("log", "segment_bytes", 128 * MIB, (MIB, 4 * GIB), "Size at which the event log starts a new segment file."),
+    bytes(
+        "log",
+        "segment_bytes",
+        128 * MIB,
+        (MIB, 4 * GIB),
+        "Size at which the event log starts a new segment file.",
+    ),
     whole(
         "log",
         "retention_hours",

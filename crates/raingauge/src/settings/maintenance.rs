@@ -32,7 +32,11 @@ impl Maintenance {
         };
         let compaction = Compaction {
             way: from.word("maintenance", "compaction_way"),
-            command: from.text("maintenance", "compaction_command").split_whitespace().map(str::to_owned).collect(),
+            command: from
+                .text("maintenance", "compaction_command")
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
             url: from.text("maintenance", "compaction_url"),
             all_tables: from.word("maintenance", "compaction_tables") == "all",
         };
@@ -44,8 +48,13 @@ fn schedules(from: &mut Checker) -> Schedules {
     let (text, zone) = (from.text("maintenance", "schedule"), from.text("maintenance", "timezone"));
     Schedules::parse(&text, &zone).unwrap_or_else(|error| {
         let (key, advice) = match error {
-            Error::Zone(_) => ("maintenance.timezone", "Give the IANA name of a time zone; the default is UTC"),
-            _ => ("maintenance.schedule", "Give cron expressions such as \"0 3 * * *; 0 14 * * 1-5\", or none"),
+            Error::Zone(_) => {
+                ("maintenance.timezone", "Give the IANA name of a time zone; the default is UTC")
+            }
+            _ => (
+                "maintenance.schedule",
+                "Give cron expressions such as \"0 3 * * *; 0 14 * * 1-5\", or none",
+            ),
         };
         from.problem(key, from.origin(key), error.to_string(), advice);
         Schedules::none()

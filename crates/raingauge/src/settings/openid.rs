@@ -32,11 +32,13 @@ impl OpenId {
         let openid = Self {
             issuer: issuer(from),
             client_id: from.text("openid", "client_id"),
-            client_secret: Some(from.text("openid", "client_secret")).filter(|secret| !secret.is_empty()),
+            client_secret: Some(from.text("openid", "client_secret"))
+                .filter(|secret| !secret.is_empty()),
             scopes: from.text("openid", "scopes").split_whitespace().map(str::to_owned).collect(),
             label: from.text("openid", "label"),
             domains: domains(from),
-            role: Role::from_name(from.word("openid", "role")).expect("the words of the key are the roles"),
+            role: Role::from_name(from.word("openid", "role"))
+                .expect("the words of the key are the roles"),
             groups_claim: from.text("openid", "groups_claim"),
             groups: groups(from),
         };
@@ -69,7 +71,9 @@ impl OpenId {
                 "Give both, or none",
             ),
             (
-                self.role == Role::Admin && !self.domains.is_empty() && !from.is_wrong("openid.domains"),
+                self.role == Role::Admin
+                    && !self.domains.is_empty()
+                    && !from.is_wrong("openid.domains"),
                 "openid.role",
                 "everybody with an address of openid.domains would be an administrator without an invitation",
                 "Give viewer or editor, and make administrators on the page of people or by openid.groups",
@@ -114,11 +118,19 @@ fn is_here(place: &str) -> bool {
 fn domains(from: &mut Checker) -> Vec<String> {
     let key = "openid.domains";
     let text = from.text("openid", "domains").to_ascii_lowercase();
-    let domains: Vec<String> = parts(&text).map(|domain| domain.trim_start_matches('@').to_owned()).collect();
-    let is_domain = |domain: &&String| domain.chars().all(|char| char.is_ascii_alphanumeric() || ".-".contains(char));
+    let domains: Vec<String> =
+        parts(&text).map(|domain| domain.trim_start_matches('@').to_owned()).collect();
+    let is_domain = |domain: &&String| {
+        domain.chars().all(|char| char.is_ascii_alphanumeric() || ".-".contains(char))
+    };
     if let Some(wrong) = domains.iter().find(|domain| !is_domain(domain) || domain.is_empty()) {
         let message = format!("{wrong:?} is not a domain");
-        from.problem(key, from.origin(key), message, "Give what follows the @ of addresses, such as rain.example");
+        from.problem(
+            key,
+            from.origin(key),
+            message,
+            "Give what follows the @ of addresses, such as rain.example",
+        );
     }
     domains
 }
@@ -127,12 +139,12 @@ fn groups(from: &mut Checker) -> Vec<(String, Role)> {
     let (key, text) = ("openid.groups", from.text("openid", "groups"));
     let mut groups = Vec::new();
     for part in parts(&text) {
-        let pair = part.rsplit_once('=').map(|(group, role)| (group.trim(), Role::from_name(role.trim())));
+        let pair =
+            part.rsplit_once('=').map(|(group, role)| (group.trim(), Role::from_name(role.trim())));
         match pair {
             Some((group, Some(role))) if !group.is_empty() => groups.push((group.to_owned(), role)),
             _ => {
-                let advice =
-                    "Give a value of the claim, = and a role (viewer, editor or admin), with commas between them";
+                let advice = "Give a value of the claim, = and a role (viewer, editor or admin), with commas between them";
                 from.problem(key, from.origin(key), format!("{part:?} gives no role"), advice);
             }
         }

@@ -44,7 +44,8 @@ impl Portal {
         let public_url = public_url(from);
         let header = address_header(from);
         // Behind a proxy whose header nobody reads, everybody comes from one address.
-        let has_one_address = header.is_none() && public_url.as_deref().is_some_and(|url| !is_of_this_machine(url));
+        let has_one_address =
+            header.is_none() && public_url.as_deref().is_some_and(|url| !is_of_this_machine(url));
         let address_header = header.filter(|name| name != NO_HEADER);
         let openid = OpenId::read(from, public_url.as_deref());
         Self {
@@ -68,8 +69,12 @@ impl Portal {
 /// Templates name fields of the data without their root; conditions name them with it.
 fn samples(from: &mut Checker) -> Samples {
     let text = from.text("portal", "masked_fields");
-    let is_own = |name: &str| ["id", "source", "subject", "data"].contains(&name) || name.starts_with("data.");
-    let path = |name: &str| if is_own(name) { name.to_owned() } else { format!("data.{name}") };
+    let is_own = |name: &str| {
+        ["id", "source", "subject", "data"].contains(&name) || name.starts_with("data.")
+    };
+    let path = |name: &str| {
+        if is_own(name) { name.to_owned() } else { format!("data.{name}") }
+    };
     let masked = text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(path).collect();
     Samples { are_shown: from.switch("portal", "show_samples"), masked }
 }
@@ -77,7 +82,8 @@ fn samples(from: &mut Checker) -> Samples {
 fn passwords(from: &mut Checker, openid: &OpenId) -> bool {
     let (key, passwords) = ("portal.passwords", from.switch("portal", "passwords"));
     if !passwords && openid.issuer.is_empty() && !from.is_wrong("openid.issuer") {
-        let message = "passwords are switched off, and there is no provider to sign in at".to_owned();
+        let message =
+            "passwords are switched off, and there is no provider to sign in at".to_owned();
         from.problem(key, from.origin(key), message, "Configure [openid], or leave passwords on");
     }
     passwords
@@ -89,12 +95,12 @@ fn public_url(from: &mut Checker) -> Option<String> {
     if url.is_empty() {
         return None;
     }
-    let place = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+    let place =
+        url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
     let is_host = |char: char| char.is_ascii_alphanumeric() || ".-:[]".contains(char);
     if place.is_empty() || !place.chars().all(is_host) {
         let message = format!("{text:?} is not the address of a server");
-        let advice =
-            "Give http:// or https://, a host and, where it is not the usual one, a port, and nothing behind it";
+        let advice = "Give http:// or https://, a host and, where it is not the usual one, a port, and nothing behind it";
         from.problem("portal.public_url", from.origin("portal.public_url"), message, advice);
         return None;
     }
@@ -108,7 +114,12 @@ fn address_header(from: &mut Checker) -> Option<String> {
     let (key, text) = ("portal.address_header", from.text("portal", "address_header"));
     if !text.chars().all(|char| char.is_ascii_alphanumeric() || char == '-') {
         let message = format!("{text:?} is not the name of a header");
-        from.problem(key, from.origin(key), message, "Give one such as X-Forwarded-For, none, or nothing");
+        from.problem(
+            key,
+            from.origin(key),
+            message,
+            "Give one such as X-Forwarded-For, none, or nothing",
+        );
         return None;
     }
     Some(text.to_ascii_lowercase()).filter(|name| !name.is_empty())
@@ -122,7 +133,12 @@ fn proxies(from: &mut Checker) -> Vec<Network> {
             Ok(network) => networks.push(network),
             Err(error) => {
                 let message = format!("{part:?} cannot be read: {error}");
-                from.problem(key, from.origin(key), message, "Give addresses and networks, such as 10.0.0.0/8, ::1");
+                from.problem(
+                    key,
+                    from.origin(key),
+                    message,
+                    "Give addresses and networks, such as 10.0.0.0/8, ::1",
+                );
             }
         }
     }

@@ -15,7 +15,11 @@ fn workspace() -> PathBuf {
 }
 
 fn variables(given: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
-    given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>().into_iter()
+    given
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 /// A file of its own for each call, gone when the test is over.
@@ -49,15 +53,17 @@ fn lines(problems: &[Problem]) -> Vec<String> {
     let line = |problem: &Problem| problem.origin.line().unwrap_or(0);
     problems
         .iter()
-        .map(|problem| format!("{} {}: {}. {}", line(problem), problem.key, problem.message, problem.advice))
+        .map(|problem| {
+            format!("{} {}: {}. {}", line(problem), problem.key, problem.message, problem.advice)
+        })
         .collect()
 }
 
 #[track_caller]
 fn assert_starts(problems: &[Problem], expected: &[&str]) {
     let found = lines(problems);
-    let same =
-        found.len() == expected.len() && found.iter().zip(expected).all(|(found, start)| found.starts_with(start));
+    let same = found.len() == expected.len()
+        && found.iter().zip(expected).all(|(found, start)| found.starts_with(start));
     assert!(same, "found:\n{}\nexpected:\n{}", found.join("\n"), expected.join("\n"));
 }
 
@@ -83,7 +89,8 @@ fn the_defaults_stand_without_a_file() {
 
 #[test]
 fn options_win_over_variables_and_variables_over_the_file() {
-    let text = "[server]\nlisten = \"127.0.0.1:1\"\ndrain_timeout_s = 1_1\nconnections_max = 0x10\n";
+    let text =
+        "[server]\nlisten = \"127.0.0.1:1\"\ndrain_timeout_s = 1_1\nconnections_max = 0x10\n";
     let file = ConfigurationFile::new(text);
     let env = [
         ("RAINGAUGE__SERVER__LISTEN", "localhost:2"),
@@ -103,12 +110,15 @@ fn options_win_over_variables_and_variables_over_the_file() {
 fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
     let hash = new_token().1;
     for key in keys::all() {
-        let is_of_tls = key.section == "kafka" && (key.name == "tls" || key.name.ends_with("_file"));
+        let is_of_tls =
+            key.section == "kafka" && (key.name == "tls" || key.name.ends_with("_file"));
         if is_of_tls && !cfg!(feature = "kafka-tls") {
             continue;
         }
         let value = match key.kind {
-            Kind::Whole { default, .. } if key.name == "body_bytes_max" => (default - 1).to_string(),
+            Kind::Whole { default, .. } if key.name == "body_bytes_max" => {
+                (default - 1).to_string()
+            }
             Kind::Whole { default, .. } => (default + 1).to_string(),
             Kind::Address { .. } | Kind::OptionalAddress => "127.0.0.2:9".to_owned(),
             Kind::Folder { .. } => "/elsewhere".to_owned(),
@@ -124,13 +134,20 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "groups" => "team=viewer".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
             Kind::Switch { default } => (!default).to_string(),
-            Kind::Tokens => format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]"),
+            Kind::Tokens => {
+                format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]")
+            }
         };
         // Those that go together are given together.
         let mut given = vec![(key.variable(), value)];
-        let is_for_others =
-            ["portal.public_url", "portal.address_header", "portal.approval", "portal.passwords", "openid.issuer"]
-                .contains(&&*key.path());
+        let is_for_others = [
+            "portal.public_url",
+            "portal.address_header",
+            "portal.approval",
+            "portal.passwords",
+            "openid.issuer",
+        ]
+        .contains(&&*key.path());
         if is_for_others {
             given.push(("RAINGAUGE__AUTH__REQUIRED".to_owned(), "true".to_owned()));
         }
@@ -142,7 +159,10 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             ("tls_certificate", "tls_key"),
             ("tls_key", "tls_certificate"),
         ];
-        let twin = twins.iter().find(|(name, _)| *name == key.name).and_then(|(_, twin)| keys::find(key.section, twin));
+        let twin = twins
+            .iter()
+            .find(|(name, _)| *name == key.name)
+            .and_then(|(_, twin)| keys::find(key.section, twin));
         given.extend(twin.map(|twin| (twin.variable(), "other".to_owned())));
         if is_of_tls && key.name != "tls" {
             given.push(("RAINGAUGE__KAFKA__TLS".to_owned(), "yes".to_owned()));
@@ -156,20 +176,29 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         }
         if key.name == "issuer" {
             given.push(("RAINGAUGE__OPENID__CLIENT_ID".to_owned(), "rain".to_owned()));
-            given.push(("RAINGAUGE__PORTAL__PUBLIC_URL".to_owned(), "https://rain.example".to_owned()));
+            given.push((
+                "RAINGAUGE__PORTAL__PUBLIC_URL".to_owned(),
+                "https://rain.example".to_owned(),
+            ));
         }
         if key.name == "passwords" {
-            given.push(("RAINGAUGE__OPENID__ISSUER".to_owned(), "https://login.example".to_owned()));
+            given
+                .push(("RAINGAUGE__OPENID__ISSUER".to_owned(), "https://login.example".to_owned()));
             given.push(("RAINGAUGE__OPENID__CLIENT_ID".to_owned(), "rain".to_owned()));
-            given.push(("RAINGAUGE__PORTAL__PUBLIC_URL".to_owned(), "https://rain.example".to_owned()));
+            given.push((
+                "RAINGAUGE__PORTAL__PUBLIC_URL".to_owned(),
+                "https://rain.example".to_owned(),
+            ));
         }
         if given.iter().any(|(name, _)| name == "RAINGAUGE__PORTAL__PUBLIC_URL") {
             given.push(("RAINGAUGE__PORTAL__ADDRESS_HEADER".to_owned(), "none".to_owned()));
         }
         if key.path() == "cluster.catalog" {
-            given.push(("RAINGAUGE__MYSQL__URL".to_owned(), "mysql://somewhere/catalog".to_owned()));
+            given
+                .push(("RAINGAUGE__MYSQL__URL".to_owned(), "mysql://somewhere/catalog".to_owned()));
         }
-        let given: Vec<(&str, &str)> = given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let given: Vec<(&str, &str)> =
+            given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let mut settings = Settings::load(None, variables(&given), []).unwrap();
         settings.auth.required &= !is_for_others;
         assert_ne!(settings, defaults(), "{}", key.path());
@@ -179,10 +208,15 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
 #[test]
 fn the_ends_of_every_range_are_kept() {
     for key in keys::all() {
-        let Kind::Whole { min, max, .. } = key.kind else { continue };
+        let Kind::Whole { min, max, .. } = key.kind else {
+            continue;
+        };
         let refused = |value: i128| {
-            let result = Settings::load(None, variables(&[(&key.variable(), &value.to_string())]), []);
-            result.is_err_and(|problems| problems.iter().any(|problem| problem.message.contains("out of range")))
+            let result =
+                Settings::load(None, variables(&[(&key.variable(), &value.to_string())]), []);
+            result.is_err_and(|problems| {
+                problems.iter().any(|problem| problem.message.contains("out of range"))
+            })
         };
         assert!(!refused(min.into()) && !refused(max.into()), "{}", key.path());
         assert!(refused(i128::from(min) - 1) && refused(i128::from(max) + 1), "{}", key.path());
@@ -237,7 +271,11 @@ log_format = "jsno"
             "0 log.retention_hours: \"a week\" is not a whole number. Give a whole number of hours",
         ],
     );
-    assert!(problems[14].to_string().starts_with("log.retention_hours (variable RAINGAUGE__LOG__RETENTION_HOURS): "));
+    assert!(
+        problems[14]
+            .to_string()
+            .starts_with("log.retention_hours (variable RAINGAUGE__LOG__RETENTION_HOURS): ")
+    );
     assert!(problems[1].to_string().contains(".toml:4): this wants"));
 }
 
@@ -255,9 +293,14 @@ fn mistakes_in_the_syntax_are_reported_with_the_rest() {
 #[test]
 fn a_file_that_cannot_be_read_does_not_hide_other_problems() {
     let env = [("RAINGAUGE__OBSERVE__LOG_LEVEL", "loud")];
-    let problems = Settings::load(Some(Path::new("/nowhere/raingauge.toml")), variables(&env), []).unwrap_err();
+    let problems = Settings::load(Some(Path::new("/nowhere/raingauge.toml")), variables(&env), [])
+        .unwrap_err();
     assert_eq!(problems.len(), 2);
-    assert!(problems[0].to_string().starts_with("/nowhere/raingauge.toml: the configuration cannot be opened"));
+    assert!(
+        problems[0]
+            .to_string()
+            .starts_with("/nowhere/raingauge.toml: the configuration cannot be opened")
+    );
     assert_eq!(problems[1].key, "observe.log_level");
 }
 
@@ -282,40 +325,62 @@ fn an_address_beyond_loopback_needs_a_token() {
             assert_eq!(without.is_err(), refused, "{address}");
             if let Err(problems) = without {
                 let shown = problems[0].to_string();
-                assert!(shown.starts_with(&format!("server.{key} (variable {variable}): ")), "{shown}");
+                assert!(
+                    shown.starts_with(&format!("server.{key} (variable {variable}): ")),
+                    "{shown}"
+                );
                 assert!(shown.contains("no token is configured. Run `raingauge token`"), "{shown}");
             }
-            let (tokens, plain) =
-                (("RAINGAUGE__AUTH__TOKENS", with_token.as_str()), ("RAINGAUGE__SERVER__PLAINTEXT", "true"));
+            let (tokens, plain) = (
+                ("RAINGAUGE__AUTH__TOKENS", with_token.as_str()),
+                ("RAINGAUGE__SERVER__PLAINTEXT", "true"),
+            );
             assert!(Settings::load(None, variables(&[listen, tokens, plain]), []).is_ok());
         }
     }
     let option = ("server.listen", "--listen", "0.0.0.0:80".to_owned());
     let problems = Settings::load(None, variables(&[]), [option]).unwrap_err();
-    assert!(problems[0].to_string().starts_with("server.listen (option --listen): 0.0.0.0:80 can be reached"));
+    assert!(
+        problems[0]
+            .to_string()
+            .starts_with("server.listen (option --listen): 0.0.0.0:80 can be reached")
+    );
 }
 
 #[test]
 fn whoever_need_not_sign_in_is_on_this_machine() {
     let open = ("RAINGAUGE__PORTAL__SIGN_IN", "false");
     assert!(!Settings::load(None, variables(&[open]), []).unwrap().portal.sign_in);
-    let (elsewhere, required) = (("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80"), ("RAINGAUGE__AUTH__REQUIRED", "true"));
+    let (elsewhere, required) =
+        (("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80"), ("RAINGAUGE__AUTH__REQUIRED", "true"));
     let plain = ("RAINGAUGE__SERVER__PLAINTEXT", "true");
-    let problems = Settings::load(None, variables(&[open, elsewhere, required, plain]), []).unwrap_err();
+    let problems =
+        Settings::load(None, variables(&[open, elsewhere, required, plain]), []).unwrap_err();
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].to_string().starts_with("portal.sign_in (variable RAINGAUGE__PORTAL__SIGN_IN): 0.0.0.0:80"));
+    assert!(
+        problems[0]
+            .to_string()
+            .starts_with("portal.sign_in (variable RAINGAUGE__PORTAL__SIGN_IN): 0.0.0.0:80")
+    );
     // A process without the portal has no page.
     let reader = ("RAINGAUGE__CLUSTER__ROLES", "reader");
     let engines = ("RAINGAUGE__CLUSTER__ENGINES", "cluster");
-    assert!(Settings::load(None, variables(&[open, elsewhere, required, plain, reader, engines]), []).is_ok());
+    assert!(
+        Settings::load(None, variables(&[open, elsewhere, required, plain, reader, engines]), [])
+            .is_ok()
+    );
 }
 
 #[test]
 fn tokens_of_the_portal_are_enough_to_listen_elsewhere() {
     let elsewhere = ("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80");
     let plain = ("RAINGAUGE__SERVER__PLAINTEXT", "true");
-    let settings =
-        Settings::load(None, variables(&[elsewhere, plain, ("RAINGAUGE__AUTH__REQUIRED", "true")]), []).unwrap();
+    let settings = Settings::load(
+        None,
+        variables(&[elsewhere, plain, ("RAINGAUGE__AUTH__REQUIRED", "true")]),
+        [],
+    )
+    .unwrap();
     assert!(settings.auth.is_asked());
 }
 
@@ -332,15 +397,25 @@ fn an_address_beyond_loopback_needs_tls() {
         let shown = problems[0].to_string();
         assert_eq!(problems.len(), 1, "{shown}");
         assert!(shown.starts_with(&format!("server.{key} (variable {variable}): ")), "{shown}");
-        assert!(shown.contains("in clear. Give server.tls_certificate and server.tls_key"), "{shown}");
+        assert!(
+            shown.contains("in clear. Give server.tls_certificate and server.tls_key"),
+            "{shown}"
+        );
 
-        let safe = load(&[elsewhere, required, certificate, ("RAINGAUGE__SERVER__TLS_KEY", "b.pem")]).unwrap();
+        let safe =
+            load(&[elsewhere, required, certificate, ("RAINGAUGE__SERVER__TLS_KEY", "b.pem")])
+                .unwrap();
         assert_eq!(safe.warnings(), [""; 0]);
-        let proxied = load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "https://rain.example")]).unwrap();
+        let proxied =
+            load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "https://rain.example")])
+                .unwrap();
         assert_eq!(proxied.warnings().len(), 1);
         let plain = load(&[elsewhere, required, ("RAINGAUGE__SERVER__PLAINTEXT", "true")]).unwrap();
         assert!(plain.warnings()[0].contains("in clear"));
-        assert!(load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "http://rain.example")]).is_err());
+        assert!(
+            load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "http://rain.example")])
+                .is_err()
+        );
     }
     let torn = load(&[certificate]).unwrap_err();
     assert!(torn[0].to_string().contains("is given without server.tls_key"), "{}", torn[0]);
@@ -350,10 +425,20 @@ fn an_address_beyond_loopback_needs_tls() {
 #[test]
 fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
     let given = |text: &str| load(&format!("[clock]\nexperiment = \"{text}\"\n"), &[]);
-    let clock = given("2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600").unwrap().clock.unwrap();
-    assert_eq!((clock.start_ms, clock.machine_start_ms, clock.factor), (1_730_764_800_000, 1_795_262_400_000, 600));
+    let clock =
+        given("2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600").unwrap().clock.unwrap();
+    assert_eq!(
+        (clock.start_ms, clock.machine_start_ms, clock.factor),
+        (1_730_764_800_000, 1_795_262_400_000, 600)
+    );
     assert_eq!(given("").unwrap().clock, None);
-    for wrong in ["600", "2024-11-05 at 0 times 600", "0 at 0 times 0", "0 at 0 times 3601", "0 at 0 times 2 times 2"] {
+    for wrong in [
+        "600",
+        "2024-11-05 at 0 times 600",
+        "0 at 0 times 0",
+        "0 at 0 times 3601",
+        "0 at 0 times 2 times 2",
+    ] {
         assert_starts(&given(wrong).unwrap_err(), &["2 clock.experiment: "]);
     }
 }
@@ -365,17 +450,27 @@ fn the_grpc_door_may_be_left_out() {
     for none in ["\"\"", "\" \""] {
         assert_eq!(grpc(none).unwrap().server.grpc_listen, None);
     }
-    assert_eq!(grpc("\"localhost:0\"").unwrap().server.grpc_listen, Some("127.0.0.1:0".parse().unwrap()));
+    assert_eq!(
+        grpc("\"localhost:0\"").unwrap().server.grpc_listen,
+        Some("127.0.0.1:0".parse().unwrap())
+    );
     assert_starts(
         &grpc("\"nowhere\"").unwrap_err(),
-        &["2 server.grpc_listen: \"nowhere\" is not an address with a port. Give an IP address or localhost"],
+        &[
+            "2 server.grpc_listen: \"nowhere\" is not an address with a port. Give an IP address or localhost",
+        ],
     );
-    assert_starts(&grpc("9090").unwrap_err(), &["2 server.grpc_listen: this wants text in quotes and is a number"]);
+    assert_starts(
+        &grpc("9090").unwrap_err(),
+        &["2 server.grpc_listen: this wants text in quotes and is a number"],
+    );
 }
 
 #[test]
 fn contradictions_blame_the_key_that_was_set() {
-    let problems = load("[server]\nbody_bytes_max = 134217728\n[log]\nretention_bytes = 2097152\n", &[]).unwrap_err();
+    let problems =
+        load("[server]\nbody_bytes_max = 134217728\n[log]\nretention_bytes = 2097152\n", &[])
+            .unwrap_err();
     assert_starts(
         &problems,
         &[
@@ -394,9 +489,14 @@ fn tokens_are_read_and_know_their_scopes() {
         two.to_uppercase()
     );
     let tokens = load(&text, &[]).unwrap().auth.tokens;
-    assert_eq!(tokens.iter().map(|token| token.name.as_str()).collect::<Vec<_>>(), ["ingest", "ops"]);
+    assert_eq!(
+        tokens.iter().map(|token| token.name.as_str()).collect::<Vec<_>>(),
+        ["ingest", "ops"]
+    );
     assert_eq!(hex::encode(tokens[1].sha256), two);
-    assert!(tokens[0].scopes.allow(Scope::EventsWrite) && !tokens[0].scopes.allow(Scope::CountsRead));
+    assert!(
+        tokens[0].scopes.allow(Scope::EventsWrite) && !tokens[0].scopes.allow(Scope::CountsRead)
+    );
     assert!(tokens[1].scopes.allow(Scope::CountersWrite));
 }
 
@@ -437,7 +537,9 @@ fn every_problem_of_the_tokens_is_reported_and_no_secret_is_repeated() {
 fn default_text(key: &Key) -> String {
     match key.kind {
         Kind::Whole { default, .. } => default.to_string(),
-        Kind::Address { default } | Kind::Folder { default } | Kind::OneOf { default, .. } => format!("{default:?}"),
+        Kind::Address { default } | Kind::Folder { default } | Kind::OneOf { default, .. } => {
+            format!("{default:?}")
+        }
         Kind::OptionalAddress => "\"\"".to_owned(),
         Kind::Text { default, .. } => format!("{default:?}"),
         Kind::Switch { default } => default.to_string(),
@@ -456,8 +558,14 @@ fn the_standalone_file_names_every_key_with_its_default_and_sentence() {
     for (index, line) in text.lines().enumerate() {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_end_matches(']');
-        } else if let Some((name, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
-            let above = text.lines().nth(index.wrapping_sub(1)).unwrap_or_default().trim_start_matches("# ");
+        } else if let Some((name, value)) =
+            line.split_once(" = ").filter(|_| !line.starts_with('#'))
+        {
+            let above = text
+                .lines()
+                .nth(index.wrapping_sub(1))
+                .unwrap_or_default()
+                .trim_start_matches("# ");
             found.push(format!("{section}.{name} = {value} # {above}"));
         }
     }
@@ -476,7 +584,8 @@ fn the_cluster_file_names_every_key_of_the_cluster_with_its_sentence() {
     assert!(settings.cluster.is_cluster && settings.cluster.catalog_is_mysql);
     let text = fs::read_to_string(&path).unwrap();
     for key in keys::cluster::KEYS {
-        let section = text.split(&format!("\n[{}]\n", key.section)).nth(1).expect("every section is there");
+        let section =
+            text.split(&format!("\n[{}]\n", key.section)).nth(1).expect("every section is there");
         let section = section.split("\n[").next().unwrap();
         assert!(section.contains(&format!("# {}\n{} = ", key.doc, key.name)), "{}", key.path());
     }
@@ -490,7 +599,9 @@ fn the_documentation_has_a_row_for_every_key() {
             Kind::Address { .. } => "IP address or `localhost`, and port".to_owned(),
             Kind::OptionalAddress => "IP address or `localhost`, and port; or nothing".to_owned(),
             Kind::Folder { .. } => "path of a folder".to_owned(),
-            Kind::OneOf { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+            Kind::OneOf { words, .. } => {
+                words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+            }
             Kind::Text { is_secret: false, .. } => "text".to_owned(),
             Kind::Text { is_secret: true, .. } => "text, secret".to_owned(),
             Kind::Switch { .. } => "`true`, `false`".to_owned(),
@@ -499,12 +610,16 @@ fn the_documentation_has_a_row_for_every_key() {
         format!("| `{}` | `{}` | {takes} | {} |", key.path(), default_text(key), key.doc)
     };
     let page = fs::read_to_string(workspace().join("docs/configuration.md")).unwrap();
-    let is_row = |line: &&str| keys::all().any(|key| line.starts_with(&format!("| `{}.", key.section)));
+    let is_row =
+        |line: &&str| keys::all().any(|key| line.starts_with(&format!("| `{}.", key.section)));
     let found: Vec<_> = page.lines().filter(is_row).collect();
     let expected: Vec<_> = keys::all().map(row).collect();
     assert_eq!(found, expected, "docs/configuration.md should say:\n{}", expected.join("\n"));
     for scope in Scope::ALL {
-        assert!(page.contains(&format!("| `{scope}` |")), "docs/configuration.md should explain the scope {scope}");
+        assert!(
+            page.contains(&format!("| `{scope}` |")),
+            "docs/configuration.md should explain the scope {scope}"
+        );
     }
 }
 
@@ -514,7 +629,9 @@ fn the_table_repeats_no_key_and_keeps_defaults_in_range() {
     assert_eq!(paths.len(), keys::all().count());
     for key in keys::all() {
         match key.kind {
-            Kind::Whole { default, min, max, .. } => assert!((min..=max).contains(&default), "{}", key.path()),
+            Kind::Whole { default, min, max, .. } => {
+                assert!((min..=max).contains(&default), "{}", key.path())
+            }
             Kind::OneOf { default, words } => assert!(words.contains(&default), "{}", key.path()),
             _ => {}
         }
@@ -525,9 +642,14 @@ fn the_table_repeats_no_key_and_keeps_defaults_in_range() {
 fn the_count_tables_are_switched_off_by_either_name() {
     let written = |text: &str| load(text, &[]).expect("settings").cluster.cql.writes_tables;
     assert!(written(""));
-    for text in ["tables = \"no\"", "write_tables = \"no\"", "tables = \"no\"\nwrite_tables = \"yes\""] {
+    for text in
+        ["tables = \"no\"", "write_tables = \"no\"", "tables = \"no\"\nwrite_tables = \"yes\""]
+    {
         assert!(!written(&format!("[cql]\n{text}")), "{text}");
     }
     let text = "[cluster]\nengines = \"cluster\"\n[cql]\ntables = \"no\"\nread_plan = \"tables\"";
-    assert_starts(&load(text, &[]).unwrap_err(), &["5 cql.read_plan: counts are read from the count tables"]);
+    assert_starts(
+        &load(text, &[]).unwrap_err(),
+        &["5 cql.read_plan: counts are read from the count tables"],
+    );
 }

@@ -17,17 +17,27 @@ pub struct Tls {
 
 impl Tls {
     pub fn read(from: &mut Checker) -> Option<Self> {
-        let mut file = |name| Some(from.text("server", name)).filter(|text| !text.is_empty()).map(PathBuf::from);
-        let (certificate, key, client_ca) = (file("tls_certificate"), file("tls_key"), file("tls_client_ca"));
+        let mut file = |name| {
+            Some(from.text("server", name)).filter(|text| !text.is_empty()).map(PathBuf::from)
+        };
+        let (certificate, key, client_ca) =
+            (file("tls_certificate"), file("tls_key"), file("tls_client_ca"));
         let missing = match (&certificate, &key, &client_ca) {
             (Some(_), Some(_), _) | (None, None, None) => None,
             (Some(_), None, _) => Some(("server.tls_certificate", "server.tls_key")),
             (None, Some(_), _) => Some(("server.tls_key", "server.tls_certificate")),
-            (None, None, Some(_)) => Some(("server.tls_client_ca", "server.tls_certificate and server.tls_key")),
+            (None, None, Some(_)) => {
+                Some(("server.tls_client_ca", "server.tls_certificate and server.tls_key"))
+            }
         };
         if let Some((given, missing)) = missing {
             let message = format!("{given} is given without {missing}");
-            from.problem(given, from.origin(given), message, format!("Give {missing} too, or neither"));
+            from.problem(
+                given,
+                from.origin(given),
+                message,
+                format!("Give {missing} too, or neither"),
+            );
         }
         Some(Self { certificate: certificate?, key: key?, client_ca })
     }
@@ -37,9 +47,16 @@ impl Tls {
 pub fn warnings(settings: &Settings) -> Vec<String> {
     let server = &settings.server;
     let mut warnings = Vec::new();
-    let is_open = [Some(server.listen), server.grpc_listen].into_iter().flatten().any(|address| !is_loopback(&address));
+    let is_open = [Some(server.listen), server.grpc_listen]
+        .into_iter()
+        .flatten()
+        .any(|address| !is_loopback(&address));
     if is_open && server.tls.is_none() {
-        let why = if server.plaintext { "server.plaintext is set" } else { "portal.public_url begins with https" };
+        let why = if server.plaintext {
+            "server.plaintext is set"
+        } else {
+            "portal.public_url begins with https"
+        };
         warnings.push(format!(
             "a door that other machines reach speaks no TLS, because {why}: tokens and passwords cross that network in clear"
         ));
@@ -56,16 +73,25 @@ pub fn warnings(settings: &Settings) -> Vec<String> {
 fn is_unverified(url: &str) -> bool {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let has = |name: &str, is: fn(&str) -> bool| {
-        query.split('&').filter_map(|parameter| parameter.split_once('=')).any(|(key, value)| key == name && is(value))
+        query
+            .split('&')
+            .filter_map(|parameter| parameter.split_once('='))
+            .any(|(key, value)| key == name && is(value))
     };
-    let authority = place.split_once("://").map_or(place, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let authority = place
+        .split_once("://")
+        .map_or(place, |(_, rest)| rest)
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let name = match host.strip_prefix('[') {
         Some(address) => address.split(']').next(),
         None => host.split(':').next(),
     };
     let name = name.unwrap_or_default();
-    let is_here = name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_here =
+        name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     !is_here
         && !has("socket", |path| !path.is_empty())
         && !has("ssl-mode", |mode| mode.to_ascii_lowercase().starts_with("verify_"))
@@ -75,13 +101,21 @@ fn is_unverified(url: &str) -> bool {
 /// proxy with TLS stands in front of it, or the operator says that the network is safe.
 pub fn refuse_plaintext(settings: &Settings, checker: &mut Checker) {
     let server = &settings.server;
-    let is_behind_tls = settings.portal.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
-    if server.tls.is_some() || server.plaintext || is_behind_tls || checker.is_wrong("server.tls_certificate") {
+    let is_behind_tls =
+        settings.portal.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
+    if server.tls.is_some()
+        || server.plaintext
+        || is_behind_tls
+        || checker.is_wrong("server.tls_certificate")
+    {
         return;
     }
-    let doors = [("server.listen", Some(server.listen)), ("server.grpc_listen", server.grpc_listen)];
+    let doors =
+        [("server.listen", Some(server.listen)), ("server.grpc_listen", server.grpc_listen)];
     for (key, address) in doors {
-        let Some(address) = address.filter(|address| !is_loopback(address)) else { continue };
+        let Some(address) = address.filter(|address| !is_loopback(address)) else {
+            continue;
+        };
         if checker.is_wrong(key) || checker.is_wrong("server.plaintext") {
             continue;
         }

@@ -28,11 +28,20 @@ pub fn read(checker: &mut Checker) -> Vec<Token> {
     for (index, item) in items.into_iter().enumerate() {
         let path = format!("{KEY}[{index}]");
         let origin = item.origin.clone();
-        let Some(token) = read_token(checker, &path, item) else { continue };
-        if let Some(twin) = tokens.iter().find(|other| other.name == token.name || other.sha256 == token.sha256) {
+        let Some(token) = read_token(checker, &path, item) else {
+            continue;
+        };
+        if let Some(twin) =
+            tokens.iter().find(|other| other.name == token.name || other.sha256 == token.sha256)
+        {
             let shared = if twin.name == token.name { "name" } else { "sha256" };
             let message = format!("another token has the same {shared}");
-            checker.problem(format!("{path}.{shared}"), origin, message, "Keep one of the two, or make a new token");
+            checker.problem(
+                format!("{path}.{shared}"),
+                origin,
+                message,
+                "Keep one of the two, or make a new token",
+            );
         }
         tokens.push(token);
     }
@@ -55,7 +64,10 @@ fn read_token(checker: &mut Checker, path: &str, item: Item) -> Option<Token> {
             "name" => read_name(raw).map(|read| name = Some(read)),
             "sha256" => read_hash(raw).map(|read| sha256 = Some(read)),
             "scopes" => read_scopes(checker, &field_path, raw).map(|read| scopes = Some(read)),
-            _ => Err(("a token has no such field".to_owned(), format!("Its fields are {}", FIELDS.join(", ")))),
+            _ => Err((
+                "a token has no such field".to_owned(),
+                format!("Its fields are {}", FIELDS.join(", ")),
+            )),
         };
         if let Err((message, advice)) = read {
             checker.problem(field_path, origin, message, advice);
@@ -63,7 +75,12 @@ fn read_token(checker: &mut Checker, path: &str, item: Item) -> Option<Token> {
         seen.push(field);
     }
     for missing in FIELDS.iter().filter(|field| !seen.iter().any(|seen| seen == **field)) {
-        checker.problem(format!("{path}.{missing}"), item.origin.clone(), "this field is missing".to_owned(), ADVICE);
+        checker.problem(
+            format!("{path}.{missing}"),
+            item.origin.clone(),
+            "this field is missing".to_owned(),
+            ADVICE,
+        );
     }
     Some(Token { name: name?, sha256: sha256?, scopes: scopes? })
 }
@@ -72,7 +89,11 @@ fn read_token(checker: &mut Checker, path: &str, item: Item) -> Option<Token> {
 type Wrong = (String, String);
 
 fn read_name(raw: Raw) -> Result<String, Wrong> {
-    let advice = || format!("Give a name of 1 to {NAME_LEN_MAX} bytes, by which logs and versions call its holder");
+    let advice = || {
+        format!(
+            "Give a name of 1 to {NAME_LEN_MAX} bytes, by which logs and versions call its holder"
+        )
+    };
     let name = text_of(raw).map_err(|message| (message, advice()))?;
     match name.is_empty() || name.len() > NAME_LEN_MAX || name.contains(char::is_control) {
         true => Err(("the name is empty, too long or not printable".to_owned(), advice())),
@@ -81,11 +102,17 @@ fn read_name(raw: Raw) -> Result<String, Wrong> {
 }
 
 fn read_hash(raw: Raw) -> Result<[u8; 32], Wrong> {
-    let advice = || "Give the SHA-256 of the token, 64 hexadecimal digits, as `raingauge token` prints it".to_owned();
+    let advice = || {
+        "Give the SHA-256 of the token, 64 hexadecimal digits, as `raingauge token` prints it"
+            .to_owned()
+    };
     let text = text_of(raw).map_err(|message| (message, advice()))?;
     if text.starts_with(TOKEN_PREFIX) {
         let message = "this is a token, where its hash belongs".to_owned();
-        return Err((message, format!("Whoever read this file may use it: make another. {}", advice())));
+        return Err((
+            message,
+            format!("Whoever read this file may use it: make another. {}", advice()),
+        ));
     }
     let mut hash = [0; 32];
     match hex::decode_to_slice(&text, &mut hash) {
@@ -95,7 +122,8 @@ fn read_hash(raw: Raw) -> Result<[u8; 32], Wrong> {
 }
 
 fn read_scopes(checker: &mut Checker, path: &str, raw: Raw) -> Result<Scopes, Wrong> {
-    let advice = || format!("Give a list of {}", Scope::ALL.map(|scope| format!("\"{scope}\"")).join(", "));
+    let advice =
+        || format!("Give a list of {}", Scope::ALL.map(|scope| format!("\"{scope}\"")).join(", "));
     let items = match raw {
         Raw::List(items) if !items.is_empty() => items,
         Raw::List(_) => return Err(("a token without scopes may do nothing".to_owned(), advice())),
@@ -103,8 +131,9 @@ fn read_scopes(checker: &mut Checker, path: &str, raw: Raw) -> Result<Scopes, Wr
     };
     let mut scopes = Scopes::default();
     for item in items {
-        let read = text_of(item.raw)
-            .and_then(|text| Scope::from_name(&text).ok_or_else(|| format!("{} is no scope", quote(&text))));
+        let read = text_of(item.raw).and_then(|text| {
+            Scope::from_name(&text).ok_or_else(|| format!("{} is no scope", quote(&text)))
+        });
         match read {
             Ok(scope) => scopes.insert(scope),
             Err(message) => checker.problem(path, item.origin, message, advice()),

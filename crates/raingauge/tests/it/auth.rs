@@ -69,19 +69,28 @@ fn every_route_asks_for_its_scope() {
     for (method, path, needed) in ROUTES {
         let Some(needed) = needed else {
             let answer = send(&server, method, path);
-            assert!(![401, 403].contains(&answer.status), "{method} {path} is open: {}", answer.status);
+            assert!(
+                ![401, 403].contains(&answer.status),
+                "{method} {path} is open: {}",
+                answer.status
+            );
             continue;
         };
         if method != "HEAD" {
             send(&server, method, path).expect_problem(401, "token_missing");
-            send(&server.with_token(&token("nobody")), method, path).expect_problem(401, "token_unknown");
+            send(&server.with_token(&token("nobody")), method, path)
+                .expect_problem(401, "token_unknown");
         }
         for scope in SCOPES {
             let answer = send(&server.with_token(&token(scope)), method, path);
             let is_more = scope == "admin" || (needed == "metrics:read" && scope == "counts:read");
             match scope == needed || is_more {
                 true => {
-                    assert!(![401, 403].contains(&answer.status), "{method} {path} with {scope}: {}", answer.text())
+                    assert!(
+                        ![401, 403].contains(&answer.status),
+                        "{method} {path} with {scope}: {}",
+                        answer.text()
+                    )
                 }
                 false if method == "HEAD" => assert_eq!(answer.status, 403),
                 false => {
@@ -97,9 +106,13 @@ fn a_version_names_the_holder_of_the_token() {
     let home = home_with_tokens();
     let server = home.start();
     server.with_token(&token("counters:write")).create(drops_counter());
-    let versions = server.with_token(&token("counts:read")).get("/v1/counters/34/versions").expect(200);
+    let versions =
+        server.with_token(&token("counts:read")).get("/v1/counters/34/versions").expect(200);
     let version = &versions["versions"][0];
-    assert_eq!((&version["changedBy"], &version["changedByKind"]), (&json!("counters:write holder"), &json!("token")));
+    assert_eq!(
+        (&version["changedBy"], &version["changedByKind"]),
+        (&json!("counters:write holder"), &json!("token"))
+    );
 }
 
 /// Keys have values of events: a token that only defines counters sees none of them.
@@ -107,17 +120,29 @@ fn a_version_names_the_holder_of_the_token() {
 fn a_preview_lists_keys_to_readers_of_counts_alone() {
     let home = home_with_tokens();
     let server = home.start();
-    let signup = event("signup", "1", now_s() - 60, json!({ "email": "zoe@rain.example" })).to_string();
+    let signup =
+        event("signup", "1", now_s() - 60, json!({ "email": "zoe@rain.example" })).to_string();
     let writer = server.with_token(&token("events:write"));
     let headers = [("content-type", "application/x-ndjson")];
-    let receipt = writer.send("POST", "/v1/events?wait=applied", &headers, signup.as_bytes()).expect(200);
+    let receipt =
+        writer.send("POST", "/v1/events?wait=applied", &headers, signup.as_bytes()).expect(200);
     assert_eq!(receipt["accepted"], 1, "{receipt}");
 
-    let draft = json!({ "name": "mails", "template": "mail:{email}", "eventType": "signup" }).to_string();
-    let preview = |client: &Client| client.send("POST", "/v1/counters/preview", &[], draft.as_bytes()).expect(200);
-    let [blind, seeing] = [token("counters:write"), token("admin")].map(|token| preview(&server.with_token(&token)));
-    assert_eq!((&blind["counted"], &blind["hottest"], &blind["keysHidden"]), (&json!(1), &json!([]), &json!(true)));
-    assert_eq!((&seeing["hottest"][0]["key"], &seeing["keysHidden"]), (&json!("mail:zoe@rain.example"), &json!(false)));
+    let draft =
+        json!({ "name": "mails", "template": "mail:{email}", "eventType": "signup" }).to_string();
+    let preview = |client: &Client| {
+        client.send("POST", "/v1/counters/preview", &[], draft.as_bytes()).expect(200)
+    };
+    let [blind, seeing] =
+        [token("counters:write"), token("admin")].map(|token| preview(&server.with_token(&token)));
+    assert_eq!(
+        (&blind["counted"], &blind["hottest"], &blind["keysHidden"]),
+        (&json!(1), &json!([]), &json!(true))
+    );
+    assert_eq!(
+        (&seeing["hottest"][0]["key"], &seeing["keysHidden"]),
+        (&json!("mail:zoe@rain.example"), &json!(false))
+    );
 }
 
 /// A producer's token counts, and does not say what was counted. What was set shows in the audit log and in a recount.
@@ -133,14 +158,21 @@ fn setting_buckets_is_a_right_of_its_own_and_shows() {
     let day = at("2024-09-24T00:00:00Z");
     let buckets = json!([{"key": "drops:oslo", "granularity": "day", "time": day, "count": 0}]);
     for scope in ["events:write", "counters:write", "counts:read"] {
-        let refused = with(scope).post("/v1/buckets", &buckets).expect_problem(403, "scope_missing");
-        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("buckets:write")), "{refused}");
+        let refused =
+            with(scope).post("/v1/buckets", &buckets).expect_problem(403, "scope_missing");
+        assert!(
+            refused["detail"].as_str().is_some_and(|detail| detail.contains("buckets:write")),
+            "{refused}"
+        );
     }
     let recount = format!("/v1/recount?key=drops:oslo&fromTime={day}&toTime={}", day + 86_400);
     assert_eq!(with("counts:read").get(&recount).json()["setBuckets"], json!(null));
     with("buckets:write").post("/v1/buckets", &buckets).expect(200);
     let after = with("counts:read").get(&recount).json();
-    assert_eq!((&after["equal"], &after["stored"], &after["setBuckets"]), (&json!(true), &json!(0), &json!(1)));
+    assert_eq!(
+        (&after["equal"], &after["stored"], &after["setBuckets"]),
+        (&json!(true), &json!(0), &json!(1))
+    );
     assert_eq!(with("metrics:read").metric("raingauge_buckets_set_total"), 1.0);
 }
 
@@ -163,7 +195,11 @@ fn answers_have_the_headers_of_an_interface() {
     for answer in answers {
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{}", answer.text());
         assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.text());
-        assert!(answer.header("content-security-policy").starts_with("default-src 'none'"), "{}", answer.text());
+        assert!(
+            answer.header("content-security-policy").starts_with("default-src 'none'"),
+            "{}",
+            answer.text()
+        );
         let challenge = if answer.status == 401 { "Bearer" } else { "" };
         assert_eq!(answer.header("www-authenticate"), challenge);
     }
@@ -181,9 +217,14 @@ fn a_refusal_comes_before_the_body() {
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     // The connection is of no more use, and whoever keeps it for the next request is told.
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
-    assert!(server.errors().lines().all(|line| !line.contains(&token("admin"))), "no secret is logged");
+    assert!(
+        server.errors().lines().all(|line| !line.contains(&token("admin"))),
+        "no secret is logged"
+    );
     for header in ["Basic cm9vdDpyb290", "Bearer", "bearer  ", "rg_", ""] {
-        server.send("GET", "/v1/counters", &[("authorization", header)], b"").expect_problem(401, "token_missing");
+        server
+            .send("GET", "/v1/counters", &[("authorization", header)], b"")
+            .expect_problem(401, "token_missing");
     }
     let lower = format!("bearer {}", token("admin"));
     assert_eq!(server.send("GET", "/v1/counters", &[("authorization", &lower)], b"").status, 200);
@@ -198,10 +239,15 @@ fn an_address_beyond_loopback_needs_a_token() {
     for address in ["0.0.0.0:0", "[::]:0"] {
         let refused = home.try_start_on(address).err().expect("it is refused");
         assert!(!refused.status.success());
-        assert!(refused.errors.contains("server.listen") && refused.errors.contains("token"), "{}", refused.errors);
+        assert!(
+            refused.errors.contains("server.listen") && refused.errors.contains("token"),
+            "{}",
+            refused.errors
+        );
     }
     let mut home = home_with_tokens();
-    let refused = home.try_start_on("0.0.0.0:0").err().expect("tokens do not cross a network in clear");
+    let refused =
+        home.try_start_on("0.0.0.0:0").err().expect("tokens do not cross a network in clear");
     assert!(refused.errors.contains("server.plaintext"), "{}", refused.errors);
     home.set("server.plaintext", "true");
     let server = home.try_start_on("0.0.0.0:0").expect("the operator wants it so");

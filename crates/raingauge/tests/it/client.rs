@@ -38,7 +38,9 @@ impl Client {
         let authority = Certificate::from_pem(authority).expect("PEM");
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::new_with_certs(&[authority]))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+            .unversioned_rustls_crypto_provider(Arc::new(
+                rustls::crypto::aws_lc_rs::default_provider(),
+            ));
         Self::with(address, "https", tls.build())
     }
 
@@ -66,7 +68,9 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Answer, ureq::Error> {
-        let mut request = Request::builder().method(method).uri(format!("{}://{}{path}", self.scheme, self.address));
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}://{}{path}", self.scheme, self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -74,14 +78,19 @@ impl Client {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let has_body = matches!(method, "POST" | "PUT");
-        let answer = if has_body { self.agent.run(request.body(body)?) } else { self.agent.run(request.body(())?) };
+        let answer = if has_body {
+            self.agent.run(request.body(body)?)
+        } else {
+            self.agent.run(request.body(())?)
+        };
         let (head, body) = answer?.into_parts();
         let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
     }
 
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        self.try_send(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        self.try_send(method, path, headers, body)
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     pub fn get(&self, path: &str) -> Answer {
@@ -89,7 +98,12 @@ impl Client {
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Answer {
-        self.send("POST", path, &[("content-type", "application/json")], body.to_string().as_bytes())
+        self.send(
+            "POST",
+            path,
+            &[("content-type", "application/json")],
+            body.to_string().as_bytes(),
+        )
     }
 
     /// Creates a counter, which counts when this returns.
@@ -109,15 +123,19 @@ impl Client {
 
     /// The answers to a batch of ranges `(key, from, to)`.
     pub fn results(&self, ranges: &[(&str, i64, i64)]) -> Vec<Value> {
-        let requests: Vec<Value> =
-            ranges.iter().map(|(key, from, to)| json!({"key": key, "fromTime": from, "toTime": to})).collect();
+        let requests: Vec<Value> = ranges
+            .iter()
+            .map(|(key, from, to)| json!({"key": key, "fromTime": from, "toTime": to}))
+            .collect();
         let answer = self.post("/v1/counts", &json!({"requests": requests})).expect(200);
         answer["results"].as_array().expect("results").clone()
     }
 
     pub fn counts(&self, ranges: &[(&str, i64, i64)]) -> Vec<i64> {
         let results = self.results(ranges);
-        let counts = results.iter().map(|result| result["count"].as_i64().unwrap_or_else(|| panic!("{result}")));
+        let counts = results
+            .iter()
+            .map(|result| result["count"].as_i64().unwrap_or_else(|| panic!("{result}")));
         counts.collect()
     }
 
@@ -145,7 +163,8 @@ impl Client {
 
 impl Answer {
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in: {}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error} in: {}", self.text()))
     }
 
     pub fn text(&self) -> String {
@@ -197,7 +216,10 @@ pub fn forever() -> Value {
 }
 
 pub fn now_s() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock after 1970").as_secs() as i64
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("a clock after 1970")
+        .as_secs() as i64
 }
 
 /// RFC 3339 in UTC, by the calendar of the core, which has tests of its own.

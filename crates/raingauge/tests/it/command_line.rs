@@ -44,16 +44,29 @@ fn a_count_is_printed() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
-    server.count_events(&[drop_event("1", at(FROM), "oslo"), drop_event("2", at(FROM) + 900, "oslo")]);
+    server.count_events(&[
+        drop_event("1", at(FROM), "oslo"),
+        drop_event("2", at(FROM) + 900, "oslo"),
+    ]);
     let url = url(&server);
     let ran = home.run(&["count", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url]);
     assert_eq!((ran.status.code(), ran.output.trim()), (Some(0), "2"), "{ran:?}");
-    let counted = home.run(&["count", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url, "--json"]).json();
+    let counted = home
+        .run(&["count", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url, "--json"])
+        .json();
     assert_eq!((&counted["count"], &counted["key"]), (&json!(2), &json!("drops:oslo")));
-    let recount = home.run(&["recount", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url, "--json"]).json();
-    assert_eq!((&recount["stored"], &recount["recounted"], &recount["equal"]), (&json!(2), &json!(2), &json!(true)));
+    let recount = home
+        .run(&["recount", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url, "--json"])
+        .json();
+    assert_eq!(
+        (&recount["stored"], &recount["recounted"], &recount["equal"]),
+        (&json!(2), &json!(2), &json!(true))
+    );
     let ran = home.run(&["count", "wind:oslo", "--from", FROM, "--to", TO, "--server", &url]);
-    assert!(!ran.status.success() && ran.errors.contains("wind:oslo") && ran.output.is_empty(), "{ran:?}");
+    assert!(
+        !ran.status.success() && ran.errors.contains("wind:oslo") && ran.output.is_empty(),
+        "{ran:?}"
+    );
     let ran = home.run(&["count", "drops:oslo", "--from", "soon", "--to", TO, "--server", &url]);
     assert_eq!(ran.status.code(), Some(2), "{ran:?}");
     // While a server has the folder, nobody else may work on it.
@@ -63,7 +76,10 @@ fn a_count_is_printed() {
     server.terminate();
     assert_eq!(home.run(&count).output.trim(), "2", "without a server the folder is asked itself");
     let ran = home.run(&["count", "drops:oslo", "--from", FROM, "--to", TO, "--server", &url]);
-    assert!(!ran.status.success() && ran.errors.contains(&url), "it says who is not there: {ran:?}");
+    assert!(
+        !ran.status.success() && ran.errors.contains(&url),
+        "it says who is not there: {ran:?}"
+    );
 }
 
 #[test]
@@ -72,16 +88,23 @@ fn counters_are_applied_from_a_file() {
     let server = home.start();
     let url = url(&server);
     let file = demo("coffee.counters.yaml");
-    let apply =
-        |more: &[&str]| home.run(&[&["counters", "apply", "--server", &url, "-f", &file, "--json"], more].concat());
+    let apply = |more: &[&str]| {
+        home.run(&[&["counters", "apply", "--server", &url, "-f", &file, "--json"], more].concat())
+    };
     apply(&["--dry-run"]).json();
     assert_eq!(server.get("/v1/counters").json()["counters"], json!([]), "nothing was done");
     apply(&["--reason", "the demo"]).json();
-    let count = |client: &Client| client.get("/v1/counters").json()["counters"].as_array().map_or(0, Vec::len);
+    let count = |client: &Client| {
+        client.get("/v1/counters").json()["counters"].as_array().map_or(0, Vec::len)
+    };
     assert_eq!(count(&server), 6);
     assert_eq!(server.get("/v1/counters/150/versions").json()["versions"][0]["reason"], "the demo");
     apply(&[]).json();
-    assert_eq!(server.get("/v1/counters/150").json()["version"], 1, "the same again changes nothing");
+    assert_eq!(
+        server.get("/v1/counters/150").json()["version"],
+        1,
+        "the same again changes nothing"
+    );
 
     let listed = home.run(&["counters", "list", "--server", &url, "--json"]).json();
     assert_eq!(listed["counters"].as_array().map(Vec::len), Some(6), "{listed}");
@@ -92,9 +115,13 @@ fn counters_are_applied_from_a_file() {
 
     // One wrong counter keeps all others of its file from being made.
     let wrong = home.path().join("wrong.yaml");
-    std::fs::write(&wrong, "- {name: a, template: 'a:{x}', eventType: e}\n- {name: b, template: '{', eventType: e}\n")
-        .unwrap();
-    let ran = home.run(&["counters", "apply", "--server", &url, "-f", &wrong.display().to_string()]);
+    std::fs::write(
+        &wrong,
+        "- {name: a, template: 'a:{x}', eventType: e}\n- {name: b, template: '{', eventType: e}\n",
+    )
+    .unwrap();
+    let ran =
+        home.run(&["counters", "apply", "--server", &url, "-f", &wrong.display().to_string()]);
     assert!(!ran.status.success() && ran.errors.contains("template"), "{ran:?}");
     assert_eq!(count(&server), 6);
 }
@@ -104,26 +131,48 @@ fn what_is_exported_is_applied_again_and_what_differs_is_told_first() {
     let (home, other) = (Home::new(), Home::new());
     let (server, empty) = (home.start(), other.start());
     let file = home.path().join("raingauge.yaml").display().to_string();
-    let run = |server: &str, more: &[&str]| home.run(&[&["counters"], more, &["--server", server]].concat());
+    let run = |server: &str, more: &[&str]| {
+        home.run(&[&["counters"], more, &["--server", server]].concat())
+    };
     let first = url(&server);
     assert!(run(&first, &["apply", "-f", &demo("coffee.counters.yaml")]).status.success());
     assert!(run(&first, &["delete", "151"]).status.success());
-    let policy = ["cache-policy", "set", "--strategy", "result", "--rollout", "live:2:1", "--server", &first];
+    let policy = [
+        "cache-policy",
+        "set",
+        "--strategy",
+        "result",
+        "--rollout",
+        "live:2:1",
+        "--server",
+        &first,
+    ];
     assert!(home.run(&policy).status.success());
 
     std::fs::write(&file, run(&first, &["export"]).output).unwrap();
     let again = run(&first, &["apply", "-f", &file, "--json"]).json();
-    let unchanged = again["counters"].as_array().unwrap().iter().all(|outcome| outcome["action"] == "unchanged");
+    let unchanged = again["counters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .all(|outcome| outcome["action"] == "unchanged");
     assert!(unchanged, "{again}");
     assert!(run(&url(&empty), &["apply", "-f", &file]).status.success());
     let counters = |server: &Client| {
         let answer = server.get("/v1/counters").json();
-        let living = answer["counters"].as_array().unwrap().iter().filter(|found| found["state"] != "archived");
+        let living = answer["counters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|found| found["state"] != "archived");
         living.map(|found| (found["id"].clone(), found["template"].clone())).collect::<Vec<_>>()
     };
     assert_eq!(counters(&server), counters(&empty));
     assert_eq!(counters(&empty).len(), 5);
-    assert_eq!(empty.get("/v1/cache-policy").json()["rollout"], json!([{"strategy": "live", "modulo": 2, "below": 1}]));
+    assert_eq!(
+        empty.get("/v1/cache-policy").json()["rollout"],
+        json!([{"strategy": "live", "modulo": 2, "below": 1}])
+    );
 
     let edited = std::fs::read_to_string(&file).unwrap().replace("owner: coffee", "owner: kitchen");
     std::fs::write(&file, edited.replace("strategy: result", "strategy: phased")).unwrap();
@@ -146,9 +195,11 @@ fn what_the_pages_export_changes_nothing_when_it_is_applied() {
     let mut odd = drops_counter();
     odd["name"] = json!("no");
     odd["description"] = json!("- first: \"1e3\"\n\n  # second\n☔ ");
-    odd["filter"] = json!({ "operator": "in", "lhs": "data.city", "rhs": ["yes", "0x1", "~", 1, -2.5, true] });
+    odd["filter"] =
+        json!({ "operator": "in", "lhs": "data.city", "rhs": ["yes", "0x1", "~", 1, -2.5, true] });
     server.create(odd);
-    let policy = ["cache-policy", "set", "--strategy", "result", "--rollout", "live:2:1", "--server", &url];
+    let policy =
+        ["cache-policy", "set", "--strategy", "result", "--rollout", "live:2:1", "--server", &url];
     assert!(home.run(&policy).status.success());
     let exported = server.get("/settings.yaml").text();
     assert_eq!(exported, run(&["export"]).output);
@@ -165,13 +216,16 @@ fn what_the_pages_export_changes_nothing_when_it_is_applied() {
 fn a_token_that_is_made_opens_a_server_that_knows_it() {
     let mut home = Home::new();
     let made = home.run(&["token", "--name", "ops", "--json"]).json();
-    let (token, hash) = (made["token"].as_str().unwrap().to_owned(), made["sha256"].as_str().unwrap());
+    let (token, hash) =
+        (made["token"].as_str().unwrap().to_owned(), made["sha256"].as_str().unwrap());
     let config = home.path().join("raingauge.toml");
-    let lines = format!("[[auth.tokens]]\nname = \"ops\"\nsha256 = \"{hash}\"\nscopes = [\"admin\"]\n");
+    let lines =
+        format!("[[auth.tokens]]\nname = \"ops\"\nsha256 = \"{hash}\"\nscopes = [\"admin\"]\n");
     std::fs::write(&config, lines).unwrap();
     let (config, data) = (config.display().to_string(), home.data().display().to_string());
     assert!(home.run(&["check-config", "--config", &config]).status.success());
-    let arguments = ["serve", "--config", &config, "--data-dir", &data, "--listen", "127.0.0.1:0"].map(str::to_owned);
+    let arguments = ["serve", "--config", &config, "--data-dir", &data, "--listen", "127.0.0.1:0"]
+        .map(str::to_owned);
     let server = home.try_start_with(&arguments).expect("the configuration is good");
     server.get("/v1/counters").expect_problem(401, "token_missing");
     assert_eq!(server.with_token(&token).get("/v1/counters").status, 200);
@@ -198,12 +252,29 @@ fn rejected_rows_are_kept_with_their_lines() {
     let mapping = home.path().join("drops.toml");
     std::fs::write(&mapping, "format = \"csv\"\ntype = \"drop\"\nsource = \"file\"\n[time]\ncolumn = \"when\"\nformat = \"%Y-%m-%d %H:%M:%S\"\ntimezone = \"UTC\"\n").unwrap();
     let rejected = home.path().join("rejected.csv");
-    let [file, mapping, rejected] = [&file, &mapping, &rejected].map(|path| path.display().to_string());
+    let [file, mapping, rejected] =
+        [&file, &mapping, &rejected].map(|path| path.display().to_string());
     let url = url(&server);
-    let import = ["import", &file, "--mapping", &mapping, "--rejected", &rejected, "--server", &url, "--json"];
+    let import = [
+        "import",
+        &file,
+        "--mapping",
+        &mapping,
+        "--rejected",
+        &rejected,
+        "--server",
+        &url,
+        "--json",
+    ];
     let imported = home.run(&import).json();
-    assert_eq!((&imported["rows"], &imported["accepted"], &imported["rejected"]), (&json!(5), &json!(2), &json!(3)));
-    assert_eq!(server.counts(&["drops:oslo", "drops:a%0Ab"].map(|key| (key, at(FROM), at(TO)))), [1, 1]);
+    assert_eq!(
+        (&imported["rows"], &imported["accepted"], &imported["rejected"]),
+        (&json!(5), &json!(2), &json!(3))
+    );
+    assert_eq!(
+        server.counts(&["drops:oslo", "drops:a%0Ab"].map(|key| (key, at(FROM), at(TO)))),
+        [1, 1]
+    );
     let kept = std::fs::read_to_string(&rejected).unwrap();
     for line in ["3", "4", "7"] {
         assert!(
@@ -226,21 +297,31 @@ fn an_interrupted_import_goes_on_and_counts_nothing_twice() {
     let file = home.path().join("drops.csv");
     let mut out = std::io::BufWriter::new(std::fs::File::create(&file).unwrap());
     writeln!(out, "when,city").unwrap();
-    (0..rows).for_each(|row| writeln!(out, "2024-09-24 12:00:{:02},c{}", row % 60, row % 7).unwrap());
+    (0..rows)
+        .for_each(|row| writeln!(out, "2024-09-24 12:00:{:02},c{}", row % 60, row % 7).unwrap());
     out.into_inner().unwrap();
     let mapping = home.path().join("drops.toml");
     std::fs::write(&mapping, "format = \"csv\"\ntype = \"drop\"\nsource = \"file\"\n[time]\ncolumn = \"when\"\nformat = \"%Y-%m-%d %H:%M:%S\"\ntimezone = \"UTC\"\n").unwrap();
     let total = |client: &Client| -> i64 {
         let keys: Vec<String> = (0..7).map(|city| format!("drops:c{city}")).collect();
-        client.counts(&keys.iter().map(|key| (key.as_str(), at(FROM), at(TO))).collect::<Vec<_>>()).iter().sum()
+        client
+            .counts(&keys.iter().map(|key| (key.as_str(), at(FROM), at(TO))).collect::<Vec<_>>())
+            .iter()
+            .sum()
     };
     let arguments = |client: &Client| {
         let [file, mapping] = [&file, &mapping].map(|path| path.display().to_string());
-        ["import", &file, "--mapping", &mapping, "--server", &url(client), "--json"].map(str::to_owned)
+        ["import", &file, "--mapping", &mapping, "--server", &url(client), "--json"]
+            .map(str::to_owned)
     };
     let spawn = |client: &Client| {
         let mut command = home.command(&arguments(client));
-        command.current_dir(home.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        command
+            .current_dir(home.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     };
     // First the import is killed, then the server under it.
     let mut import = spawn(&server);
@@ -254,7 +335,8 @@ fn an_interrupted_import_goes_on_and_counts_nothing_twice() {
     import.wait().unwrap();
     let server = home.start();
     let arguments: Vec<String> = arguments(&server).to_vec();
-    let finished: Value = home.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).json();
+    let finished: Value =
+        home.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).json();
     assert_eq!(finished["rows"], rows, "{finished}");
     assert_eq!(total(&server), rows);
 }

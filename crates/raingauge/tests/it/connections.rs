@@ -44,7 +44,9 @@ fn read_head(stream: &mut TcpStream) -> String {
 }
 
 fn expired(server: &Server, reason: &str) -> f64 {
-    server.metric(&format!("raingauge_connections_expired_total{{door=\"http\",reason=\"{reason}\"}}"))
+    server.metric(&format!(
+        "raingauge_connections_expired_total{{door=\"http\",reason=\"{reason}\"}}"
+    ))
 }
 
 #[test]
@@ -88,7 +90,10 @@ fn a_connection_without_requests_is_closed() {
         let (_sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
         connection.await.expect("a connection of HTTP/2 is told before it is closed");
     });
-    assert_eq!(server.metric("raingauge_connections_expired_total{door=\"grpc\",reason=\"idle\"}"), 1.0);
+    assert_eq!(
+        server.metric("raingauge_connections_expired_total{door=\"grpc\",reason=\"idle\"}"),
+        1.0
+    );
 }
 
 #[test]
@@ -101,7 +106,9 @@ fn a_slow_body_is_given_up_by_the_api_and_by_the_pages() {
             server.address
         )
     };
-    for (path, kind) in [("/v1/events", "application/json"), ("/sign-in", "application/x-www-form-urlencoded")] {
+    for (path, kind) in
+        [("/v1/events", "application/json"), ("/sign-in", "application/x-www-form-urlencoded")]
+    {
         let answer = read_to_end(silent(&server.address, head(path, kind).as_bytes()));
         assert!(answer.starts_with("HTTP/1.1 504"), "{path}: {answer}");
     }
@@ -121,11 +128,15 @@ fn a_slow_reader_is_left() {
     let _ = sender.join();
 
     wait(async {
-        let stream = tokio::net::TcpStream::connect(&server.address).await.expect("the door is open");
+        let stream =
+            tokio::net::TcpStream::connect(&server.address).await.expect("the door is open");
         let (sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
         let connection = tokio::spawn(connection);
-        let request = Request::get(format!("http://{}/openapi.json", server.address)).body(()).expect("a request");
-        let (response, _) = sender.ready().await.expect("ready").send_request(request, true).expect("sent");
+        let request = Request::get(format!("http://{}/openapi.json", server.address))
+            .body(())
+            .expect("a request");
+        let (response, _) =
+            sender.ready().await.expect("ready").send_request(request, true).expect("sent");
         // The answer is larger than the window, which is never opened again.
         let _body = response.await.expect("an answer").into_body();
         let _ = connection.await;
@@ -136,7 +147,8 @@ fn a_slow_reader_is_left() {
 /// 4 of 4 connections are held by silent clients, and a hundred more knock.
 #[test]
 fn health_is_answered_while_every_connection_is_taken() {
-    let home = Home::with(&[("server.connections_max", "4"), ("server.grpc_listen", "127.0.0.1:0")]);
+    let home =
+        Home::with(&[("server.connections_max", "4"), ("server.grpc_listen", "127.0.0.1:0")]);
     let server = home.start();
     let grpc = address_of(&server).expect("the address is in the log");
     let mut held: Vec<TcpStream> = (0..4).map(|_| silent(&server.address, b"")).collect();
@@ -162,12 +174,17 @@ fn health_is_answered_while_every_connection_is_taken() {
         let check = raw::call(&grpc, HEALTH_CHECK, &[], &raw::framed(b"")).await;
         assert_eq!(check.header("grpc-status"), "0");
         let refused = raw::call(&grpc, BATCH, &[], &raw::framed(b"")).await;
-        assert_eq!((refused.header("grpc-status"), refused.header("raingauge-code")), ("14", "connections_full"));
+        assert_eq!(
+            (refused.header("grpc-status"), refused.header("raingauge-code")),
+            ("14", "connections_full")
+        );
     });
 
     drop(held);
     until("there is a place again", || (server.get("/v1/counters").status == 200).then_some(()));
-    let refused = |reason| format!("raingauge_connections_refused_total{{door=\"http\",reason=\"{reason}\"}}");
+    let refused = |reason| {
+        format!("raingauge_connections_refused_total{{door=\"http\",reason=\"{reason}\"}}")
+    };
     assert!(server.metric(&refused("full")) >= 103.0);
     assert!(server.metric(&refused("reserve")) >= 60.0);
 }
@@ -180,9 +197,16 @@ fn one_address_does_not_take_the_connections_of_others() {
     assert_eq!(server.get("/healthz").status, 200);
     wait(async {
         let elsewhere = TcpSocket::new_v4().expect("a socket");
-        elsewhere.bind("127.0.0.2:0".parse().expect("an address")).expect("all of 127.0.0.0/8 is this machine");
+        elsewhere
+            .bind("127.0.0.2:0".parse().expect("an address"))
+            .expect("all of 127.0.0.0/8 is this machine");
         let address = server.address.parse().expect("an address");
-        let stream = elsewhere.connect(address).await.expect("the door is open").into_std().expect("a socket");
+        let stream = elsewhere
+            .connect(address)
+            .await
+            .expect("the door is open")
+            .into_std()
+            .expect("a socket");
         stream.set_nonblocking(false).expect("a socket");
         let mut stream = stream;
         stream.write_all(b"GET /v1/counters HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").expect("sent");
@@ -198,17 +222,23 @@ fn a_door_survives_that_the_system_gives_no_connections() {
     let home = Home::new();
     let server = home.start();
     let limit = |files: &str| {
-        let set =
-            Command::new("prlimit").args(["--pid", &server.pid().to_string(), &format!("--nofile={files}")]).status();
+        let set = Command::new("prlimit")
+            .args(["--pid", &server.pid().to_string(), &format!("--nofile={files}")])
+            .status();
         assert!(set.expect("prlimit is there").success());
     };
     limit("8:");
     let knocking = silent(&server.address, HEALTH);
-    until("the server says so", || server.errors().contains("gives no more connections").then_some(()));
+    until("the server says so", || {
+        server.errors().contains("gives no more connections").then_some(())
+    });
     limit("4096:");
     let mut knocking = knocking;
     assert!(read_head(&mut knocking).starts_with("HTTP/1.1 200"));
-    assert!(server.metric("raingauge_connections_refused_total{door=\"http\",reason=\"accept\"}") >= 1.0);
+    assert!(
+        server.metric("raingauge_connections_refused_total{door=\"http\",reason=\"accept\"}")
+            >= 1.0
+    );
 }
 
 /// Requests that follow each other without a pause, or wait for each other, share a connection.
@@ -228,7 +258,8 @@ fn a_connection_serves_many_requests() {
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let waited = runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await });
     waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} in vain"))
 }

@@ -98,7 +98,8 @@ impl Sequence {
                 return round;
             }
             // Now and then a round lives long enough for what is committed by the clock.
-            let life_ms = if random.random_bool(0.02) { 2_300 } else { random.random_range(1..200) };
+            let life_ms =
+                if random.random_bool(0.02) { 2_300 } else { random.random_range(1..200) };
             self.load_and_kill(server, Duration::from_millis(life_ms));
         }
         rounds
@@ -114,9 +115,15 @@ impl Sequence {
     /// A crash in the middle of the recovery from another one.
     fn kill_while_starting(&self, random: &mut StdRng) {
         let data = self.home.data().display().to_string();
-        let arguments = ["serve", "--data-dir", &data, "--listen", "127.0.0.1:0"].map(str::to_owned);
-        let mut child =
-            self.home.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let arguments =
+            ["serve", "--data-dir", &data, "--listen", "127.0.0.1:0"].map(str::to_owned);
+        let mut child = self
+            .home
+            .command(&arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
         std::thread::sleep(Duration::from_millis(random.random_range(0..80)));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
@@ -152,12 +159,17 @@ impl Sequence {
     fn check_bounds(&self, client: &Client) {
         // What can only grow has bounds.
         let keys: Vec<String> = (0..load::CITIES).map(|city| format!("rides:{city}")).collect();
-        let counts = client.counts(&keys.iter().map(|key| (key.as_str(), START_S, END_S)).collect::<Vec<_>>());
+        let counts = client
+            .counts(&keys.iter().map(|key| (key.as_str(), START_S, END_S)).collect::<Vec<_>>());
         let pending = self.producers.each_ref().map(Producer::pending);
         for (key, count) in keys.iter().zip(counts) {
-            let least: i64 =
-                self.producers.iter().map(|producer| producer.acknowledged().count(key, START_S, END_S)).sum();
-            let most = least + pending.iter().map(|pending| pending.count(key, START_S, END_S)).sum::<i64>();
+            let least: i64 = self
+                .producers
+                .iter()
+                .map(|producer| producer.acknowledged().count(key, START_S, END_S))
+                .sum();
+            let most = least
+                + pending.iter().map(|pending| pending.count(key, START_S, END_S)).sum::<i64>();
             assert!((least..=most).contains(&count), "{key}: {count} is not in {least}..={most}");
         }
     }
@@ -169,13 +181,17 @@ impl Sequence {
         let mut expected = self.setter.expected();
         expected.push(("edited".to_owned(), START_S, END_S, self.editor.total()));
         for key in model.keys() {
-            let mut ranges = vec![(START_S, END_S), (END_S - 7_200, END_S), (END_S - 3_600, END_S - 900)];
+            let mut ranges =
+                vec![(START_S, END_S), (END_S - 7_200, END_S), (END_S - 3_600, END_S - 900)];
             ranges.extend((0..4).map(|_| {
                 let from = random.random_range(START_S..END_S);
                 (from, random.random_range(from..END_S))
             }));
-            expected
-                .extend(ranges.into_iter().map(|(from, to)| (key.to_owned(), from, to, model.count(key, from, to))));
+            expected.extend(
+                ranges
+                    .into_iter()
+                    .map(|(from, to)| (key.to_owned(), from, to, model.count(key, from, to))),
+            );
         }
         expected
     }

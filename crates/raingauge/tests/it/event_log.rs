@@ -23,13 +23,18 @@ fn set_clock(home: &mut Home, shown_s: i64) {
 }
 
 fn log_files(home: &Home) -> BTreeMap<PathBuf, Vec<u8>> {
-    let files = fs::read_dir(home.data().join("log")).expect("a log").map(|entry| entry.expect("an entry").path());
+    let files = fs::read_dir(home.data().join("log"))
+        .expect("a log")
+        .map(|entry| entry.expect("an entry").path());
     files.map(|path| (path.clone(), fs::read(path).expect("a file can be read"))).collect()
 }
 
 fn newest_segment(home: &Home) -> PathBuf {
     let files = log_files(home).into_keys();
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "log")).max().expect("a segment")
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .max()
+        .expect("a segment")
 }
 
 fn repair(home: &Home, more: &[&str]) -> String {
@@ -64,7 +69,10 @@ fn a_log_from_the_future_is_told_and_can_be_dated_anew() {
         server.get("/readyz").expect_problem(503, "not_ready");
         assert!(server.metric("raingauge_clock_ahead_seconds") < -499.0 * 86_400.0);
         let (from, to) = (now_s() - 7_200, now_s() - 900);
-        assert_eq!(server.results(&[("drops:oslo", from, to)])[0]["error"]["code"], "range_expired");
+        assert_eq!(
+            server.results(&[("drops:oslo", from, to)])[0]["error"]["code"],
+            "range_expired"
+        );
         server.terminate();
     }
 
@@ -91,8 +99,17 @@ fn a_clock_far_ahead_of_the_log_needs_a_word() {
         let server = home.start();
         let event = drop_event("b", now_s() + 100 * DAY_S, "oslo");
         let problem = server.lines("/v1/events", &[event]).expect_problem(503, "clock_unsound");
-        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("clock.ahead_days_max")), "{problem}");
-        assert_eq!(server.count("drops:oslo", now_s() - 7_200, now_s() + 900), 1, "it is answered as before");
+        assert!(
+            problem["detail"]
+                .as_str()
+                .is_some_and(|detail| detail.contains("clock.ahead_days_max")),
+            "{problem}"
+        );
+        assert_eq!(
+            server.count("drops:oslo", now_s() - 7_200, now_s() + 900),
+            1,
+            "it is answered as before"
+        );
         server.terminate();
     }
     home.set("clock.ahead_days_max", "101");
@@ -132,5 +149,9 @@ fn a_refused_start_changes_nothing_and_a_loss_can_be_accepted() {
     assert!(repair(&home, &["--accept-loss"]).contains("It is repaired"));
     let server = home.start();
     takes(&server, "c");
-    assert_eq!(server.count("drops:oslo", now_s() - 7_200, now_s() + 900), 3, "what was counted stays counted");
+    assert_eq!(
+        server.count("drops:oslo", now_s() - 7_200, now_s() + 900),
+        3,
+        "what was counted stays counted"
+    );
 }

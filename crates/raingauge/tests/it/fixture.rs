@@ -20,7 +20,11 @@ fn a_folder_of_version_1_still_answers() {
     assert_eq!(server.get("/v1/counters/34").json()["version"], json!(1));
     let event = json!({"specversion": "1.0", "id": "7", "source": "fixture", "type": "rain_drop",
         "time": "2024-09-08T07:07:00Z", "data": {"city_id": 1}});
-    assert_eq!(server.lines("/v1/events", &[event]).json()["duplicates"], json!(1), "the log is what remembers");
+    assert_eq!(
+        server.lines("/v1/events", &[event]).json()["duplicates"],
+        json!(1),
+        "the log is what remembers"
+    );
     let key = "rain_drops:city:1";
     let recount = server.get(&format!("/v1/recount?key={key}&fromTime={from}&toTime={to}")).json();
     assert_eq!(recount["equal"], json!(true), "{recount}");

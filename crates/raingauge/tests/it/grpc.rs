@@ -50,7 +50,8 @@ struct Grpc {
 
 impl Grpc {
     fn new(server: &Server) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let address = address_of(server).expect("the address is in the log");
         let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
         let channel = runtime.block_on(endpoint.connect()).expect("the door is open");
@@ -76,7 +77,8 @@ impl Grpc {
     }
 
     fn batch(&self, message: CountsRequest) -> Result<CountsResponse, Status> {
-        let mut client = CountsClient::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let mut client =
+            CountsClient::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         self.wait(client.batch(self.request(message))).map(tonic::Response::into_inner)
     }
 
@@ -86,7 +88,8 @@ impl Grpc {
     }
 
     fn publish(&self, events: Vec<CloudEvent>) -> Result<PublishResponse, Status> {
-        let mut client = EventsClient::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let mut client =
+            EventsClient::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         let message = PublishRequest { events, wait_applied: true };
         self.wait(client.publish(self.request(message))).map(tonic::Response::into_inner)
     }

@@ -32,15 +32,17 @@ fn begin(client: &Client) -> Option<Value> {
 fn with_events(home: &Home) -> crate::server::Server {
     let server = home.start();
     server.create(drops_counter());
-    let events: Vec<Value> =
-        (0..5_000).map(|n| drop_event(&n.to_string(), at(NOON) + n % 7_200, &format!("city{}", n % 500))).collect();
+    let events: Vec<Value> = (0..5_000)
+        .map(|n| drop_event(&n.to_string(), at(NOON) + n % 7_200, &format!("city{}", n % 500)))
+        .collect();
     server.count_events(&events);
     server
 }
 
 fn total(client: &Client) -> i64 {
     let keys: Vec<String> = (0..500).map(|city| format!("drops:city{city}")).collect();
-    let ranges: Vec<_> = keys.iter().map(|key| (key.as_str(), at(NOON), at(NOON) + 7_200)).collect();
+    let ranges: Vec<_> =
+        keys.iter().map(|key| (key.as_str(), at(NOON), at(NOON) + 7_200)).collect();
     client.counts(&ranges).iter().sum()
 }
 
@@ -48,7 +50,10 @@ fn total(client: &Client) -> i64 {
 fn a_compaction_is_begun_observed_and_changes_no_count() {
     let home = Home::new();
     let server = with_events(&home);
-    assert_eq!(status(&server), json!({ "timezone": "UTC", "schedules": [], "running": null, "last": [] }));
+    assert_eq!(
+        status(&server),
+        json!({ "timezone": "UTC", "schedules": [], "running": null, "last": [] })
+    );
     server.send("DELETE", COMPACTION, &[], b"").expect_problem(409, "compaction_idle");
     // A small folder is compacted in no time: it is tried until it is seen at work.
     let running = until("a compaction is seen at work", || {
@@ -58,7 +63,10 @@ fn a_compaction_is_begun_observed_and_changes_no_count() {
     assert_eq!(running["trigger"], json!({ "request": "anonymous" }));
     let ended = until("it has ended", || last(&server));
     assert_eq!(ended["result"], "finished", "{ended}");
-    assert_eq!((&ended["nodes"][0]["node"], &ended["nodes"][0]["state"]), (&json!("local"), &json!("compacted")));
+    assert_eq!(
+        (&ended["nodes"][0]["node"], &ended["nodes"][0]["state"]),
+        (&json!("local"), &json!("compacted"))
+    );
     assert!(server.metric("raingauge_compactions_total{result=\"finished\"}") >= 1.0);
     assert_eq!(server.metric("raingauge_compaction_running"), 0.0);
     assert!(server.metric("raingauge_compaction_seconds{node=\"local\"}") > 0.0);
@@ -86,8 +94,10 @@ fn a_compaction_is_stopped() {
 
 #[test]
 fn what_is_planned_is_told_and_wrong_plans_are_refused() {
-    let mut home =
-        Home::with(&[("maintenance.schedule", "0 3 * * *; 30 14 * * 1-5"), ("maintenance.timezone", "Asia/Tokyo")]);
+    let mut home = Home::with(&[
+        ("maintenance.schedule", "0 3 * * *; 30 14 * * 1-5"),
+        ("maintenance.timezone", "Asia/Tokyo"),
+    ]);
     let server = home.start();
     let status = status(&server);
     assert_eq!(status["timezone"], "Asia/Tokyo");
@@ -97,11 +107,17 @@ fn what_is_planned_is_told_and_wrong_plans_are_refused() {
     server.kill();
     home.set("maintenance.schedule", "at three");
     let refused = home.try_start().err().expect("it does not start");
-    assert!(refused.errors.contains("maintenance.schedule (variable RAINGAUGE__MAINTENANCE__SCHEDULE)"), "{refused:?}");
+    assert!(
+        refused.errors.contains("maintenance.schedule (variable RAINGAUGE__MAINTENANCE__SCHEDULE)"),
+        "{refused:?}"
+    );
     home.set("maintenance.schedule", "");
     home.set("maintenance.timezone", "Nowhere");
     let refused = home.try_start().err().expect("it does not start");
-    assert!(refused.errors.contains("maintenance.timezone") && refused.errors.contains("Nowhere"), "{refused:?}");
+    assert!(
+        refused.errors.contains("maintenance.timezone") && refused.errors.contains("Nowhere"),
+        "{refused:?}"
+    );
 }
 
 /// Every minute: the next one comes by itself.
@@ -118,7 +134,10 @@ fn a_compaction_that_is_due_begins_by_itself() {
         assert!(std::time::Instant::now() < deadline, "it does not begin: {}", status(&server));
         std::thread::sleep(std::time::Duration::from_millis(50));
     };
-    assert_eq!((&run["trigger"], &run["result"]), (&json!({ "schedule": "* * * * *" }), &json!("finished")));
+    assert_eq!(
+        (&run["trigger"], &run["result"]),
+        (&json!({ "schedule": "* * * * *" }), &json!("finished"))
+    );
     assert!(run["startedAt"].as_i64().unwrap() >= due);
 }
 

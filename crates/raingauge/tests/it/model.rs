@@ -24,7 +24,9 @@ impl Model {
 
     pub fn count(&self, key: &str, from_s: i64, to_s: i64) -> i64 {
         let (from_s, to_s) = (from_s - from_s % QUARTER_S, to_s - to_s % QUARTER_S);
-        self.sums.get(key).map_or(0, |quarters| quarters.range(from_s..to_s).map(|(_, value)| value).sum())
+        self.sums
+            .get(key)
+            .map_or(0, |quarters| quarters.range(from_s..to_s).map(|(_, value)| value).sum())
     }
 
     pub fn keys(&self) -> Vec<&str> {

@@ -28,8 +28,9 @@ fn terminating_loses_nothing_that_was_acknowledged() {
             let (acknowledged, sent, client) = (&acknowledged, &sent, &client);
             scope.spawn(move || {
                 for batch in 0.. {
-                    let events: Vec<Value> =
-                        (0..20).map(|n| drop_event(&format!("{thread}-{batch}-{n}"), at(NOON), "oslo")).collect();
+                    let events: Vec<Value> = (0..20)
+                        .map(|n| drop_event(&format!("{thread}-{batch}-{n}"), at(NOON), "oslo"))
+                        .collect();
                     sent.fetch_add(events.len(), Ordering::SeqCst);
                     let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
                     let headers = [("content-type", "application/x-ndjson")];
@@ -48,8 +49,13 @@ fn terminating_loses_nothing_that_was_acknowledged() {
         assert!(took < Duration::from_secs(12), "it took {took:?}");
     });
     let server = home.start();
-    let (least, most) = (acknowledged.load(Ordering::SeqCst) as i64, sent.load(Ordering::SeqCst) as i64);
-    assert!((least..=most).contains(&total(&server)), "{} is not in {least}..={most}", total(&server));
+    let (least, most) =
+        (acknowledged.load(Ordering::SeqCst) as i64, sent.load(Ordering::SeqCst) as i64);
+    assert!(
+        (least..=most).contains(&total(&server)),
+        "{} is not in {least}..={most}",
+        total(&server)
+    );
 }
 
 /// A client that never finishes its request does not keep the server from ending.
@@ -115,7 +121,10 @@ fn every_problem_of_the_settings_is_told_at_once() {
         ("observe.log_level", "loud"),
     ]);
     let data = home.data().display().to_string();
-    let refused = home.try_start_with(&["serve", "--data-dir", &data].map(str::to_owned)).err().expect("it is refused");
+    let refused = home
+        .try_start_with(&["serve", "--data-dir", &data].map(str::to_owned))
+        .err()
+        .expect("it is refused");
     for key in ["server.listen", "log.segment_bytes", "TILE_CACHE_BYTES", "observe.log_level"] {
         assert!(refused.errors.contains(key), "{key} is not in: {}", refused.errors);
     }
@@ -140,7 +149,12 @@ fn a_lagging_writer_refuses_and_loses_nothing() {
 }
 
 /// Many send at once, and send again what was refused until all of it was taken.
-fn refuses_and_loses_nothing(settings: &[(&str, &str)], status: u16, code: &str, events_per_batch: usize) {
+fn refuses_and_loses_nothing(
+    settings: &[(&str, &str)],
+    status: u16,
+    code: &str,
+    events_per_batch: usize,
+) {
     let home = Home::with(settings);
     let server = home.start();
     // Keys of their own for many events make the writer's work harder than the log's.
@@ -159,7 +173,12 @@ fn refuses_and_loses_nothing(settings: &[(&str, &str)], status: u16, code: &str,
                     let events: Vec<Value> = (0..events_per_batch)
                         .map(|n| {
                             let data = json!({"city": "oslo", "n": n * 7 + batch});
-                            event("drop", &format!("{thread}-{batch}-{n}"), at(NOON) + n as i64, data)
+                            event(
+                                "drop",
+                                &format!("{thread}-{batch}-{n}"),
+                                at(NOON) + n as i64,
+                                data,
+                            )
                         })
                         .collect();
                     until("the batch is taken", || {
@@ -170,7 +189,10 @@ fn refuses_and_loses_nothing(settings: &[(&str, &str)], status: u16, code: &str,
                         assert!([429, 503].contains(&answer.status), "{}", answer.text());
                         if answer.status == status {
                             answer.expect_problem(status, code);
-                            let after: u64 = answer.header("retry-after").parse().expect("Retry-After is in seconds");
+                            let after: u64 = answer
+                                .header("retry-after")
+                                .parse()
+                                .expect("Retry-After is in seconds");
                             assert!((1..=60).contains(&after));
                             seen.store(true, Ordering::SeqCst);
                         }
@@ -182,16 +204,23 @@ fn refuses_and_loses_nothing(settings: &[(&str, &str)], status: u16, code: &str,
         }
     });
     assert!(seen.load(Ordering::SeqCst), "{code} was never answered");
-    until("everything is counted", || (total(client) == sent.load(Ordering::SeqCst) as i64).then_some(()));
+    until("everything is counted", || {
+        (total(client) == sent.load(Ordering::SeqCst) as i64).then_some(())
+    });
     let refused = client.metric(&format!("raingauge_errors_total{{code=\"{code}\"}}"));
     assert!(refused >= 1.0);
 }
 
 /// What a process of Linux holds in memory, in bytes.
 pub fn memory_bytes(pid: u32, name: &str) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process has a status");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the status tells the memory");
-    let kilobytes: usize = line.trim_matches(|char: char| !char.is_ascii_digit()).parse().expect("a number");
+    let status =
+        std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process has a status");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .expect("the status tells the memory");
+    let kilobytes: usize =
+        line.trim_matches(|char: char| !char.is_ascii_digit()).parse().expect("a number");
     kilobytes * 1_024
 }
 
@@ -200,7 +229,8 @@ pub fn memory_bytes(pid: u32, name: &str) -> usize {
 fn memory_is_bounded_by_the_settings() {
     let cache_bytes = 8 << 20;
     let cache = cache_bytes.to_string();
-    let home = Home::with(&[("storage.tile_cache_bytes", &cache), ("storage.block_cache_bytes", &cache)]);
+    let home =
+        Home::with(&[("storage.tile_cache_bytes", &cache), ("storage.block_cache_bytes", &cache)]);
     let server = home.start();
     server.create(drops_counter());
     let pid = server.pid();
@@ -210,17 +240,22 @@ fn memory_is_bounded_by_the_settings() {
     for batch in 0..keys / keys_per_batch {
         let from = batch * keys_per_batch;
         let lines: String = (from..from + keys_per_batch)
-            .map(|key| format!("{}\n", drop_event(&key.to_string(), at(NOON), &format!("city-{key}"))))
+            .map(|key| {
+                format!("{}\n", drop_event(&key.to_string(), at(NOON), &format!("city-{key}")))
+            })
             .collect();
         let headers = [("content-type", "application/x-ndjson")];
         server.send("POST", "/v1/events?wait=applied", &headers, lines.as_bytes()).expect(200);
     }
-    let random_keys: Vec<String> = (0..1_000).map(|n| format!("drops:city-{}", n * 7_919 % keys)).collect();
+    let random_keys: Vec<String> =
+        (0..1_000).map(|n| format!("drops:city-{}", n * 7_919 % keys)).collect();
     let ranges: Vec<(&str, i64, i64)> =
         random_keys.iter().map(|key| (key.as_str(), at(NOON), at(NOON) + 900)).collect();
     assert_eq!(server.counts(&ranges), vec![1; ranges.len()]);
     let (now_bytes, peak_bytes) = (memory_bytes(pid, "RssAnon:"), memory_bytes(pid, "VmHWM:"));
-    println!("anonymous memory: {began_bytes} at first, {now_bytes} in the end; {peak_bytes} resident at most");
+    println!(
+        "anonymous memory: {began_bytes} at first, {now_bytes} in the end; {peak_bytes} resident at most"
+    );
     // Beside both caches: 16 bytes an identity, three times over while its table grows; and what does not grow with
     // the data, the memory tables of the storage engine, and bodies and blocks on their way.
     let bound = began_bytes + 2 * cache_bytes + keys * 48 + (192 << 20);
@@ -259,7 +294,8 @@ fn a_server_that_is_ready_says_so_in_one_line() {
 /// everything that was acknowledged.
 #[test]
 fn a_failure_turns_readiness_red_and_ends_the_process() {
-    let home = Home::with(&[("storage.tile_cache_bytes", "1048576"), ("server.failure_grace_s", "1")]);
+    let home =
+        Home::with(&[("storage.tile_cache_bytes", "1048576"), ("server.failure_grace_s", "1")]);
     let server = home.start();
     server.create(drops_counter());
     assert_eq!(server.get("/readyz").status, 200);
@@ -270,9 +306,13 @@ fn a_failure_turns_readiness_red_and_ends_the_process() {
     let mut acknowledged = 0;
     until("readiness is red", || {
         let city = |n: i64| format!("city-{acknowledged}-{n}");
-        let lines: String = (0..5_000).map(|n| format!("{}\n", drop_event(&city(n), at(NOON), &city(n)))).collect();
+        let lines: String =
+            (0..5_000).map(|n| format!("{}\n", drop_event(&city(n), at(NOON), &city(n)))).collect();
         let headers = [("content-type", "application/x-ndjson")];
-        if server.try_send("POST", "/v1/events", &headers, lines.as_bytes()).is_ok_and(|answer| answer.status == 200) {
+        if server
+            .try_send("POST", "/v1/events", &headers, lines.as_bytes())
+            .is_ok_and(|answer| answer.status == 200)
+        {
             acknowledged += 5_000;
         }
         (server.get("/readyz").status == 503).then_some(())
@@ -292,7 +332,8 @@ fn a_failure_turns_readiness_red_and_ends_the_process() {
 /// Clients that only hold their connections take none of the descriptors that the log and the store need.
 #[test]
 fn idle_clients_leave_room_for_files() {
-    let mut home = Home::with(&[("log.segment_bytes", "1048576"), ("storage.tile_cache_bytes", "1048576")]);
+    let mut home =
+        Home::with(&[("log.segment_bytes", "1048576"), ("storage.tile_cache_bytes", "1048576")]);
     home.limit_open_files(256);
     let server = home.start();
     server.create(drops_counter());
@@ -300,15 +341,23 @@ fn idle_clients_leave_room_for_files() {
     let health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     busy.write_all(health).unwrap();
     assert!(read_answer(&mut busy).starts_with("HTTP/1.1 200"));
-    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    let idle: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
 
     // Each batch is about a segment.
     for batch in 0..6 {
         let lines: String = (0..6_000)
-            .map(|n| format!("{}\n", drop_event(&format!("{batch}-{n}"), at(NOON), &format!("city-{batch}-{n}"))))
+            .map(|n| {
+                format!(
+                    "{}\n",
+                    drop_event(&format!("{batch}-{n}"), at(NOON), &format!("city-{batch}-{n}"))
+                )
+            })
             .collect();
-        let head = "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n";
-        busy.write_all(format!("{head}content-length: {}\r\n\r\n{lines}", lines.len()).as_bytes()).unwrap();
+        let head =
+            "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n";
+        busy.write_all(format!("{head}content-length: {}\r\n\r\n{lines}", lines.len()).as_bytes())
+            .unwrap();
         let answer = read_answer(&mut busy);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
@@ -329,7 +378,9 @@ fn read_answer(stream: &mut TcpStream) -> String {
         bytes.push(byte[0]);
     }
     let head = String::from_utf8(bytes).unwrap();
-    let len = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let len = head
+        .lines()
+        .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; len.expect("an answer has a length")];
     stream.read_exact(&mut body).unwrap();
     head
@@ -363,7 +414,8 @@ fn a_catalog_older_than_the_counts_is_refused() {
     copy_catalog(&data, &newer);
     copy_catalog(&older, &data);
     let refused = home.try_start().err().expect("it is refused");
-    let said = format!("the catalog is older than the counts: counter {id} was counted at version 1");
+    let said =
+        format!("the catalog is older than the counts: counter {id} was counted at version 1");
     assert!(refused.errors.contains(&said), "{}", refused.errors);
 
     copy_catalog(&newer, &data);

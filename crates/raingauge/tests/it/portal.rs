@@ -23,7 +23,8 @@ pub fn first_link(home: &Home) -> Option<String> {
 
 fn form(fields: &[(&str, &str)]) -> String {
     let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
-    let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let pairs: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     pairs.join("&")
 }
 
@@ -54,7 +55,10 @@ impl Browser {
 
     fn sign_in(server: &Server, name: &str, password: &str) -> Self {
         let client = (**server).clone();
-        Self::of(client.clone(), &post(&client, "/sign-in", "", &[("name", name), ("password", password)]))
+        Self::of(
+            client.clone(),
+            &post(&client, "/sign-in", "", &[("name", name), ("password", password)]),
+        )
     }
 
     fn of(client: Client, answer: &Answer) -> Self {
@@ -62,7 +66,8 @@ impl Browser {
         let cookie = answer.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
         assert!(cookie.starts_with("raingauge_session="), "{cookie}");
         let mut browser = Self { client, cookie, csrf: String::new() };
-        browser.csrf = between(&browser.get("/account").text(), "name=\"csrf\" content=\"").to_owned();
+        browser.csrf =
+            between(&browser.get("/account").text(), "name=\"csrf\" content=\"").to_owned();
         browser
     }
 
@@ -71,7 +76,8 @@ impl Browser {
     }
 
     fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let fields: Vec<(&str, &str)> = fields.iter().copied().chain([("csrf", self.csrf.as_str())]).collect();
+        let fields: Vec<(&str, &str)> =
+            fields.iter().copied().chain([("csrf", self.csrf.as_str())]).collect();
         post(&self.client, path, &self.cookie, &fields)
     }
 
@@ -79,8 +85,11 @@ impl Browser {
     fn audit(&self) -> Vec<Value> {
         let answer = self.get("/audit.ndjson");
         assert_eq!(answer.status, 200);
-        let mut entries: Vec<Value> =
-            answer.text().lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+        let mut entries: Vec<Value> = answer
+            .text()
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+            .collect();
         entries.reverse();
         entries
     }
@@ -94,7 +103,10 @@ fn from_the_first_link_to_an_audited_change() {
     let link = first_link(&home).expect("a link for the first administrator");
     let zoe = Browser::welcome(&server, &link, "zoe");
     assert_eq!(server.get(&link).status, 410);
-    let made = zoe.post("/tokens", &[("name", "shop"), ("scope", "counters:write"), ("scope", "counts:read")]);
+    let made = zoe.post(
+        "/tokens",
+        &[("name", "shop"), ("scope", "counters:write"), ("scope", "counts:read")],
+    );
     assert_eq!(made.status, 200, "{}", made.text());
     let token = format!("rg_{}", between(&made.text(), "rg_"));
     let shop = server.with_token(&token);
@@ -103,16 +115,23 @@ fn from_the_first_link_to_an_audited_change() {
     shop.send("PUT", "/v1/cache-policy", &[], b"{}").expect_problem(403, "scope_missing");
     let versions = shop.get("/v1/counters/34/versions").expect(200);
     assert_eq!(versions["versions"][0]["changedBy"], "shop");
-    let entry = zoe.audit().into_iter().find(|entry| entry["verb"] == "counter.create").expect("it is written down");
+    let entry = zoe
+        .audit()
+        .into_iter()
+        .find(|entry| entry["verb"] == "counter.create")
+        .expect("it is written down");
     assert_eq!(
         (&entry["who"], &entry["object"], &entry["outcome"]),
         (&json!("shop"), &json!("counter 34"), &json!("done"))
     );
     assert_eq!((&entry["address"], &entry["details"]["version"]), (&json!("127.0.0.1"), &json!(1)));
     zoe.post("/tokens/1/revoke", &[]);
-    until("the token opens nothing any more", || (shop.get("/v1/counters").status == 401).then_some(()));
+    until("the token opens nothing any more", || {
+        (shop.get("/v1/counters").status == 401).then_some(())
+    });
     // Nothing secret is in what the process wrote, but for the link, which is spent.
-    let failed = post(&zoe.client, "/sign-in", "", &[("name", "zoe"), ("password", "some wrong password")]);
+    let failed =
+        post(&zoe.client, "/sign-in", "", &[("name", "zoe"), ("password", "some wrong password")]);
     assert_eq!(failed.status, 422);
     zoe.post("/sign-out", &[]);
     let errors = server.errors();
@@ -152,27 +171,43 @@ fn the_command_line_is_the_way_back_in() {
     let server = home.start();
     Browser::welcome(&server, &first_link(&home).expect("a link"), "zoe");
     let data = home.data().display().to_string();
-    let invited = home.run(&["portal", "invite", "zoe", "--role", "admin", "--data-dir", &data, "--json"]).json();
+    let invited = home
+        .run(&["portal", "invite", "zoe", "--role", "admin", "--data-dir", &data, "--json"])
+        .json();
     let link = invited["link"].as_str().expect("a link").to_owned();
     assert!(link.starts_with("http://127.0.0.1:8080/welcome/"), "{link}");
     let path = format!("/welcome/{}", link.rsplit('/').next().unwrap_or_default());
     let zoe = Browser::welcome(&server, &path, "");
     assert!(zoe.get("/people").text().contains("zoe"));
     let plain = home.run(&["portal", "invite", "max", "--data-dir", &data]);
-    assert!(plain.status.success() && plain.output.trim().contains("/welcome/") && plain.output.lines().count() == 1);
+    assert!(
+        plain.status.success()
+            && plain.output.trim().contains("/welcome/")
+            && plain.output.lines().count() == 1
+    );
     assert!(plain.errors.contains("within 24 hours"), "{}", plain.errors);
     let invited: Vec<String> = zoe
         .audit()
         .iter()
         .filter(|entry| entry["verb"] == "person.invite")
-        .map(|entry| format!("{} {} {} {}", entry["who"], entry["object"], entry["outcome"], entry["details"]))
+        .map(|entry| {
+            format!(
+                "{} {} {} {}",
+                entry["who"], entry["object"], entry["outcome"], entry["details"]
+            )
+        })
         .collect();
-    let expected = [("zoe", "admin"), ("max", "viewer")]
-        .map(|(name, role)| format!(r#""the command line" "person {name}" "done" {{"role":"{role}"}}"#));
+    let expected = [("zoe", "admin"), ("max", "viewer")].map(|(name, role)| {
+        format!(r#""the command line" "person {name}" "done" {{"role":"{role}"}}"#)
+    });
     assert_eq!(invited, expected);
     for wrong in [&["a;b"][..], &["max", "--role", "king"], &["max", "--email", "nowhere"]] {
-        let arguments: Vec<&str> =
-            ["portal", "invite"].iter().chain(wrong).chain(&["--data-dir", &data]).copied().collect();
+        let arguments: Vec<&str> = ["portal", "invite"]
+            .iter()
+            .chain(wrong)
+            .chain(&["--data-dir", &data])
+            .copied()
+            .collect();
         assert!(!home.run(&arguments).status.success(), "{wrong:?}");
     }
 }
@@ -200,12 +235,19 @@ fn every_change_through_the_api_is_written_down() {
     let server = home.start();
     let zoe = Browser::welcome(&server, &first_link(&home).expect("a link"), "zoe");
     let reason = [("x-reason", "because")];
-    server.send("POST", "/v1/counters", &reason, drops_counter().to_string().as_bytes()).expect(201);
+    server
+        .send("POST", "/v1/counters", &reason, drops_counter().to_string().as_bytes())
+        .expect(201);
     let mut edited = drops_counter();
     edited["description"] = json!("edited");
     server.send("PUT", "/v1/counters/34", &reason, edited.to_string().as_bytes()).expect(200);
     server
-        .send("PUT", "/v1/counters/34", &[("if-match", "\"1\"")], drops_counter().to_string().as_bytes())
+        .send(
+            "PUT",
+            "/v1/counters/34",
+            &[("if-match", "\"1\"")],
+            drops_counter().to_string().as_bytes(),
+        )
         .expect_problem(412, "version_mismatch");
     server.send("POST", "/v1/counters/34/backfill", &[], b"").expect(202);
     server.send("POST", "/v1/buckets", &[], b"[{}]").expect(200);
@@ -256,7 +298,9 @@ fn other_accounts_of_the_machine_read_nothing() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
-    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let mode = |path: &std::path::Path| {
+        std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    };
     let (mut folders, mut files) = (vec![home.data()], 0);
     while let Some(folder) = folders.pop() {
         assert_eq!(mode(&folder), 0o700, "{}", folder.display());

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const NOON: &str = "2024-09-24T12:00:00Z";
 /// A limit that nothing breaks.
 pub const ANY: &str = "1000000";
-const STEPS: [&str; 8] = ["--shares", "50,100", "--canary-s", "0.1", "--hold-s", "0.2", "--batches-min", "5"];
+const STEPS: [&str; 8] =
+    ["--shares", "50,100", "--canary-s", "0.1", "--hold-s", "0.2", "--batches-min", "5"];
 
 /// Does something while somebody asks each of some readers for counts all the time.
 pub fn while_asked<T>(readers: &[&Server], what: impl FnOnce() -> T) -> T {
@@ -49,7 +50,8 @@ fn roll_out(home: &Home, server: &Server, limits: &[&str]) -> Ran {
 /// Ten events of noon.
 pub fn count_ten(server: &Server) {
     server.create(drops_counter());
-    let events: Vec<Value> = (0..10).map(|n| drop_event(&n.to_string(), at(NOON) + n * 60, "a")).collect();
+    let events: Vec<Value> =
+        (0..10).map(|n| drop_event(&n.to_string(), at(NOON) + n * 60, "a")).collect();
     server.count_events(&events);
 }
 
@@ -59,7 +61,8 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
     let server = home.start();
     count_ten(&server);
     let policy = || server.get("/v1/cache-policy").json();
-    let before = json!({"strategy": "none", "rollout": [{"strategy": "none", "modulo": 7, "below": 3}]});
+    let before =
+        json!({"strategy": "none", "rollout": [{"strategy": "none", "modulo": 7, "below": 3}]});
     server.send("PUT", "/v1/cache-policy", &[], before.to_string().as_bytes()).expect(200);
 
     let broken = roll_out(&home, &server, &["--p99-times", "0", "--p99-free-ms", "0"]);
@@ -68,12 +71,20 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
         "{}",
         broken.errors
     );
-    assert!(broken.output.contains("| 1 %, canary |") && !broken.output.contains("| 100 % |"), "{}", broken.output);
+    assert!(
+        broken.output.contains("| 1 %, canary |") && !broken.output.contains("| 100 % |"),
+        "{}",
+        broken.output
+    );
     let back = policy();
     assert_eq!((&back["strategy"], &back["rollout"]), (&before["strategy"], &before["rollout"]));
-    assert!(back["reason"].as_str().is_some_and(|reason| reason.starts_with("rollout: rolled back")), "{back}");
+    assert!(
+        back["reason"].as_str().is_some_and(|reason| reason.starts_with("rollout: rolled back")),
+        "{back}"
+    );
 
-    let free = ["--p99-times", "1e9", "--failed-share", "1", "--store-times", "1e9", "--breakers", "1e9"];
+    let free =
+        ["--p99-times", "1e9", "--failed-share", "1", "--store-times", "1e9", "--breakers", "1e9"];
     let through = roll_out(&home, &server, &free);
     assert!(
         through.status.success() && through.output.contains("`live` is in force"),
@@ -84,8 +95,21 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
     let after = policy();
     assert_eq!((&after["strategy"], after.get("rollout")), (&json!("live"), None));
 
-    let refused = home.run(&["lab", "rollout", "--server", &server.address, "--to", "live", "--shares", "50,20"]);
-    assert!(!refused.status.success() && refused.errors.contains("--shares must grow"), "{}", refused.errors);
+    let refused = home.run(&[
+        "lab",
+        "rollout",
+        "--server",
+        &server.address,
+        "--to",
+        "live",
+        "--shares",
+        "50,20",
+    ]);
+    assert!(
+        !refused.status.success() && refused.errors.contains("--shares must grow"),
+        "{}",
+        refused.errors
+    );
 }
 
 /// A form of the portal, in which nobody has to sign in.
@@ -117,7 +141,9 @@ pub fn begin(server: &Server, to: &str, shares: &str, p99: &str, breakers: &str)
 /// What has become of a rollout, once it is so.
 pub fn phase(server: &Server, id: u32, is_so: impl Fn(&Value) -> bool) -> Value {
     let path = format!("/system/cache/rollouts/{id}/report.json");
-    until("the rollout goes on", || Some(server.get(&path).json()).filter(|report| is_so(&report["phase"])))
+    until("the rollout goes on", || {
+        Some(server.get(&path).json()).filter(|report| is_so(&report["phase"]))
+    })
 }
 
 #[test]
@@ -134,7 +160,11 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
     server.kill();
     let server = home.start();
     let report = while_asked(&[&server], || phase(&server, 1, |phase| phase["name"] == "ended"));
-    assert_eq!((&report["phase"]["end"], &report["interruptions"]), (&json!("finished"), &json!(1)), "{report}");
+    assert_eq!(
+        (&report["phase"]["end"], &report["interruptions"]),
+        (&json!("finished"), &json!(1)),
+        "{report}"
+    );
     assert_eq!(server.get("/v1/cache-policy").json()["version"], 2, "it set nothing twice");
 
     server.send("PUT", "/v1/cache-policy", &[], br#"{"strategy": "none"}"#).expect(200);
@@ -143,10 +173,18 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
         phase(&server, 2, |phase| phase["name"] == "ended")
     });
     let why = report["phase"]["why"].as_str().unwrap_or_default();
-    assert!(report["phase"]["end"] == "broken" && why.starts_with("the 99th percentile is"), "{report}");
+    assert!(
+        report["phase"]["end"] == "broken" && why.starts_with("the 99th percentile is"),
+        "{report}"
+    );
     let back = server.get("/v1/cache-policy").json();
     assert_eq!((&back["strategy"], &back["version"]), (&json!("none"), &json!(5)));
-    assert!(back["reason"].as_str().is_some_and(|why| why.starts_with("Rollout 2: rolled back: the 99th")), "{back}");
+    assert!(
+        back["reason"]
+            .as_str()
+            .is_some_and(|why| why.starts_with("Rollout 2: rolled back: the 99th")),
+        "{back}"
+    );
     for (outcome, seen) in [("finished", 1.0), ("rolled back", 1.0), ("failed", 0.0)] {
         let series = format!("raingauge_rollouts_total{{outcome=\"{outcome}\"}}");
         until("the end is counted", || (server.metric(&series) == seen).then_some(()));

@@ -104,21 +104,36 @@ impl Home {
     /// Starts a server on an address; answers when it has said that it is ready, or has ended.
     pub fn try_start_on(&self, address: &str) -> Result<Server, Refused> {
         let data = self.data();
-        let arguments = ["serve", "--data-dir", &data.display().to_string(), "--listen", address].map(str::to_owned);
+        let arguments = ["serve", "--data-dir", &data.display().to_string(), "--listen", address]
+            .map(str::to_owned);
         self.try_start_with(&arguments)
     }
 
     pub fn try_start_with(&self, arguments: &[String]) -> Result<Server, Refused> {
         let errors_path = self.errors_path();
-        let errors = File::options().create(true).append(true).open(&errors_path).expect("a file for the logs");
+        let errors = File::options()
+            .create(true)
+            .append(true)
+            .open(&errors_path)
+            .expect("a file for the logs");
         let errors_from = errors.metadata().map_or(0, |metadata| metadata.len()) as usize;
-        let mut child =
-            self.command(arguments).stdout(Stdio::piped()).stderr(errors).spawn().expect("the binary can be started");
+        let mut child = self
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .expect("the binary can be started");
         let ready = ready_line(&mut child);
-        let errors = || std::fs::read_to_string(&errors_path).unwrap_or_default().split_off(errors_from);
-        let address = ready.as_deref().and_then(|line| line.trim().rsplit_once("://")).map(|(_, address)| address);
+        let errors =
+            || std::fs::read_to_string(&errors_path).unwrap_or_default().split_off(errors_from);
+        let address = ready
+            .as_deref()
+            .and_then(|line| line.trim().rsplit_once("://"))
+            .map(|(_, address)| address);
         match address {
-            Some(address) => Ok(Server { client: Client::new(address), child, errors_path, errors_from }),
+            Some(address) => {
+                Ok(Server { client: Client::new(address), child, errors_path, errors_from })
+            }
             None => {
                 let _ = child.kill();
                 Err(Refused { status: child.wait().expect("the process ends"), errors: errors() })
@@ -128,9 +143,13 @@ impl Home {
 
     /// Runs a command of the binary to its end, in the folder of this home. Answers what it printed.
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let output =
-            self.command(&arguments).current_dir(self.folder.path()).output().expect("the binary can be started");
+        let arguments: Vec<String> =
+            arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let output = self
+            .command(&arguments)
+            .current_dir(self.folder.path())
+            .output()
+            .expect("the binary can be started");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("what is printed is UTF-8");
         Ran { status: output.status, output: text(output.stdout), errors: text(output.stderr) }
     }
@@ -146,7 +165,11 @@ impl Home {
                 shell
             }
         };
-        command.args(arguments).env_clear().envs(self.environment.iter().cloned()).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null());
         command
     }
 }
@@ -204,7 +227,8 @@ impl Server {
     }
 
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()), "the signal {name} can be sent");
     }
 

@@ -40,7 +40,8 @@ impl Authority {
 
 /// A home whose server has a certificate of an authority, with the authority.
 fn home_with_tls() -> (Home, Authority) {
-    let (mut home, authority) = (Home::with(&[("server.grpc_listen", "127.0.0.1:0")]), Authority::new());
+    let (mut home, authority) =
+        (Home::with(&[("server.grpc_listen", "127.0.0.1:0")]), Authority::new());
     write(&home, "ca.pem", &authority.pem);
     renew(&home, &authority, "localhost");
     home.set("server.tls_certificate", &path(&home, "server.pem"));
@@ -71,7 +72,9 @@ fn renew(home: &Home, authority: &Authority, name: &str) {
 /// What a connection with TLS came to: the certificate of the server, and the protocol.
 fn shake(address: &str, authority: &Authority, protocols: &[&[u8]]) -> (Vec<u8>, Option<Vec<u8>>) {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("PEM")).expect("an authority");
+    roots
+        .add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("PEM"))
+        .expect("an authority");
     let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from("127.0.0.1").expect("a name");
@@ -129,7 +132,8 @@ fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
     let (client, first) = (https(&server, &authority), shake(&server.address, &authority, &[]).0);
 
     write(&home, "server.pem", "no certificate");
-    let reloads = |outcome| client.metric(&format!("raingauge_tls_reloads_total{{outcome=\"{outcome}\"}}"));
+    let reloads =
+        |outcome| client.metric(&format!("raingauge_tls_reloads_total{{outcome=\"{outcome}\"}}"));
     until("the bad certificate is found", || (reloads("failed") >= 1.0).then_some(()));
     assert_eq!(shake(&server.address, &authority, &[]).0, first);
     assert!(server.errors().contains("the one before stays in use"), "{}", server.errors());
@@ -151,15 +155,21 @@ fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
 fn files_that_make_no_server_are_refused() {
     let (home, authority) = home_with_tls();
     write(&home, "server.key", &authority.sign("localhost").1);
-    for refused in [home.try_start().err().expect("it is refused").errors, home.run(&["check-config"]).errors] {
+    for refused in
+        [home.try_start().err().expect("it is refused").errors, home.run(&["check-config"]).errors]
+    {
         assert!(
-            refused.contains("server.key") && refused.contains("must be that of the first certificate"),
+            refused.contains("server.key")
+                && refused.contains("must be that of the first certificate"),
             "{refused}"
         );
     }
     std::fs::remove_file(home.path().join("server.key")).expect("the file was there");
     let refused = home.try_start().err().expect("it is refused").errors;
-    assert!(refused.contains("server.key") && refused.contains("name a readable file in PEM"), "{refused}");
+    assert!(
+        refused.contains("server.key") && refused.contains("name a readable file in PEM"),
+        "{refused}"
+    );
 }
 
 /// The command line over TLS: what it says when the two do not agree tells what to do.

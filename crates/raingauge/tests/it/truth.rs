@@ -8,11 +8,15 @@ use std::path::PathBuf;
 /// The extracts, their mappings and counters, and the answers over them.
 pub fn demo(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../demo").join(name);
-    path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display())).display().to_string()
+    path.canonicalize()
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .display()
+        .to_string()
 }
 
 pub fn truth() -> Value {
-    let text = std::fs::read_to_string(demo("truth-extracts.json")).expect("the answers can be read");
+    let text =
+        std::fs::read_to_string(demo("truth-extracts.json")).expect("the answers can be read");
     serde_json::from_str(&text).expect("the answers are JSON")
 }
 
@@ -58,7 +62,9 @@ pub fn ask_everything(client: &Client, truth: &Value) {
     for chunk in questions.chunks(500) {
         let ranges: Vec<(&str, i64, i64)> = chunk
             .iter()
-            .map(|question| (text(question, "key"), number(question, "fromTime"), number(question, "toTime")))
+            .map(|question| {
+                (text(question, "key"), number(question, "fromTime"), number(question, "toTime"))
+            })
             .collect();
         for (question, result) in chunk.iter().zip(client.results(&ranges)) {
             if result["count"] != question["count"] {
@@ -67,7 +73,11 @@ pub fn ask_everything(client: &Client, truth: &Value) {
         }
     }
     for question in list(truth, "series") {
-        let key = text(question, "key").replace('%', "%25").replace('&', "%26").replace('+', "%2B").replace(' ', "%20");
+        let key = text(question, "key")
+            .replace('%', "%25")
+            .replace('&', "%26")
+            .replace('+', "%2B")
+            .replace(' ', "%20");
         let path = format!(
             "/v1/series?key={key}&fromTime={}&toTime={}&granularity={}&timezone={}",
             question["fromTime"],

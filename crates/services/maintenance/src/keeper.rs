@@ -80,8 +80,9 @@ impl Maintenance {
     pub fn status(&self) -> Status {
         let Keeper { clock, options, state, .. } = &*self.keeper;
         let upcoming = options.schedules.upcoming(clock.now_ms()).into_iter();
-        let schedules =
-            upcoming.map(|due| Upcoming { expression: due.expression, next: due.at_ms.div_euclid(1_000) }).collect();
+        let schedules = upcoming
+            .map(|due| Upcoming { expression: due.expression, next: due.at_ms.div_euclid(1_000) })
+            .collect();
         let state = state.lock();
         Status {
             timezone: options.schedules.zone().to_owned(),
@@ -125,13 +126,19 @@ impl Keeper {
         while let Some(due) = self.options.schedules.next(looked_ms) {
             let now_ms = self.clock.now_ms();
             if due.at_ms > now_ms {
-                tokio::time::sleep(SLEEP_MAX.min(Duration::from_millis((due.at_ms - now_ms) as u64))).await;
+                tokio::time::sleep(
+                    SLEEP_MAX.min(Duration::from_millis((due.at_ms - now_ms) as u64)),
+                )
+                .await;
                 continue;
             }
             looked_ms = due.at_ms;
             let expression = due.expression;
             if now_ms - due.at_ms > LATE_MAX_MS {
-                tracing::warn!(expression, "a compaction was missed: the clock was put forward, or this machine slept");
+                tracing::warn!(
+                    expression,
+                    "a compaction was missed: the clock was put forward, or this machine slept"
+                );
                 counter!("raingauge_compactions_total", "result" => "missed").increment(1);
                 looked_ms = now_ms;
             } else if let Err(error) = self.begin(Trigger::Schedule(expression.clone())) {
@@ -159,7 +166,8 @@ impl Keeper {
         tokio::spawn(async move {
             let roll = tokio::spawn(Roll::new(Arc::clone(&keeper), end).run());
             // A panic of an engine ends its run, not all maintenance.
-            let ended = roll.await.unwrap_or_else(|error| (Outcome::Failed, Some(error.to_string())));
+            let ended =
+                roll.await.unwrap_or_else(|error| (Outcome::Failed, Some(error.to_string())));
             keeper.finish(ended);
         });
         Ok(())
@@ -173,7 +181,11 @@ impl Keeper {
             let seconds = self.clock.now_s() - run.started_at;
             let (result_name, why) = (result.name(), detail.as_deref().unwrap_or_default());
             if result == Outcome::Finished {
-                tracing::info!(seconds, nodes = run.nodes.len(), "the compaction of all nodes has ended");
+                tracing::info!(
+                    seconds,
+                    nodes = run.nodes.len(),
+                    "the compaction of all nodes has ended"
+                );
             } else {
                 tracing::warn!(
                     seconds,
@@ -182,7 +194,8 @@ impl Keeper {
                     "the compaction ended before all nodes were compacted"
                 );
             }
-            (run.ended_at, run.result, run.detail) = (Some(self.clock.now_s()), Some(result), detail);
+            (run.ended_at, run.result, run.detail) =
+                (Some(self.clock.now_s()), Some(result), detail);
             state.last.push_front(run);
             state.last.truncate(RUNS_KEPT);
         }
@@ -199,7 +212,9 @@ impl Keeper {
     /// Notes something about one of them.
     pub(crate) fn note(&self, index: usize, note: impl FnOnce(&mut Compaction)) {
         let mut state = self.state.lock();
-        if let Some(node) = state.running.as_mut().and_then(|running| running.run.nodes.get_mut(index)) {
+        if let Some(node) =
+            state.running.as_mut().and_then(|running| running.run.nodes.get_mut(index))
+        {
             note(node);
         }
     }

@@ -52,8 +52,12 @@ impl Roll {
         let lease = &self.keeper.lease;
         match lease.hold().await {
             Ok(true) => {}
-            Ok(false) => return (Outcome::Elsewhere, Some("another process does maintenance".to_owned())),
-            Err(error) => return (Outcome::Failed, Some(format!("the lease of maintenance: {error}"))),
+            Ok(false) => {
+                return (Outcome::Elsewhere, Some("another process does maintenance".to_owned()));
+            }
+            Err(error) => {
+                return (Outcome::Failed, Some(format!("the lease of maintenance: {error}")));
+            }
         }
         let ended = tokio::select! {
             ended = self.all_nodes() => ended,
@@ -85,7 +89,9 @@ impl Roll {
             match self.keeper.lease.hold().await {
                 Ok(true) => held = asked,
                 Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "the lease of maintenance could not be renewed"),
+                Err(error) => {
+                    tracing::warn!(%error, "the lease of maintenance could not be renewed")
+                }
             }
         }
     }
@@ -93,7 +99,9 @@ impl Roll {
     async fn all_nodes(&self) -> Ended {
         let mut nodes = match self.keeper.compactor.nodes().await {
             Ok(nodes) => nodes,
-            Err(error) => return (Outcome::Failed, Some(format!("the nodes cannot be listed: {error}"))),
+            Err(error) => {
+                return (Outcome::Failed, Some(format!("the nodes cannot be listed: {error}")));
+            }
         };
         nodes.sort();
         self.keeper.set_nodes(nodes.iter().map(Compaction::waiting).collect());
@@ -132,7 +140,9 @@ impl Roll {
         let Keeper { compactor, clock, .. } = &*self.keeper;
         let (began, started_at) = (Instant::now(), clock.now_s());
         tracing::info!(node = node.name, rack = node.rack, "the compaction of a node begins");
-        self.keeper.note(index, |noted| (noted.state, noted.started_at) = (NodeState::Running, Some(started_at)));
+        self.keeper.note(index, |noted| {
+            (noted.state, noted.started_at) = (NodeState::Running, Some(started_at))
+        });
         let result = {
             let mut compaction = compactor.compact(node);
             tokio::select! {
@@ -153,7 +163,13 @@ impl Roll {
         gauge!("raingauge_compaction_seconds", "node" => node.name.clone()).set(seconds);
         match &error {
             None => {
-                tracing::info!(node = node.name, rack = node.rack, seconds, ?state, "the compaction of a node ended")
+                tracing::info!(
+                    node = node.name,
+                    rack = node.rack,
+                    seconds,
+                    ?state,
+                    "the compaction of a node ended"
+                )
             }
             Some(error) => {
                 tracing::warn!(node = node.name, rack = node.rack, seconds, %error, "the compaction of a node went wrong");
@@ -179,7 +195,9 @@ impl Roll {
             sleep(PROGRESS_INTERVAL).await;
             match self.keeper.compactor.progress(node).await {
                 Ok(progress) => self.keeper.note(index, |noted| noted.progress = progress),
-                Err(error) => tracing::debug!(node = node.name, %error, "a node does not say how far it is"),
+                Err(error) => {
+                    tracing::debug!(node = node.name, %error, "a node does not say how far it is")
+                }
             }
         }
     }

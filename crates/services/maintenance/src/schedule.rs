@@ -68,8 +68,9 @@ impl Schedules {
 
     /// Every expression with the first moment behind `after_ms` at which it is due.
     pub fn upcoming(&self, after_ms: i64) -> Vec<Due> {
-        let due =
-            |(expression, at_ms): (&str, Option<i64>)| Some(Due { expression: expression.to_owned(), at_ms: at_ms? });
+        let due = |(expression, at_ms): (&str, Option<i64>)| {
+            Some(Due { expression: expression.to_owned(), at_ms: at_ms? })
+        };
         self.next_after(after_ms).into_iter().filter_map(due).collect()
     }
 
@@ -79,7 +80,8 @@ impl Schedules {
     }
 
     fn next_after(&self, after_ms: i64) -> Vec<(&str, Option<i64>)> {
-        let from = Timestamp::from_millisecond(after_ms).ok().map(|time| time.to_zoned(self.zone.clone()));
+        let from =
+            Timestamp::from_millisecond(after_ms).ok().map(|time| time.to_zoned(self.zone.clone()));
         let next = |schedule: &Schedule| -> Option<i64> {
             let found: Zoned = schedule.cron.find_next_occurrence(from.as_ref()?, false).ok()?;
             Some(found.timestamp().as_millisecond())
@@ -98,7 +100,8 @@ impl Schedule {
         if expression.len() > EXPRESSION_BYTES_MAX {
             return Err(refused(format!("it has more than {EXPRESSION_BYTES_MAX} bytes")));
         }
-        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let parser =
+            CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         match parser.parse(&expression) {
             Ok(cron) => Ok(Self { expression, cron }),
             Err(error) => Err(refused(error.to_string())),
@@ -142,8 +145,14 @@ mod tests {
 
     #[test]
     fn the_clock_is_that_of_the_zone() {
-        assert_eq!(due("0 3 * * *", "Asia/Singapore", "2026-11-20T00:00:00Z", 1), ["2026-11-20T19:00:00Z"]);
-        assert_eq!(due("30 3 1 1 *", "Asia/Kathmandu", "2026-11-20T00:00:00Z", 1), ["2026-12-31T21:45:00Z"]);
+        assert_eq!(
+            due("0 3 * * *", "Asia/Singapore", "2026-11-20T00:00:00Z", 1),
+            ["2026-11-20T19:00:00Z"]
+        );
+        assert_eq!(
+            due("30 3 1 1 *", "Asia/Kathmandu", "2026-11-20T00:00:00Z", 1),
+            ["2026-12-31T21:45:00Z"]
+        );
     }
 
     /// In Berlin 2026-03-29 02:00 is followed by 03:00.
@@ -152,7 +161,10 @@ mod tests {
         let found = due("30 2 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 3);
         assert_eq!(found, ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
         let hourly = due("30 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", 3);
-        assert_eq!(hourly, ["2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z", "2026-03-29T02:30:00Z"]);
+        assert_eq!(
+            hourly,
+            ["2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z", "2026-03-29T02:30:00Z"]
+        );
     }
 
     /// In Berlin 2026-10-25 has the hour from 02:00 twice.
@@ -161,18 +173,38 @@ mod tests {
         let found = due("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
         assert_eq!(found, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
         let hourly = due("30 * * * *", "Europe/Berlin", "2026-10-24T23:45:00Z", 3);
-        assert_eq!(hourly, ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"]);
+        assert_eq!(
+            hourly,
+            ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"]
+        );
     }
 
     #[test]
     fn what_is_no_schedule_is_refused() {
-        for wrong in ["* * * *", "61 * * * *", "0 3 * * * *", "soon", "0 25 * * *", "0 3 * * *; 0", "* * * * * * *"] {
+        for wrong in [
+            "* * * *",
+            "61 * * * *",
+            "0 3 * * * *",
+            "soon",
+            "0 25 * * *",
+            "0 3 * * *; 0",
+            "* * * * * * *",
+        ] {
             let refused = Schedules::parse(wrong, "UTC").unwrap_err();
             assert!(matches!(refused, Error::Expression { .. }), "{wrong}: {refused}");
         }
-        assert_eq!(Schedules::parse("0 0 30 2 *", "UTC"), Err(Error::Never("0 0 30 2 *".to_owned())));
-        assert_eq!(Schedules::parse("", "Middle/Earth"), Err(Error::Zone("Middle/Earth".to_owned())));
-        assert_eq!(Schedules::parse(&"0 3 * * *;".repeat(EXPRESSIONS_MAX + 1), "UTC"), Err(Error::TooMany));
+        assert_eq!(
+            Schedules::parse("0 0 30 2 *", "UTC"),
+            Err(Error::Never("0 0 30 2 *".to_owned()))
+        );
+        assert_eq!(
+            Schedules::parse("", "Middle/Earth"),
+            Err(Error::Zone("Middle/Earth".to_owned()))
+        );
+        assert_eq!(
+            Schedules::parse(&"0 3 * * *;".repeat(EXPRESSIONS_MAX + 1), "UTC"),
+            Err(Error::TooMany)
+        );
         let long = format!("{} * * * *", vec!["1"; 200].join(","));
         assert!(Schedules::parse(&long, "UTC").is_err());
     }

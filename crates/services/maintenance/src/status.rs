@@ -115,18 +115,32 @@ impl Run {
 impl Compaction {
     pub(crate) fn waiting(node: &Node) -> Self {
         let (node, rack) = (node.name.clone(), node.rack.clone());
-        Self { node, rack, state: NodeState::Waiting, started_at: None, seconds: None, progress: None, error: None }
+        Self {
+            node,
+            rack,
+            state: NodeState::Waiting,
+            started_at: None,
+            seconds: None,
+            progress: None,
+            error: None,
+        }
     }
 }
 
-fn progress<S: serde::Serializer>(progress: &Option<Progress>, serializer: S) -> Result<S::Ok, S::Error> {
+fn progress<S: serde::Serializer>(
+    progress: &Option<Progress>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Shown<'a> {
         done: u64,
         total: u64,
         unit: &'a str,
     }
-    let shown =
-        progress.as_ref().map(|progress| Shown { done: progress.done, total: progress.total, unit: &progress.unit });
+    let shown = progress.as_ref().map(|progress| Shown {
+        done: progress.done,
+        total: progress.total,
+        unit: &progress.unit,
+    });
     shown.serialize(serializer)
 }

@@ -11,7 +11,9 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Three racks whose nodes come in any order.
 fn nodes() -> Vec<raingauge_ports::maintenance::Node> {
-    [("b", "4"), ("a", "3"), ("c", "2"), ("a", "1"), ("b", "5")].map(|(rack, name)| node(rack, name)).to_vec()
+    [("b", "4"), ("a", "3"), ("c", "2"), ("a", "1"), ("b", "5")]
+        .map(|(rack, name)| node(rack, name))
+        .to_vec()
 }
 
 #[tokio::test(start_paused = true)]
@@ -24,13 +26,20 @@ async fn racks_come_one_after_the_other_and_nodes_never_together() {
     assert_eq!(running.nodes[0].state, NodeState::Running);
     assert_eq!(running.nodes[1].state, NodeState::Waiting);
     maintenance.idle().await;
-    assert_eq!(engine.log(), ["compact a 1", "compact a 3", "compact b 4", "compact b 5", "compact c 2"]);
+    assert_eq!(
+        engine.log(),
+        ["compact a 1", "compact a 3", "compact b 4", "compact b 5", "compact c 2"]
+    );
     assert_eq!(engine.at_once_max(), 1);
     let run = &maintenance.status().last[0];
     assert_eq!((run.result, &run.detail), (Some(Outcome::Finished), &None));
     // Five nodes of ten minutes, and four rests of one minute.
     assert_eq!(run.ended_at.unwrap() - run.started_at, 54 * 60);
-    assert!(run.nodes.iter().all(|node| node.state == NodeState::Compacted && node.seconds == Some(600.0)));
+    assert!(
+        run.nodes
+            .iter()
+            .all(|node| node.state == NodeState::Compacted && node.seconds == Some(600.0))
+    );
     assert_eq!(engine.lease(), ["hold", "release"].map(str::to_owned), "renewals are left out");
 }
 
@@ -46,7 +55,8 @@ async fn what_is_due_while_a_run_is_under_way_is_passed_over() {
     let triggers: Vec<_> = last.iter().map(|run| run.trigger.clone()).collect();
     assert_eq!(triggers, ["0 4 * * *", "0 3 * * *"].map(|text| Trigger::Schedule(text.to_owned())));
     assert_eq!(engine.at_once_max(), 1);
-    let next: Vec<i64> = maintenance.status().schedules.iter().map(|upcoming| upcoming.next).collect();
+    let next: Vec<i64> =
+        maintenance.status().schedules.iter().map(|upcoming| upcoming.next).collect();
     let tomorrow = engine::MIDNIGHT_S + 86_400;
     assert_eq!(next, [3 * 3_600, 3 * 3_600 + 1_800, 4 * 3_600].map(|second| tomorrow + second));
 }
@@ -77,7 +87,10 @@ async fn a_run_is_stopped_in_the_middle_of_a_node_and_in_a_rest() {
     maintenance.stop().unwrap();
     maintenance.idle().await;
     let run = maintenance.status().last[0].clone();
-    assert_eq!((run.trigger, run.result), (Trigger::Request("ann".to_owned()), Some(Outcome::Stopped)));
+    assert_eq!(
+        (run.trigger, run.result),
+        (Trigger::Request("ann".to_owned()), Some(Outcome::Stopped))
+    );
     assert_eq!(run.nodes[0].state, NodeState::Stopped);
     assert_eq!(engine.log(), ["compact a 1", "stop a 1"]);
 
@@ -87,7 +100,10 @@ async fn a_run_is_stopped_in_the_middle_of_a_node_and_in_a_rest() {
     maintenance.stop().unwrap();
     maintenance.idle().await;
     let run = maintenance.status().last[0].clone();
-    assert_eq!((run.result, run.ended_at.unwrap() - run.started_at), (Some(Outcome::Stopped), 10 * 60 + 30));
+    assert_eq!(
+        (run.result, run.ended_at.unwrap() - run.started_at),
+        (Some(Outcome::Stopped), 10 * 60 + 30)
+    );
     assert_eq!(engine.log()[2..], ["compact a 1"]);
 }
 
@@ -100,7 +116,10 @@ async fn an_engine_that_cannot_stop_is_waited_for() {
     maintenance.stop().unwrap();
     maintenance.idle().await;
     let run = &maintenance.status().last[0];
-    assert_eq!((run.result, run.ended_at.unwrap() - run.started_at), (Some(Outcome::Stopped), 10 * 60));
+    assert_eq!(
+        (run.result, run.ended_at.unwrap() - run.started_at),
+        (Some(Outcome::Stopped), 10 * 60)
+    );
     assert_eq!(run.nodes[0].state, NodeState::Compacted);
     assert_eq!(run.nodes[1].state, NodeState::Waiting);
     assert_eq!(engine.log(), ["compact local 1"]);

@@ -110,7 +110,11 @@ struct Left {
 
 impl Reader {
     /// A reader that asks the bucket store for everything.
-    pub fn new(buckets: Arc<dyn BucketReader>, published: Arc<Published>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        buckets: Arc<dyn BucketReader>,
+        published: Arc<Published>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let options = Options::default();
         let gate = Gate::new(options, Arc::clone(&clock));
         Self {
@@ -164,7 +168,10 @@ impl Reader {
     }
 
     /// The same, and from where.
-    pub async fn counts_served(&self, ranges: &[Range<'_>]) -> (Vec<Result<Answer, Failure>>, Served) {
+    pub async fn counts_served(
+        &self,
+        ranges: &[Range<'_>],
+    ) -> (Vec<Result<Answer, Failure>>, Served) {
         self.counts_within(ranges, self.options.deadline).await
     }
 
@@ -191,7 +198,8 @@ impl Reader {
             // Half of the time at most, so that storage can still answer.
             self.look_up(cached, &mut answers, &mut left, deadline.half()).await;
         }
-        let served = Served { memory, cache: ranges.len() - memory - left.len(), store: left.len() };
+        let served =
+            Served { memory, cache: ranges.len() - memory - left.len(), store: left.len() };
         if !left.is_empty() {
             self.sum_in_storage(ranges, left, &mut answers, deadline).await;
         }
@@ -216,7 +224,8 @@ impl Reader {
                 Err(failure) => Err(failure),
                 Ok((strategy, resolved)) => {
                     if index == sampled {
-                        self.asked.note(view.ruleset.rules()[resolved.rule].counter.id, ranges.len());
+                        self.asked
+                            .note(view.ruleset.rules()[resolved.rule].counter.id, ranges.len());
                     }
                     match self.cached(&view, range, now_s, (strategy, resolved)) {
                         Ok(found) => {
@@ -252,9 +261,14 @@ impl Reader {
         }
         let (view, choice) = (self.published.view(), self.policies.choice());
         match self.resolve(&view, &choice, range, self.clock.now_s()) {
-            Ok((Strategy::Result | Strategy::Phased, _)) if self.results.is_some() && !range.fresh => None,
+            Ok((Strategy::Result | Strategy::Phased, _))
+                if self.results.is_some() && !range.fresh =>
+            {
+                None
+            }
             Ok((strategy, resolved)) => {
-                let answer = self.sum_in_memory(range.key, &resolved, strategy == Strategy::Live)?;
+                let answer =
+                    self.sum_in_memory(range.key, &resolved, strategy == Strategy::Live)?;
                 self.storage.buckets.note_hits(resolved.plans.len());
                 Some(answer)
             }
@@ -288,7 +302,8 @@ impl Reader {
         let len_each = if parts.len() == 1 { len_max } else { KEYS_SCAN_MAX };
         for (generation, from_s, to_s) in parts {
             let slice = Slice { granularity: Granularity::Day, from_s, to_s };
-            let read = self.storage.buckets.largest_keys(generation, slice, len_each, KEYS_SCAN_MAX);
+            let read =
+                self.storage.buckets.largest_keys(generation, slice, len_each, KEYS_SCAN_MAX);
             let largest = self.storage.alone(read).await?;
             is_complete &= largest.is_complete;
             for (key, sum) in largest.keys {
@@ -297,7 +312,9 @@ impl Reader {
             }
         }
         let mut keys: Vec<Key> = sums.into_iter().map(|(key, count)| Key { key, count }).collect();
-        keys.sort_unstable_by(|left, right| right.count.cmp(&left.count).then_with(|| left.key.cmp(&right.key)));
+        keys.sort_unstable_by(|left, right| {
+            right.count.cmp(&left.count).then_with(|| left.key.cmp(&right.key))
+        });
         keys.truncate(len_max);
         Ok(LargestKeys { keys, is_complete })
     }
@@ -316,7 +333,10 @@ impl Reader {
         let (plan, end) = plan(range, now_s)?;
         view.horizons(index, now_s).check(&plan)?;
         let strategy = choice.strategy_of(view.ruleset.rules()[index].counter.id);
-        Ok((strategy, Resolved { rule: index, plans: plans(view, index, plan)?, from_s: plan.from_s, end }))
+        Ok((
+            strategy,
+            Resolved { rule: index, plans: plans(view, index, plan)?, from_s: plan.from_s, end },
+        ))
     }
 
     /// A range as the result cache may answer it; back as it was when that is not asked.
@@ -333,7 +353,9 @@ impl Reader {
             Strategy::Result => windows::plain(range, now_s),
             Strategy::Phased => windows::phased(range, now_s),
         };
-        let Some(mut windows) = windows else { return Err(resolved) };
+        let Some(mut windows) = windows else {
+            return Err(resolved);
+        };
         if !resolved.covers(windows.read) {
             match earlier(view, resolved.rule, windows.read, now_s) {
                 Ok(earlier) => resolved = earlier,
@@ -346,7 +368,11 @@ impl Reader {
         }
         let counter = view.ruleset.rules()[resolved.rule].counter.id;
         let generation = view.timelines[resolved.rule].newest();
-        let keys = windows.lookups.iter().map(|window| cache::key(counter, generation, range.key, *window)).collect();
+        let keys = windows
+            .lookups
+            .iter()
+            .map(|window| cache::key(counter, generation, range.key, *window))
+            .collect();
         Ok(Cached { lookup: Lookup { strategy, keys }, windows, resolved })
     }
 
@@ -390,14 +416,17 @@ impl Reader {
         timeout: Duration,
     ) {
         let Some(results) = &self.results else { return };
-        let (mut asked, mut lookups) = (Vec::with_capacity(cached.len()), Vec::with_capacity(cached.len()));
+        let (mut asked, mut lookups) =
+            (Vec::with_capacity(cached.len()), Vec::with_capacity(cached.len()));
         for (index, Cached { lookup, windows, resolved }) in cached {
             asked.push((index, windows, resolved));
             lookups.push(lookup);
         }
         let found = results.get(&lookups, timeout).await;
         let mut rows = 0;
-        for ((index, windows, resolved), (lookup, found)) in asked.into_iter().zip(lookups.into_iter().zip(found)) {
+        for ((index, windows, resolved), (lookup, found)) in
+            asked.into_iter().zip(lookups.into_iter().zip(found))
+        {
             match found.and_then(|(best, count)| Some((windows.lookups.get(best)?, count))) {
                 Some(((from_s, to_s), count)) => {
                     answers[index] = Ok(Answer { from_s: *from_s, to_s: *to_s, count });

@@ -82,8 +82,17 @@ pub struct Breaker {
 
 impl Breaker {
     pub fn new(options: Options) -> Self {
-        assert!(options.window_ms >= SLOTS as i64 && options.sleep_ms > 0, "a breaker's times are positive");
-        Self { options, state: State::Closed, since_ms: 0, slots: [Slot::default(); SLOTS], slot: 0 }
+        assert!(
+            options.window_ms >= SLOTS as i64 && options.sleep_ms > 0,
+            "a breaker's times are positive"
+        );
+        Self {
+            options,
+            state: State::Closed,
+            since_ms: 0,
+            slots: [Slot::default(); SLOTS],
+            slot: 0,
+        }
     }
 
     pub fn state(&self) -> State {
@@ -127,7 +136,10 @@ impl Breaker {
         slot.failed += failed;
         let calls: u64 = self.slots.iter().map(|slot| slot.calls).sum();
         let failures: u64 = self.slots.iter().map(|slot| slot.failed).sum();
-        if failed > 0 && calls >= self.options.calls_min && failures * 100 >= calls * self.options.failed_percent {
+        if failed > 0
+            && calls >= self.options.calls_min
+            && failures * 100 >= calls * self.options.failed_percent
+        {
             self.open(now_ms);
         }
     }
@@ -139,8 +151,9 @@ impl Breaker {
         if !(0..SLOTS as i64).contains(&steps) {
             self.slots = [Slot::default(); SLOTS];
         } else {
-            (self.slot + 1..=slot)
-                .for_each(|slot| self.slots[slot.rem_euclid(SLOTS as i64) as usize] = Slot::default());
+            (self.slot + 1..=slot).for_each(|slot| {
+                self.slots[slot.rem_euclid(SLOTS as i64) as usize] = Slot::default()
+            });
         }
         self.slot = slot;
     }
@@ -198,7 +211,12 @@ impl Engine {
             self.transitions[after as usize].increment(1);
             let (engine, from, to) = (self.name, before.name(), after.name());
             match after {
-                State::Open => tracing::warn!(engine, from, to, "the circuit breaker opened: the engine is left alone"),
+                State::Open => tracing::warn!(
+                    engine,
+                    from,
+                    to,
+                    "the circuit breaker opened: the engine is left alone"
+                ),
                 _ => tracing::info!(engine, from, to, "the circuit breaker moved"),
             }
         }
@@ -258,7 +276,10 @@ mod tests {
         assert_eq!(breaker.admit(NOW_MS + 5_002), Err(5_000));
         assert_eq!(breaker.admit(NOW_MS + 10_002), Ok(Pass::Probe));
         breaker.record(NOW_MS + 10_003, Pass::Probe, 4, 0);
-        assert_eq!((breaker.state(), breaker.admit(NOW_MS + 10_003)), (State::Closed, Ok(Pass::Usual)));
+        assert_eq!(
+            (breaker.state(), breaker.admit(NOW_MS + 10_003)),
+            (State::Closed, Ok(Pass::Usual))
+        );
         breaker.record(NOW_MS + 10_004, Pass::Usual, 0, 19);
         assert_eq!(breaker.state(), State::Closed, "it remembers nothing from before");
     }

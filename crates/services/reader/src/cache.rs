@@ -74,7 +74,11 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub fn new(cache: Arc<dyn ResultCache>, clock: Arc<dyn Clock>, options: breaker::Options) -> Self {
+    pub fn new(
+        cache: Arc<dyn ResultCache>,
+        clock: Arc<dyn Clock>,
+        options: breaker::Options,
+    ) -> Self {
         Self {
             cache,
             engine: Engine::new("result_cache", options),
@@ -96,7 +100,8 @@ impl Results {
             lookups.iter().for_each(|lookup| self.outcomes(lookup.strategy).skipped.increment(1));
             return vec![None; lookups.len()];
         };
-        let keys: Vec<String> = lookups.iter().flat_map(|lookup| lookup.keys.iter().cloned()).collect();
+        let keys: Vec<String> =
+            lookups.iter().flat_map(|lookup| lookup.keys.iter().cloned()).collect();
         let asked = keys.len();
         let found = tokio::time::timeout(timeout, self.cache.get(keys)).await;
         let values = match found {
@@ -106,7 +111,9 @@ impl Results {
                     tracing::debug!(%error, "the result cache was passed over");
                 }
                 self.engine.record(self.clock.machine_ms(), pass, 0, 1);
-                lookups.iter().for_each(|lookup| self.outcomes(lookup.strategy).errors.increment(1));
+                lookups
+                    .iter()
+                    .for_each(|lookup| self.outcomes(lookup.strategy).errors.increment(1));
                 return vec![None; lookups.len()];
             }
         };
@@ -129,11 +136,19 @@ impl Results {
             self.puts_dropped.increment(sums.len() as u64);
             return;
         };
-        let Ok(pass) = self.engine.admit(self.clock.machine_ms()) else { return };
-        let (cache, engine, clock) = (Arc::clone(&self.cache), Arc::clone(&self.engine), Arc::clone(&self.clock));
+        let Ok(pass) = self.engine.admit(self.clock.machine_ms()) else {
+            return;
+        };
+        let (cache, engine, clock) =
+            (Arc::clone(&self.cache), Arc::clone(&self.engine), Arc::clone(&self.clock));
         tokio::spawn(async move {
             let kept = cache.put(sums, RESULT_TTL).await;
-            engine.record(clock.machine_ms(), pass, u64::from(kept.is_ok()), u64::from(kept.is_err()));
+            engine.record(
+                clock.machine_ms(),
+                pass,
+                u64::from(kept.is_ok()),
+                u64::from(kept.is_err()),
+            );
             drop(permit);
         });
     }

@@ -31,8 +31,10 @@ impl Reader {
         }
         let (view, choice) = (Arc::clone(&self.published.view()), self.policies.choice());
         let (strategy, resolved) = self.resolve(&view, &choice, range, self.clock.now_s())?;
-        let asks_cache = matches!(strategy, Strategy::Result | Strategy::Phased) && self.results.is_some();
-        let is_in_memory = self.sum_in_memory(range.key, &resolved, strategy == Strategy::Live).is_some();
+        let asks_cache =
+            matches!(strategy, Strategy::Result | Strategy::Phased) && self.results.is_some();
+        let is_in_memory =
+            self.sum_in_memory(range.key, &resolved, strategy == Strategy::Live).is_some();
         Ok(Explained {
             counter: view.ruleset.rules()[resolved.rule].counter.id,
             strategy,

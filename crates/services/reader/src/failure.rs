@@ -23,7 +23,10 @@ pub(crate) fn key_unknown(key: &str) -> Failure {
             detail: format!("a key has at most {KEY_LEN_MAX} bytes; this one has {}", key.len()),
         };
     }
-    Failure { code: "key_unknown", detail: format!("no counter has a template that renders `{key}`") }
+    Failure {
+        code: "key_unknown",
+        detail: format!("no counter has a template that renders `{key}`"),
+    }
 }
 
 /// Why nothing can be answered now, whatever is asked.

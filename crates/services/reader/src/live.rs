@@ -205,7 +205,10 @@ impl LiveTiles {
         let dropped: usize = self.shards.iter().map(|shard| shard.lock().clear()).sum();
         if dropped > 0 {
             drops.increment(1);
-            tracing::warn!(keys = dropped, "the stream of changes was interrupted: tiles in memory are read anew");
+            tracing::warn!(
+                keys = dropped,
+                "the stream of changes was interrupted: tiles in memory are read anew"
+            );
         }
     }
 
@@ -217,12 +220,18 @@ impl LiveTiles {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    fn sum_in_memory(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
+    fn sum_in_memory(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Option<Result<i128, Overflow>> {
         if !self.is_live() {
             return None;
         }
         let hash = xxh3_64(key.as_bytes());
-        let sum = self.shard_of(hash).lock().sum(generation, key, plan, self.options.has_plain_rows)?;
+        let sum =
+            self.shard_of(hash).lock().sum(generation, key, plan, self.options.has_plain_rows)?;
         if ahead::moves_on(plan, hash) {
             self.order_ahead(key, hash, plan);
         }
@@ -274,7 +283,8 @@ impl LiveTiles {
 }
 
 fn sum_of_parts(query: &Query, parts: &[Part]) -> Result<i128, Overflow> {
-    let own = parts.iter().filter(|part| raingauge_ports::tiles::is_of(part.writer, query.generation));
+    let own =
+        parts.iter().filter(|part| raingauge_ports::tiles::is_of(part.writer, query.generation));
     own.map(|part| id::sum_of(&query.plan, part.id, &part.tile)).sum()
 }
 
@@ -293,7 +303,12 @@ impl Hearing for LiveTiles {
 }
 
 impl BucketReader for LiveTiles {
-    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Option<Result<i128, Overflow>> {
         let sum = self.sum_in_memory(generation, key, plan);
         if sum.is_some() { &self.metrics.hits } else { &self.metrics.misses }.increment(1);
         sum
@@ -303,7 +318,12 @@ impl BucketReader for LiveTiles {
         Box::pin(join_all(queries.into_iter().map(|query| self.sum(query))))
     }
 
-    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
         self.inner.cells(generation, key, slice)
     }
 

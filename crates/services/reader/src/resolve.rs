@@ -50,7 +50,12 @@ pub fn plans(view: &View, rule: usize, plan: Plan) -> Result<Vec<(Generation, Pl
 }
 
 /// What another window of a rule needs, if that is still kept.
-pub fn earlier(view: &View, rule: usize, (from_s, to_s): Window, now_s: i64) -> Result<Resolved, Failure> {
+pub fn earlier(
+    view: &View,
+    rule: usize,
+    (from_s, to_s): Window,
+    now_s: i64,
+) -> Result<Resolved, Failure> {
     let plan = Plan::new(from_s, to_s)?;
     view.horizons(rule, now_s).check(&plan)?;
     Ok(Resolved { rule, plans: plans(view, rule, plan)?, from_s, end: End::At(to_s) })
@@ -74,6 +79,10 @@ pub fn plan(range: &Range<'_>, now_s: i64) -> Result<(Plan, End), Failure> {
 /// Tiles that a plan reads: one for each edge, one for each 128 days.
 fn tiles_of(plan: &Plan) -> u64 {
     let edges = plan.edges.iter().flatten().count() as u64;
-    let spans = if plan.has_days() { u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1 } else { 0 };
+    let spans = if plan.has_days() {
+        u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1
+    } else {
+        0
+    };
     edges + spans
 }

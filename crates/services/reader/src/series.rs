@@ -41,7 +41,12 @@ pub struct Point {
 impl Reader {
     /// The series of a key over `[from_s, to_s)`, both floored to quarter hours. The first and the last point cover only
     /// what lies inside the range.
-    pub async fn series(&self, range: &Range<'_>, granularity: Granularity, zone: &str) -> Result<Series, Failure> {
+    pub async fn series(
+        &self,
+        range: &Range<'_>,
+        granularity: Granularity,
+        zone: &str,
+    ) -> Result<Series, Failure> {
         if let Some(failure) = unavailable(&self.published) {
             return Err(failure);
         }
@@ -49,7 +54,8 @@ impl Reader {
         let cuts = cuts(whole.from_s, whole.to_s, granularity, zone)?;
         let view = Arc::clone(&self.published.view());
         let index = view.ruleset.index_of_key(range.key).ok_or_else(|| key_unknown(range.key))?;
-        let (timeline, horizons) = (&view.timelines[index], view.horizons(index, self.clock.now_s()));
+        let (timeline, horizons) =
+            (&view.timelines[index], view.horizons(index, self.clock.now_s()));
 
         let mut plans = Vec::with_capacity(cuts.len());
         for pair in cuts.windows(2) {
@@ -66,13 +72,27 @@ impl Reader {
     }
 
     /// Every point, when the tiles of all of them are in memory. Never waits.
-    fn points_in_memory(&self, timeline: &Timeline, key: &str, plans: &[Plan]) -> Option<Result<Vec<Point>, Overflow>> {
+    fn points_in_memory(
+        &self,
+        timeline: &Timeline,
+        key: &str,
+        plans: &[Plan],
+    ) -> Option<Result<Vec<Point>, Overflow>> {
         let generation = timeline.only().filter(|_| plans.len() <= POINTS_IN_MEMORY_MAX)?;
         let sums = self.storage.buckets.sums_cached(generation, key, plans)?;
-        Some(sums.and_then(|sums| plans.iter().zip(sums).map(|(plan, sum)| point(plan, sum)).collect()))
+        Some(
+            sums.and_then(|sums| {
+                plans.iter().zip(sums).map(|(plan, sum)| point(plan, sum)).collect()
+            }),
+        )
     }
 
-    async fn points_in_storage(&self, timeline: &Timeline, key: &str, plans: &[Plan]) -> Result<Vec<Point>, Failure> {
+    async fn points_in_storage(
+        &self,
+        timeline: &Timeline,
+        key: &str,
+        plans: &[Plan],
+    ) -> Result<Vec<Point>, Failure> {
         let mut cells = Cells::default();
         plans.iter().flat_map(Plan::slices).for_each(|slice| cells.want(slice));
         cells.load(self, timeline, key).await?;
@@ -111,8 +131,15 @@ impl Cells {
         }
     }
 
-    async fn load(&mut self, reader: &Reader, timeline: &Timeline, key: &str) -> Result<(), Failure> {
-        for (granularity, Column { ranges, cells }) in Granularity::ALL.into_iter().zip(&mut self.by_granularity) {
+    async fn load(
+        &mut self,
+        reader: &Reader,
+        timeline: &Timeline,
+        key: &str,
+    ) -> Result<(), Failure> {
+        for (granularity, Column { ranges, cells }) in
+            Granularity::ALL.into_iter().zip(&mut self.by_granularity)
+        {
             let parts = ranges.iter().flat_map(|(from_s, to_s)| timeline.split(*from_s, *to_s));
             for (generation, from_s, to_s) in parts {
                 let slice = Slice { granularity, from_s, to_s };
@@ -197,7 +224,11 @@ fn next_day(local: &Zoned) -> Option<Timestamp> {
     let mut date = local.date();
     loop {
         date = date.tomorrow().ok()?;
-        let start = local.time_zone().to_ambiguous_zoned(date.to_datetime(Time::midnight())).compatible().ok()?;
+        let start = local
+            .time_zone()
+            .to_ambiguous_zoned(date.to_datetime(Time::midnight()))
+            .compatible()
+            .ok()?;
         // A zone that jumps over a whole date, as Samoa did, begins the one after it at the same instant.
         if start.timestamp() > local.timestamp() {
             return Some(start.timestamp());
@@ -207,9 +238,14 @@ fn next_day(local: &Zoned) -> Option<Timestamp> {
 
 /// The next instant at which the zone's clocks show a whole hour, or jump.
 fn next_hour(local: &Zoned) -> Option<Timestamp> {
-    let whole = local.timestamp().as_second() - i64::from(local.minute()) * 60 - i64::from(local.second());
+    let whole =
+        local.timestamp().as_second() - i64::from(local.minute()) * 60 - i64::from(local.second());
     let next = Timestamp::from_second(whole + 3_600).ok()?;
-    let jump = local.time_zone().following(local.timestamp()).next().map(|transition| transition.timestamp());
+    let jump = local
+        .time_zone()
+        .following(local.timestamp())
+        .next()
+        .map(|transition| transition.timestamp());
     let next = jump.filter(|jump| *jump < next).unwrap_or(next);
     (next > local.timestamp()).then_some(next)
 }

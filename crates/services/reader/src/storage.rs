@@ -136,20 +136,32 @@ impl Gate {
             Err(retry_ms) => return refuse(left_alone(retry_ms)),
         };
         let answers = match deadline {
-            Some(deadline) => tokio::time::timeout(deadline, read).await.map_err(|_| too_slow(deadline)),
+            Some(deadline) => {
+                tokio::time::timeout(deadline, read).await.map_err(|_| too_slow(deadline))
+            }
             None => Ok(read.await),
         };
         // A call is one call, whatever number of ranges it reads: one large batch opens no breaker.
         let has_failed = match &answers {
             Ok(answers) => {
-                let failed = answers.iter().filter(|answer| answer.as_ref().is_err_and(is_of_the_engine)).count();
+                let failed = answers
+                    .iter()
+                    .filter(|answer| answer.as_ref().is_err_and(is_of_the_engine))
+                    .count();
                 failed * 2 > parts
             }
             Err(_) => true,
         };
-        self.engine.record(self.clock.machine_ms(), pass, u64::from(!has_failed), u64::from(has_failed));
+        self.engine.record(
+            self.clock.machine_ms(),
+            pass,
+            u64::from(!has_failed),
+            u64::from(has_failed),
+        );
         match answers {
-            Ok(answers) => answers.into_iter().map(|answer| answer.map_err(Failure::from)).collect(),
+            Ok(answers) => {
+                answers.into_iter().map(|answer| answer.map_err(Failure::from)).collect()
+            }
             Err(failure) => refuse(failure),
         }
     }
@@ -227,7 +239,10 @@ impl Storage {
     }
 
     /// One read on its own, of what is seldom asked for and may take as long as its caller waits.
-    pub async fn alone<T>(&self, read: impl Future<Output = Result<T, buckets::Error>>) -> Result<T, Failure> {
+    pub async fn alone<T>(
+        &self,
+        read: impl Future<Output = Result<T, buckets::Error>>,
+    ) -> Result<T, Failure> {
         let answers = self.gate.read(1, None, async { vec![read.await] }).await;
         answers.into_iter().next().unwrap_or_else(|| Err(lost()))
     }
@@ -240,7 +255,8 @@ impl Storage {
             let mut flights = self.flights.lock();
             for query in queries {
                 let Query { generation, ref key, plan } = query;
-                let work = Work { generation, key: key.clone(), from_s: plan.from_s, to_s: plan.to_s };
+                let work =
+                    Work { generation, key: key.clone(), from_s: plan.from_s, to_s: plan.to_s };
                 if let Some(landing) = flights.boarding.get(&work) {
                     self.gate.coalesced.increment(1);
                     landings.push(landing.clone());
@@ -302,7 +318,8 @@ impl Round {
     /// Reads, and answers everybody who waits.
     async fn fly(mut self, buckets: Arc<dyn BucketReader>, gate: Arc<Gate>) {
         wait_a_moment(std::mem::take(&mut self.before)).await;
-        let (queries, senders) = (std::mem::take(&mut self.queries), std::mem::take(&mut self.senders));
+        let (queries, senders) =
+            (std::mem::take(&mut self.queries), std::mem::take(&mut self.senders));
         let deadline = Some(gate.options.deadline);
         let read = async {
             self.begin();
@@ -346,17 +363,25 @@ fn left_alone(retry_ms: i64) -> Failure {
     let seconds = (retry_ms + 999) / 1_000;
     Failure {
         code: "unavailable",
-        detail: format!("the bucket store fails and is left alone: it is tried again in {seconds} s, and so may you"),
+        detail: format!(
+            "the bucket store fails and is left alone: it is tried again in {seconds} s, and so may you"
+        ),
     }
 }
 
 fn too_slow(deadline: Duration) -> Failure {
     Failure {
         code: "deadline_exceeded",
-        detail: format!("storage took longer than {} ms: ask again, or for less at once", deadline.as_millis()),
+        detail: format!(
+            "storage took longer than {} ms: ask again, or for less at once",
+            deadline.as_millis()
+        ),
     }
 }
 
 fn lost() -> Failure {
-    Failure { code: "unavailable", detail: "the read ended without an answer: ask again".to_owned() }
+    Failure {
+        code: "unavailable",
+        detail: "the read ended without an answer: ask again".to_owned(),
+    }
 }

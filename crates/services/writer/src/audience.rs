@@ -55,7 +55,10 @@ impl Audience {
         loop {
             let sent_ms = self.clock.elapsed_ms();
             let number = self.barriers.fetch_add(1, Ordering::SeqCst) + 1;
-            self.topic.send(&LeaseMessage::Barrier { process: self.process, number, sent_ms }, Box::new(drop));
+            self.topic.send(
+                &LeaseMessage::Barrier { process: self.process, number, sent_ms },
+                Box::new(drop),
+            );
             let heard = async {
                 while !self.holders.lock().have_heard(ends, least) {
                     if changed.changed().await.is_err() {

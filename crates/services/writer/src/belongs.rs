@@ -25,7 +25,8 @@ pub enum Error {
 /// Refuses a catalog that lacks what was counted.
 pub async fn check(catalog: &dyn Catalog, published: &Published) -> Result<(), Error> {
     let counters = catalog.list().await?;
-    let listed: HashMap<u32, u32> = counters.iter().map(|found| (found.counter.id, found.version)).collect();
+    let listed: HashMap<u32, u32> =
+        counters.iter().map(|found| (found.counter.id, found.version)).collect();
     let mut behind: Vec<(u32, u32)> =
         published.view().versions.iter().map(|(id, known)| (*id, known.version)).collect();
     behind.retain(|(id, counted)| listed.get(id).is_none_or(|version| version < counted));

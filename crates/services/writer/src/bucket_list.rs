@@ -4,7 +4,10 @@
 use crate::control::Bucket;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::BUCKETS_PER_REQUEST_MAX;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
+    Visitor,
+};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -235,7 +238,8 @@ mod tests {
         let json = r#"[
             {"key": "k", "granularity": "hour", "time": 3600, "count": -2, "note": {"count": [9]}},
             {"count": 2, "time": "1970-01-02T00:00:00Z", "granularity": "day", "key": "a\u00e9"} ]"#;
-        let expected = [bucket("k", Granularity::Hour, 3_600, -2), bucket("aé", Granularity::Day, 86_400, 2)];
+        let expected =
+            [bucket("k", Granularity::Hour, 3_600, -2), bucket("aé", Granularity::Day, 86_400, 2)];
         assert_eq!(read(json.as_bytes()), Ok(expected.map(Ok).into()));
         assert_eq!(read(b"[]"), Ok(Vec::new()));
     }
@@ -246,9 +250,18 @@ mod tests {
         for (bad, reason) in [
             ("{}", NO_KEY),
             (r#"{"key":[{"a":[1]}],"granularity":"day","time":0,"count":0}"#, NO_KEY),
-            (r#"{"key":"k","granularity":"week","time":0,"count":0}"#, "granularity must be quarter, hour or day"),
-            (r#"{"key":"k","granularity":"day","time":"soon","count":0}"#, "time must be epoch seconds or RFC 3339"),
-            (r#"{"key":"k","granularity":"day","time":0,"count":0.5}"#, "count must be a whole number of 64 bits"),
+            (
+                r#"{"key":"k","granularity":"week","time":0,"count":0}"#,
+                "granularity must be quarter, hour or day",
+            ),
+            (
+                r#"{"key":"k","granularity":"day","time":"soon","count":0}"#,
+                "time must be epoch seconds or RFC 3339",
+            ),
+            (
+                r#"{"key":"k","granularity":"day","time":0,"count":0.5}"#,
+                "count must be a whole number of 64 bits",
+            ),
             (
                 r#"{"key":"k","granularity":"day","time":0,"count":9223372036854775808}"#,
                 "count must be a whole number of 64 bits",
@@ -278,7 +291,10 @@ mod tests {
     #[test]
     fn there_is_a_limit_to_the_members_of_a_list() {
         let many = format!("[0{}", ",0".repeat(BUCKETS_PER_REQUEST_MAX - 1));
-        assert_eq!(read(format!("{many}]").as_bytes()).map(|members| members.len()), Ok(BUCKETS_PER_REQUEST_MAX));
+        assert_eq!(
+            read(format!("{many}]").as_bytes()).map(|members| members.len()),
+            Ok(BUCKETS_PER_REQUEST_MAX)
+        );
         assert_eq!(read(format!("{many},{{\"\":0}}, nonsense").as_bytes()), Err(Error::TooMany));
     }
 }

@@ -102,7 +102,8 @@ impl Conductor {
                 entries.extend(partitions.into_iter().map(retire));
             }
         }
-        let payloads = entries.into_iter().map(|(partition, control)| (partition, control.to_json()));
+        let payloads =
+            entries.into_iter().map(|(partition, control)| (partition, control.to_json()));
         payloads.filter(|entry| !inner.written.contains_key(entry)).collect()
     }
 
@@ -128,7 +129,8 @@ impl Conductor {
         let shown = self.shows.shown();
         let state = |partition| shown.get(&partition).and_then(|shown| shown.counter(counter));
         let decided = state(DECIDER).map(CounterState::answers_by);
-        (0..self.sink.partitions()).all(|partition| state(partition).map(CounterState::answers_by) == decided)
+        (0..self.sink.partitions())
+            .all(|partition| state(partition).map(CounterState::answers_by) == decided)
     }
 }
 
@@ -144,7 +146,8 @@ pub fn next_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> Option<u32> 
 
 /// A number newer than any that a partition knows, of a generation that none of them still uses.
 pub fn free_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> u32 {
-    let newest = shown.values().filter_map(|shown| shown.counter(counter)).map(|state| state.newest).max();
+    let newest =
+        shown.values().filter_map(|shown| shown.counter(counter)).map(|state| state.newest).max();
     let used: BTreeSet<_> = shown.values().flat_map(|shown| used(&shown.state, counter)).collect();
     next_number(counter, newest.unwrap_or(0), |generation| used.contains(&generation))
 }
@@ -153,21 +156,33 @@ pub fn free_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> u32 {
 pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
     let mut due = Due::default();
     for (partition, shown) in shown {
-        let removed = shown.removed.iter().map(|generation| Control::Removed { generation: *generation });
+        let removed =
+            shown.removed.iter().map(|generation| Control::Removed { generation: *generation });
         due.now.extend(removed.map(|control| (*partition, control)));
     }
-    let Some(decider) = shown.get(&DECIDER) else { return due };
+    let Some(decider) = shown.get(&DECIDER) else {
+        return due;
+    };
     let open: BTreeSet<u32> = shown.values().flat_map(|shown| shown.open.iter().copied()).collect();
     for counter in open {
-        let Some(decides) = decider.counter(counter) else { continue };
-        let at_front = decides.backfill.as_ref().filter(|backfill| decider.state.is_front(counter, backfill.number));
+        let Some(decides) = decider.counter(counter) else {
+            continue;
+        };
+        let at_front = decides
+            .backfill
+            .as_ref()
+            .filter(|backfill| decider.state.is_front(counter, backfill.number));
         if let Some(backfill) = at_front {
             fill(shown, partitions, (counter, decides, backfill), &mut due);
         }
         for partition in 1..partitions {
             let state = shown.get(&partition).and_then(|shown| shown.counter(counter));
-            let undecided = state.and_then(|state| state.backfill.as_ref()).filter(|backfill| backfill.is_running());
-            if let Some(control) = undecided.and_then(|undecided| decided(counter, decides, undecided.number)) {
+            let undecided = state
+                .and_then(|state| state.backfill.as_ref())
+                .filter(|backfill| backfill.is_running());
+            if let Some(control) =
+                undecided.and_then(|undecided| decided(counter, decides, undecided.number))
+            {
                 due.now.push((partition, control));
             }
             if let Some(control) = state.and_then(|state| erasure(counter, decides, state)) {
@@ -192,10 +207,12 @@ fn fill(
     for partition in 0..partitions {
         let state = shown.get(&partition).and_then(|shown| shown.counter(counter));
         if state.is_none_or(|state| state.version < decides.version) {
-            let known = Control::counter(decides.version, decides.changed_at, decides.counter.clone());
+            let known =
+                Control::counter(decides.version, decides.changed_at, decides.counter.clone());
             due.now.push((partition, known));
         }
-        let own = state.and_then(|state| state.backfill.as_ref()).filter(|own| own.number == number);
+        let own =
+            state.and_then(|state| state.backfill.as_ref()).filter(|own| own.number == number);
         let Some(own) = own else {
             let is_behind = state.map_or(0, CounterState::answers_by) != decides.answers_by();
             match state {
@@ -204,7 +221,8 @@ fn fill(
                 // What partition 0 switched to or erased before comes first.
                 _ if is_behind => {}
                 Some(state) if state.newest >= number => {
-                    hindrance = hindrance.or(Some(format!("partition {partition} has begun a newer one")));
+                    hindrance =
+                        hindrance.or(Some(format!("partition {partition} has begun a newer one")));
                 }
                 _ => due.now.push((partition, begin(counter, backfill))),
             }
@@ -231,7 +249,12 @@ fn fill(
 /// The entry that begins a backfill as partition 0 has it.
 fn begin(counter: u32, backfill: &Backfill) -> Control {
     let configuration = backfill.rules.first().map(|rule| Box::new(rule.counter.clone()));
-    Control::Backfill { counter, after_s: Some(backfill.after_s), number: Some(backfill.number), configuration }
+    Control::Backfill {
+        counter,
+        after_s: Some(backfill.after_s),
+        number: Some(backfill.number),
+        configuration,
+    }
 }
 
 /// What was decided of a backfill that another partition has not heard of; nothing while it is undecided.
@@ -263,13 +286,20 @@ fn retire(shown: &BTreeMap<Partition, Shown>, partitions: Partition, counter: u3
     if states().count() < usize::from(partitions) {
         return;
     }
-    let Some(number) = states().map(CounterState::answers_by).min() else { return };
+    let Some(number) = states().map(CounterState::answers_by).min() else {
+        return;
+    };
     let has_replaced = |shown: &Shown| {
         let state = shown.counter(counter);
-        state.is_some_and(|state| state.outgoing.iter().any(|outgoing| outgoing.replaced_by <= number))
+        state.is_some_and(|state| {
+            state.outgoing.iter().any(|outgoing| outgoing.replaced_by <= number)
+        })
     };
-    let replaced: Vec<Partition> =
-        shown.iter().filter(|(_, shown)| has_replaced(shown)).map(|(partition, _)| *partition).collect();
+    let replaced: Vec<Partition> = shown
+        .iter()
+        .filter(|(_, shown)| has_replaced(shown))
+        .map(|(partition, _)| *partition)
+        .collect();
     if !replaced.is_empty() {
         due.retire.insert((counter, number), replaced);
     }

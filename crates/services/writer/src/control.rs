@@ -101,8 +101,10 @@ impl Control {
         serde_json::from_slice(payload).map_err(malformed)
     }
 
-    const KINDS: [&str; 9] =
-        ["counter", "buckets", "backfill", "switch", "cancel", "retire", "removed", "erase", "eraseAll"];
+    const KINDS: [&str; 9] = [
+        "counter", "buckets", "backfill", "switch", "cancel", "retire", "removed", "erase",
+        "eraseAll",
+    ];
 }
 
 /// Why a payload is not a control entry that this program obeys.
@@ -136,7 +138,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_control_entry_is_known_by_its_name() {
-        let counter = Counter::from_json(&json!({"id": 1, "name": "n", "template": "k", "eventType": "t"})).unwrap();
+        let counter =
+            Counter::from_json(&json!({"id": 1, "name": "n", "template": "k", "eventType": "t"}))
+                .unwrap();
         let written = [
             Control::counter(1, 0, counter),
             Control::Buckets { buckets: Vec::new(), request: None },
@@ -152,9 +156,22 @@ mod tests {
             assert_eq!(Control::parse(&control.to_json()).as_ref(), Ok(control));
         }
         assert_eq!(written.len(), Control::KINDS.len());
-        assert_eq!(Control::parse(br#"{"kind":"frost"}"#), Err(ControlError::UnknownKind("frost".to_owned())));
-        for payload in [&b"x"[..], b"", b"{}", b"[]", br#"{"kind":"buckets"}"#, br#"{"kind":"counter","version":1}"#] {
-            assert!(matches!(Control::parse(payload), Err(ControlError::Malformed(_))), "{payload:?}");
+        assert_eq!(
+            Control::parse(br#"{"kind":"frost"}"#),
+            Err(ControlError::UnknownKind("frost".to_owned()))
+        );
+        for payload in [
+            &b"x"[..],
+            b"",
+            b"{}",
+            b"[]",
+            br#"{"kind":"buckets"}"#,
+            br#"{"kind":"counter","version":1}"#,
+        ] {
+            assert!(
+                matches!(Control::parse(payload), Err(ControlError::Malformed(_))),
+                "{payload:?}"
+            );
         }
     }
 }

@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::HOUR_S;
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{
-    BUCKETS_PER_REQUEST_MAX, KEYED_ANSWER_LEN_MAX, REASON_LEN_MAX, VERSIONS_MAX, VERSIONS_PER_HOUR_MAX,
+    BUCKETS_PER_REQUEST_MAX, KEYED_ANSWER_LEN_MAX, REASON_LEN_MAX, VERSIONS_MAX,
+    VERSIONS_PER_HOUR_MAX,
 };
 use raingauge_core::template::Template;
 use raingauge_ports::BoxFuture;
@@ -40,7 +41,9 @@ pub enum Error {
     Stopped(Arc<str>),
     #[error("a request takes at most {BUCKETS_PER_REQUEST_MAX} buckets: send them in parts")]
     TooMany,
-    #[error("this Idempotency-Key was used for other buckets: choose another key for another request")]
+    #[error(
+        "this Idempotency-Key was used for other buckets: choose another key for another request"
+    )]
     KeyReused,
     #[error(
         "more buckets are refused than an answer to a request with an Idempotency-Key can list in \
@@ -53,9 +56,13 @@ pub enum Error {
     ReasonTooLong,
     #[error("counter {0} is not archived: archive it first, or erase its counts and let it go on")]
     NotArchived(u32),
-    #[error("counter {0} was changed {VERSIONS_PER_HOUR_MAX} times in an hour: change it less often")]
+    #[error(
+        "counter {0} was changed {VERSIONS_PER_HOUR_MAX} times in an hour: change it less often"
+    )]
     ChangedTooOften(u32),
-    #[error("counter {0} has {VERSIONS_MAX} versions, which is the most: archive it and create another one")]
+    #[error(
+        "counter {0} has {VERSIONS_MAX} versions, which is the most: archive it and create another one"
+    )]
     TooManyVersions(u32),
 }
 
@@ -168,7 +175,8 @@ impl Counters {
 
     /// Creates a counter; when this answers, it counts.
     pub async fn create(&self, counter: &Json, by: &str, reason: &str) -> Result<Versioned, Error> {
-        let created = self.catalog.create(Counter::from_json(counter)?, self.change(by, reason)?).await?;
+        let created =
+            self.catalog.create(Counter::from_json(counter)?, self.change(by, reason)?).await?;
         self.follow().await?;
         Ok(created)
     }
@@ -184,7 +192,11 @@ impl Counters {
     ) -> Result<Versioned, Error> {
         let mut counter = Counter::from_json(counter)?;
         if counter.id != 0 && counter.id != id {
-            return Err(vec![Problem::new("id", format!("is {}, but the path says {id}", counter.id))].into());
+            return Err(vec![Problem::new(
+                "id",
+                format!("is {}, but the path says {id}", counter.id),
+            )]
+            .into());
         }
         counter.id = id;
         let replaced = self.version_of(counter, expected, self.change(by, reason)?).await?;
@@ -193,7 +205,13 @@ impl Counters {
     }
 
     /// Archives a counter: it neither counts nor answers any more. Its versions stay.
-    pub async fn archive(&self, id: u32, expected: Option<u32>, by: &str, reason: &str) -> Result<Versioned, Error> {
+    pub async fn archive(
+        &self,
+        id: u32,
+        expected: Option<u32>,
+        by: &str,
+        reason: &str,
+    ) -> Result<Versioned, Error> {
         let counter = Counter { state: State::Archived, ..self.catalog.get(id).await?.counter };
         let archived = self.version_of(counter, expected, self.change(by, reason)?).await?;
         self.follow().await?;
@@ -206,11 +224,19 @@ impl Counters {
         self.sink.check()?;
         let found = self.catalog.get(id).await?;
         self.follow().await?;
-        let conductor = self.conductor.as_ref().ok_or_else(|| Error::Stopped("nobody conducts backfills".into()))?;
+        let conductor = self
+            .conductor
+            .as_ref()
+            .ok_or_else(|| Error::Stopped("nobody conducts backfills".into()))?;
         if let Some(number) = conductor.next_number(id) {
             let after_s = self.covered_from_s().await?;
             self.introduce(standing_of(&found), &found.counter).await?;
-            let control = Control::Backfill { counter: id, after_s, number: Some(number), configuration: None };
+            let control = Control::Backfill {
+                counter: id,
+                after_s,
+                number: Some(number),
+                configuration: None,
+            };
             let end = self.sink.append_control(DECIDER, control.to_json()).await?;
             self.wait_applied(&[(DECIDER, end)]).await?;
         }
@@ -240,7 +266,10 @@ impl Counters {
         let found = self.catalog.get(id).await?;
         self.follow().await?;
         self.introduce(standing_of(&found), &found.counter).await?;
-        let conductor = self.conductor.as_ref().ok_or_else(|| Error::Stopped("nobody conducts erasures".into()))?;
+        let conductor = self
+            .conductor
+            .as_ref()
+            .ok_or_else(|| Error::Stopped("nobody conducts erasures".into()))?;
         self.erase_where_decided(conductor, id).await?;
 
         // The other partitions follow in the same order of switches and erasures.
@@ -280,7 +309,9 @@ impl Counters {
     /// From when on every partition holds every event, for a backfill that begins alike in all. Where the only writer is in
     /// this process, it knows.
     async fn covered_from_s(&self) -> Result<Option<i64>, Error> {
-        let Some(Covered { logs, future_allowance_s, .. }) = &self.covered else { return Ok(None) };
+        let Some(Covered { logs, future_allowance_s, .. }) = &self.covered else {
+            return Ok(None);
+        };
         let (logs, ahead_s) = (logs.clone(), future_allowance_s + TRIM_MARGIN_S);
         let newest = move || logs.iter().map(|log| covered_from_s(&**log, ahead_s)).max();
         let found = tokio::task::spawn_blocking(newest).await;
@@ -290,13 +321,21 @@ impl Counters {
     /// Sees to it that every partition knows a counter as it is before anything is asked for it: the writers of other
     /// processes learn of a change by themselves, but later.
     async fn introduce(&self, standing: Standing, counter: &Counter) -> Result<(), Error> {
-        let Some(Covered { states, .. }) = &self.covered else { return Ok(()) };
+        let Some(Covered { states, .. }) = &self.covered else {
+            return Ok(());
+        };
         let is_newest = |parts: &[Part]| {
-            parts.last().and_then(|part| part.rules.last()).is_some_and(|rule| rule.counter == *counter)
+            parts
+                .last()
+                .and_then(|part| part.rules.last())
+                .is_some_and(|rule| rule.counter == *counter)
         };
         let known = states.parts(counter.id);
-        let knows = |partition: &Partition| known.iter().any(|(of, parts)| of == partition && is_newest(parts));
-        let control = Control::counter(standing.version, standing.changed_at, counter.clone()).to_json();
+        let knows = |partition: &Partition| {
+            known.iter().any(|(of, parts)| of == partition && is_newest(parts))
+        };
+        let control =
+            Control::counter(standing.version, standing.changed_at, counter.clone()).to_json();
         for partition in (0..self.sink.partitions()).filter(|partition| !knows(partition)) {
             self.sink.append_control(partition, control.clone()).await?;
         }
@@ -309,7 +348,10 @@ impl Counters {
     }
 
     /// Tells every partition its part, or none of them, and waits until all parts have taken effect.
-    async fn send(&self, of_partition: impl Fn(Partition) -> Control + Send + Sync + 'static) -> Result<(), Error> {
+    async fn send(
+        &self,
+        of_partition: impl Fn(Partition) -> Control + Send + Sync + 'static,
+    ) -> Result<(), Error> {
         let payload_of = Box::new(move |partition| of_partition(partition).to_json());
         let ends = self.sink.append_to_all(payload_of).await?;
         self.wait_applied(&ends).await
@@ -321,7 +363,12 @@ impl Counters {
 
     /// Makes another version of a counter. Each is kept in the catalog, and in every partition for as long as the log
     /// has events from before it, so that there must not be any number of them.
-    async fn version_of(&self, counter: Counter, expected: Option<u32>, change: Change) -> Result<Versioned, Error> {
+    async fn version_of(
+        &self,
+        counter: Counter,
+        expected: Option<u32>,
+        change: Change,
+    ) -> Result<Versioned, Error> {
         let (id, hour) = (counter.id, change.at_s.div_euclid(HOUR_S));
         if self.catalog.get(id).await?.version >= VERSIONS_MAX {
             return Err(Error::TooManyVersions(id));
@@ -341,7 +388,11 @@ impl Counters {
     fn change(&self, by: &str, reason: &str) -> Result<Change, Error> {
         match reason.len() > REASON_LEN_MAX {
             true => Err(Error::ReasonTooLong),
-            false => Ok(Change { by: by.to_owned(), reason: reason.to_owned(), at_s: self.clock.now_s() }),
+            false => Ok(Change {
+                by: by.to_owned(),
+                reason: reason.to_owned(),
+                at_s: self.clock.now_s(),
+            }),
         }
     }
 }
@@ -365,12 +416,18 @@ impl Announcer {
         };
         let mut ends = Vec::new();
         for found in changed {
-            let (known, news) = (self.published.view().versions.get(&found.counter.id).copied(), standing_of(&found));
-            if known.is_none_or(|known| (known.version, known.fingerprint) != (news.version, news.fingerprint)) {
+            let (known, news) = (
+                self.published.view().versions.get(&found.counter.id).copied(),
+                standing_of(&found),
+            );
+            if known.is_none_or(|known| {
+                (known.version, known.fingerprint) != (news.version, news.fingerprint)
+            }) {
                 // Who alone writes to the log knows that the catalog is right, also when it went back.
                 let put_back = known.is_some_and(|known| known.version >= news.version);
                 let Versioned { counter, version, changed_at, .. } = found;
-                let control = Control::Counter { version, counter: Box::new(counter), changed_at, put_back };
+                let control =
+                    Control::Counter { version, counter: Box::new(counter), changed_at, put_back };
                 ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
             }
         }
@@ -382,5 +439,7 @@ impl Announcer {
 
 /// Whether a partition counts by what the catalog has, or by something newer.
 pub fn is_known(view: &View, found: &Versioned) -> bool {
-    view.versions.get(&found.counter.id).is_some_and(|known| !known.gives_way_to(&standing_of(found), false))
+    view.versions
+        .get(&found.counter.id)
+        .is_some_and(|known| !known.gives_way_to(&standing_of(found), false))
 }

@@ -116,7 +116,8 @@ impl Fleet {
         let seats = std::mem::take(&mut self.seats);
         seats.values().for_each(|seat| seat.leave(Leave::Committed));
         let (stores, tasks): (Vec<_>, Vec<_>) = seats.into_values().map(Seat::into_parts).unzip();
-        let tasks: Vec<_> = tasks.into_iter().chain(std::mem::take(&mut self.leaving).into_values()).collect();
+        let tasks: Vec<_> =
+            tasks.into_iter().chain(std::mem::take(&mut self.leaving).into_values()).collect();
         let ended = async {
             for task in tasks {
                 let _ = task.await;
@@ -124,7 +125,9 @@ impl Fleet {
         };
         tokio::pin!(ended);
         if tokio::time::timeout(STOP_MAX, &mut ended).await.is_err() {
-            tracing::warn!("what could not be stored in time is counted by whoever counts the partitions next");
+            tracing::warn!(
+                "what could not be stored in time is counted by whoever counts the partitions next"
+            );
             stores.iter().for_each(seat::Place::give_up);
             ended.await;
         }
@@ -133,7 +136,8 @@ impl Fleet {
     /// Lets go of what is assigned to another process by now, and takes what is new.
     fn reconcile(&mut self) {
         let assigned = self.assigned.borrow_and_update().clone();
-        let gone: Vec<Partition> = self.seats.keys().filter(|own| !assigned.contains(own)).copied().collect();
+        let gone: Vec<Partition> =
+            self.seats.keys().filter(|own| !assigned.contains(own)).copied().collect();
         for partition in gone {
             self.let_go(partition);
         }
@@ -142,13 +146,21 @@ impl Fleet {
             let before = &mut self.leaving;
             self.seats.entry(partition).or_insert_with(|| {
                 let (means, troubles) = (Arc::clone(&self.means), Arc::clone(&self.troubles));
-                Seat::take(partition, means, Arc::clone(&self.workers), troubles, before.remove(&partition))
+                Seat::take(
+                    partition,
+                    means,
+                    Arc::clone(&self.workers),
+                    troubles,
+                    before.remove(&partition),
+                )
             });
         }
     }
 
     fn let_go(&mut self, partition: Partition) {
-        let Some(seat) = self.seats.remove(&partition) else { return };
+        let Some(seat) = self.seats.remove(&partition) else {
+            return;
+        };
         tracing::info!(partition, "a partition is counted by another process from now on");
         seat.leave(Leave::AtOnce);
         self.leaving.insert(partition, seat.into_parts().1);
@@ -165,18 +177,27 @@ impl Fleet {
         let now_ms = self.means.clock.machine_ms();
         let mut counted = 0;
         for (partition, seat) in &mut self.seats {
-            let Some(lag) = seat.measure(now_ms) else { continue };
+            let Some(lag) = seat.measure(now_ms) else {
+                continue;
+            };
             lag.tell(*partition);
             let committed = seat.committed();
             if seat.is_running() && self.told.insert(*partition, committed) != Some(committed) {
                 self.means.membership.committed(*partition, committed);
             }
-            let is_stalled = lag.events > 0 && lag.still_ms >= self.means.stalled_after.as_millis() as i64;
+            let is_stalled =
+                lag.events > 0 && lag.still_ms >= self.means.stalled_after.as_millis() as i64;
             counted += usize::from(seat.is_running() && !is_stalled);
             let mut troubles = self.troubles.lock();
-            if is_stalled && (self.stalled.contains(partition) || !troubles.contains_key(partition)) {
+            if is_stalled && (self.stalled.contains(partition) || !troubles.contains_key(partition))
+            {
                 if self.stalled.insert(*partition) {
-                    tracing::error!(partition, events = lag.events, still_ms = lag.still_ms, "counting stands still");
+                    tracing::error!(
+                        partition,
+                        events = lag.events,
+                        still_ms = lag.still_ms,
+                        "counting stands still"
+                    );
                 }
                 troubles.insert(*partition, lag.sentence());
             } else if !is_stalled && (self.stalled.remove(partition) || seat.is_sound()) {

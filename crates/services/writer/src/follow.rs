@@ -82,7 +82,8 @@ impl Follower {
         let (newest, _) = watch::channel(Arc::default());
         let (revision, states) = (tokio::sync::Mutex::default(), Mutex::default());
         let hearing = OnceLock::new();
-        let follower = Self { catalog, checkpoints, published, partitions, newest, revision, states, hearing };
+        let follower =
+            Self { catalog, checkpoints, published, partitions, newest, revision, states, hearing };
         // Which event is the newest that is counted is known to its writer alone: it may lie anywhere in the open bucket.
         follower.published.saw_event(i64::MAX / 2);
         follower.refresh_counters().await?;
@@ -110,14 +111,20 @@ impl Follower {
         loop {
             tokio::time::sleep(CATALOG_INTERVAL).await;
             let done = self.refresh_counters().await;
-            note(&mut is_away, done, "the catalog is followed again", "the catalog is away; counters stay as they are");
+            note(
+                &mut is_away,
+                done,
+                "the catalog is followed again",
+                "the catalog is away; counters stay as they are",
+            );
         }
     }
 
     async fn follow_checkpoints(&self) {
         let mut is_away = false;
         loop {
-            let pause = if self.published.is_waited_for() { WAITED_INTERVAL } else { CHECKPOINT_INTERVAL };
+            let pause =
+                if self.published.is_waited_for() { WAITED_INTERVAL } else { CHECKPOINT_INTERVAL };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.published.waited_for() => tokio::time::sleep(WAITED_INTERVAL).await,
@@ -142,7 +149,8 @@ impl Follower {
         let (mut news, mut behind_news) = (Vec::new(), Vec::new());
         let asked = Instant::now();
         for included in self.checkpoints.included().await? {
-            let (partition, version, position) = (included.partition, included.state_version, included.position);
+            let (partition, version, position) =
+                (included.partition, included.state_version, included.position);
             if let Some(hearing) = self.hearing.get() {
                 hearing.note_stored(partition, position, asked);
             }
@@ -164,7 +172,9 @@ impl Follower {
         }
         self.published.known_until(asked + KNOWN_MAX);
         // Who waits for an entry reads by what it changed.
-        behind_news.into_iter().for_each(|(partition, position)| self.published.set_applied(partition, position));
+        behind_news
+            .into_iter()
+            .for_each(|(partition, position)| self.published.set_applied(partition, position));
         Ok(())
     }
 
@@ -177,7 +187,9 @@ impl Follower {
 
     /// Reads how far the backfill of a partition is, while it has one.
     async fn refresh_progress(&self, partition: Partition) -> Result<(), cluster::Error> {
-        let Some(state) = self.states.lock().get(&partition).map(|seen| Arc::clone(&seen.shown.state)) else {
+        let Some(state) =
+            self.states.lock().get(&partition).map(|seen| Arc::clone(&seen.shown.state))
+        else {
             return Ok(());
         };
         if state.front().is_some() {
@@ -190,7 +202,11 @@ impl Follower {
     }
 
     /// How far the backfill of a partition in this state is, when it has one.
-    async fn progress_of(&self, partition: Partition, state: &State) -> Result<Option<Progress>, cluster::Error> {
+    async fn progress_of(
+        &self,
+        partition: Partition,
+        state: &State,
+    ) -> Result<Option<Progress>, cluster::Error> {
         match state.front() {
             Some(_) => Ok(Progress::from_json(&self.checkpoints.progress(partition).await?)),
             None => Ok(None),
@@ -200,7 +216,9 @@ impl Follower {
     /// Waits until memory does not lack what is before a position: not for long, since who hears nothing answers nothing
     /// from memory.
     async fn wait_heard(&self, partition: Partition, position: Offset) {
-        let Some(hearing) = self.hearing.get() else { return };
+        let Some(hearing) = self.hearing.get() else {
+            return;
+        };
         while !hearing.has_heard(partition, position) {
             tokio::time::sleep(HEARING_INTERVAL).await;
         }
@@ -212,7 +230,8 @@ impl Follower {
         let counts = |seen: &Seen| {
             let knows = |found: &Versioned| {
                 let known = seen.shown.counter(found.counter.id);
-                known.is_some_and(|known| !known.standing().gives_way_to(&standing_of(found), false))
+                known
+                    .is_some_and(|known| !known.standing().gives_way_to(&standing_of(found), false))
             };
             newest.iter().all(knows)
         };
@@ -239,9 +258,15 @@ impl Follower {
         let newest = Arc::clone(&self.newest.borrow());
         let answering = newest.iter().filter(|found| found.counter.state.answers());
         let ruleset = Ruleset::new(answering.map(|found| found.counter.clone()));
-        let timelines = ruleset.rules().iter().map(|rule| timeline(states, rule.counter.id)).collect();
+        let timelines =
+            ruleset.rules().iter().map(|rule| timeline(states, rule.counter.id)).collect();
         let versions = newest.iter().map(|found| (found.counter.id, standing_of(found))).collect();
-        self.published.set_view(Arc::new(View { ruleset, timelines, versions, beside: Vec::new() }));
+        self.published.set_view(Arc::new(View {
+            ruleset,
+            timelines,
+            versions,
+            beside: Vec::new(),
+        }));
     }
 }
 
@@ -250,7 +275,9 @@ impl Follower {
 fn timeline(states: &BTreeMap<Partition, Seen>, counter: u32) -> Timeline {
     let first = vec![(0, generation_of(counter, 0))];
     let known = || states.values().filter_map(|seen| seen.shown.counter(counter));
-    let Some(number) = known().map(CounterState::answers_by).min() else { return Timeline::new(first) };
+    let Some(number) = known().map(CounterState::answers_by).min() else {
+        return Timeline::new(first);
+    };
     let (mut oldest, mut kept_from) = (None, Horizons::default());
     for state in known() {
         let (parts, kept) = state.as_of(number);
@@ -265,19 +292,31 @@ fn timeline(states: &BTreeMap<Partition, Seen>, counter: u32) -> Timeline {
 impl States for Follower {
     fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
         let states = self.states.lock();
-        let known = || states.iter().filter_map(|(partition, seen)| Some((*partition, seen.shown.counter(counter)?)));
-        let Some(number) = known().map(|(_, state)| state.answers_by()).min() else { return Vec::new() };
+        let known = || {
+            states
+                .iter()
+                .filter_map(|(partition, seen)| Some((*partition, seen.shown.counter(counter)?)))
+        };
+        let Some(number) = known().map(|(_, state)| state.answers_by()).min() else {
+            return Vec::new();
+        };
         known().map(|(partition, state)| (partition, state.as_of(number).0.to_vec())).collect()
     }
 
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
         let states = self.states.lock();
-        states.iter().filter_map(|(partition, seen)| Some((*partition, seen.shown.backfill(counter)?))).collect()
+        states
+            .iter()
+            .filter_map(|(partition, seen)| Some((*partition, seen.shown.backfill(counter)?)))
+            .collect()
     }
 
     fn repetitions(&self, partition: Partition) -> Vec<Offset> {
         let states = self.states.lock();
-        states.get(&partition).map(|seen| seen.shown.state.requests.repetitions().collect()).unwrap_or_default()
+        states
+            .get(&partition)
+            .map(|seen| seen.shown.state.requests.repetitions().collect())
+            .unwrap_or_default()
     }
 
     fn partitions(&self) -> Partition {
@@ -287,7 +326,11 @@ impl States for Follower {
 
 impl Shows for Follower {
     fn shown(&self) -> BTreeMap<Partition, Shown> {
-        self.states.lock().iter().map(|(partition, seen)| (*partition, seen.shown.clone())).collect()
+        self.states
+            .lock()
+            .iter()
+            .map(|(partition, seen)| (*partition, seen.shown.clone()))
+            .collect()
     }
 }
 

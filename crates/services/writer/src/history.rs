@@ -73,7 +73,9 @@ fn walk_on(
                 return Ok(());
             }
             if silent_since.get_or_insert_with(Instant::now).elapsed() > SILENCE_MAX {
-                return Err(Error::Io(std::io::Error::other("the event log does not answer: try again")));
+                return Err(Error::Io(std::io::Error::other(
+                    "the event log does not answer: try again",
+                )));
             }
             log.wait_beyond(log_end, PAUSE);
             continue;

@@ -104,7 +104,9 @@ impl Ingest {
     /// Begins a request, unless the log takes no events or the writer is too far behind.
     pub fn begin(&self) -> Result<Intake, Error> {
         self.check()?;
-        let lag_of = |log: &Arc<dyn EventLog>| log.end().saturating_sub(self.published.applied(log.partition()));
+        let lag_of = |log: &Arc<dyn EventLog>| {
+            log.end().saturating_sub(self.published.applied(log.partition()))
+        };
         let lag = self.counted.iter().map(lag_of).sum();
         if lag > self.lag_max {
             return Err(Error::Lagging { lag, retry_after: Duration::from_secs(1) });
@@ -143,7 +145,8 @@ impl Ingest {
     async fn append(&self, intake: Intake) -> Result<(Receipt, Vec<(Partition, Offset)>), Error> {
         let Intake { batch, rejected, .. } = intake;
         for refused in &rejected {
-            metrics::counter!("raingauge_events_rejected_total", "code" => refused.code).increment(1);
+            metrics::counter!("raingauge_events_rejected_total", "code" => refused.code)
+                .increment(1);
         }
         if batch.is_empty() {
             return Ok((Receipt { rejected, ..Receipt::default() }, Vec::new()));
@@ -160,7 +163,9 @@ impl Ingest {
 
     /// Entries up to these ends that are not counted yet.
     fn lag(&self, ends: &[(Partition, Offset)]) -> u64 {
-        ends.iter().map(|(partition, end)| end.saturating_sub(self.published.applied(*partition))).sum()
+        ends.iter()
+            .map(|(partition, end)| end.saturating_sub(self.published.applied(*partition)))
+            .sum()
     }
 }
 

@@ -151,16 +151,23 @@ impl KeyWatch {
     /// Looks at all counters, and lists the keys of those that may be near their limit, or were not listed for long.
     pub async fn look(&self) -> Result<(), Error> {
         let view = Arc::clone(&self.published.view());
-        let generations: HashSet<Generation> = view.timelines.iter().map(|timeline| timeline.newest()).collect();
+        let generations: HashSet<Generation> =
+            view.timelines.iter().map(|timeline| timeline.newest()).collect();
         self.published.keys().retain(|generation| generations.contains(&generation));
         self.open_others(&view);
 
         let mut due = Vec::new();
         for (index, rule) in view.ruleset.rules().iter().enumerate() {
             let (id, generation) = (rule.counter.id, view.timelines[index].newest());
-            let listed = self.listed.lock().get(&id).copied().filter(|listed| listed.generation == generation);
+            let listed = self
+                .listed
+                .lock()
+                .get(&id)
+                .copied()
+                .filter(|listed| listed.generation == generation);
             let estimate = self.published.keys().of(generation).estimate();
-            let keys = listed.map_or(estimate, |listed| listed.keys + estimate.saturating_sub(listed.estimate));
+            let keys = listed
+                .map_or(estimate, |listed| listed.keys + estimate.saturating_sub(listed.estimate));
             self.tell(id, keys);
             if self.is_due(keys, estimate, listed.as_ref()) {
                 due.push((Reverse(keys), index));
@@ -179,7 +186,9 @@ impl KeyWatch {
     fn open_others(&self, view: &View) {
         let mut listed = self.listed.lock();
         listed.retain(|id, listed| {
-            view.ruleset.index_of(*id).is_some_and(|index| view.timelines[index].newest() == listed.generation)
+            view.ruleset
+                .index_of(*id)
+                .is_some_and(|index| view.timelines[index].newest() == listed.generation)
         });
         let is_gone = |id: &u32| !listed.contains_key(id);
         if self.limit.full().known.keys().any(is_gone) {
@@ -196,7 +205,8 @@ impl KeyWatch {
         // A counter that does not grow is not listed again and again.
         let has_grown = estimate > listed.estimate + keys_max / 100;
         let is_near = keys.saturating_mul(100) >= keys_max.saturating_mul(NEAR_PERCENT);
-        let interval = if keys.saturating_mul(2) >= keys_max { HALF_INTERVAL } else { LIST_INTERVAL };
+        let interval =
+            if keys.saturating_mul(2) >= keys_max { HALF_INTERVAL } else { LIST_INTERVAL };
         is_near && (has_grown || age >= FULL_INTERVAL) || age >= interval
     }
 
@@ -209,7 +219,12 @@ impl KeyWatch {
         hashes.iter().for_each(|hash| sketch.note(*hash));
 
         let keys = hashes.len() as u64;
-        let listed = Listed { generation: timeline.newest(), at: Instant::now(), keys, estimate: sketch.estimate() };
+        let listed = Listed {
+            generation: timeline.newest(),
+            at: Instant::now(),
+            keys,
+            estimate: sketch.estimate(),
+        };
         self.listed.lock().insert(id, listed);
         self.tell(id, keys);
         if keys < keys_max {
@@ -259,7 +274,8 @@ impl KeyWatch {
         let mut told = self.told.lock();
         if has_many || told.contains(&counter) {
             told.insert(counter);
-            metrics::gauge!("raingauge_counter_keys", "counter" => counter.to_string()).set(keys as f64);
+            metrics::gauge!("raingauge_counter_keys", "counter" => counter.to_string())
+                .set(keys as f64);
         }
     }
 }

@@ -41,7 +41,9 @@ pub fn find(log: &dyn EventLog, store: &dyn BucketWriter) -> Result<Option<Lost>
     let position = store.checkpoint()?.position;
     // A log that was begun anew starts behind the old one's offsets, and has lost nothing.
     match log.read(position, 1) {
-        Err(log::Error::Trimmed { start, .. }) => Ok(Some(Lost { partition: log.partition(), position, start })),
+        Err(log::Error::Trimmed { start, .. }) => {
+            Ok(Some(Lost { partition: log.partition(), position, start }))
+        }
         read => Ok(read.map(|_| None)?),
     }
 }

@@ -247,8 +247,11 @@ impl Seen {
     }
 
     fn finish(self) -> Observed {
-        let mut types: Vec<EventType> = self.types.into_iter().map(|(name, seen)| seen.finish(name.into())).collect();
-        types.sort_by(|left, right| right.events.cmp(&left.events).then_with(|| left.name.cmp(&right.name)));
+        let mut types: Vec<EventType> =
+            self.types.into_iter().map(|(name, seen)| seen.finish(name.into())).collect();
+        types.sort_by(|left, right| {
+            right.events.cmp(&left.events).then_with(|| left.name.cmp(&right.name))
+        });
         Observed { events: self.events, types, events_left_out: self.events_left_out }
     }
 }
@@ -273,7 +276,9 @@ impl SeenType {
         if let Some(subject) = &event.subject {
             self.take_field("subject", &Scalar::Text(subject.as_ref().into()), values_left);
         }
-        field::visit(event.data, DEPTH_MAX, |path, scalar| self.take_field(path, &scalar, values_left));
+        field::visit(event.data, DEPTH_MAX, |path, scalar| {
+            self.take_field(path, &scalar, values_left)
+        });
         if event.data.len() <= SAMPLE_LEN_MAX {
             if self.samples.len() == SAMPLES {
                 self.samples.pop_front();
@@ -291,7 +296,9 @@ impl SeenType {
             }
             self.fields.insert(path.into(), SeenField::new(kind));
         }
-        let Some(field) = self.fields.get_mut(path) else { return };
+        let Some(field) = self.fields.get_mut(path) else {
+            return;
+        };
         if field.last != self.events {
             field.last = self.events;
             field.events += 1;
@@ -304,9 +311,12 @@ impl SeenType {
 
     fn finish(mut self, name: String) -> EventType {
         self.lateness_s.sort_unstable();
-        let at = |share: f64| self.lateness_s[((self.lateness_s.len() - 1) as f64 * share).round() as usize];
+        let at = |share: f64| {
+            self.lateness_s[((self.lateness_s.len() - 1) as f64 * share).round() as usize]
+        };
         let over = |limit_s: i64| {
-            (self.lateness_s.len() - self.lateness_s.partition_point(|late_s| *late_s <= limit_s)) as u64
+            (self.lateness_s.len() - self.lateness_s.partition_point(|late_s| *late_s <= limit_s))
+                as u64
         };
         let lateness = match self.lateness_s.is_empty() {
             true => Lateness::default(),
@@ -321,8 +331,11 @@ impl SeenType {
         let mut sources: Vec<(String, u64)> =
             self.sources.into_iter().map(|(source, events)| (source.into(), events)).collect();
         sources.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        let mut fields: Vec<Field> = self.fields.into_iter().map(|(path, field)| field.finish(path.into())).collect();
-        fields.sort_by(|left, right| rank(&left.path).cmp(&rank(&right.path)).then_with(|| left.path.cmp(&right.path)));
+        let mut fields: Vec<Field> =
+            self.fields.into_iter().map(|(path, field)| field.finish(path.into())).collect();
+        fields.sort_by(|left, right| {
+            rank(&left.path).cmp(&rank(&right.path)).then_with(|| left.path.cmp(&right.path))
+        });
         EventType {
             name,
             events: self.events,
@@ -354,7 +367,10 @@ impl SeenField {
             if *known != kind {
                 *known = Kind::Mixed;
             }
-        } else if self.values.len() < VALUES_MAX && *values_left > 0 && text.len() <= EXAMPLE_LEN_MAX {
+        } else if self.values.len() < VALUES_MAX
+            && *values_left > 0
+            && text.len() <= EXAMPLE_LEN_MAX
+        {
             *values_left -= 1;
             self.values.insert(text.into(), (kind, 1));
         } else {
@@ -364,10 +380,22 @@ impl SeenField {
 
     fn finish(self, path: String) -> Field {
         let values = self.values.len();
-        let mut examples: Vec<Example> =
-            self.values.into_iter().map(|(text, (kind, events))| Example { text: text.into(), kind, events }).collect();
-        examples.sort_by(|left, right| right.events.cmp(&left.events).then_with(|| left.text.cmp(&right.text)));
+        let mut examples: Vec<Example> = self
+            .values
+            .into_iter()
+            .map(|(text, (kind, events))| Example { text: text.into(), kind, events })
+            .collect();
+        examples.sort_by(|left, right| {
+            right.events.cmp(&left.events).then_with(|| left.text.cmp(&right.text))
+        });
         examples.truncate(EXAMPLES);
-        Field { path, kind: self.kind, events: self.events, examples, values, has_more_values: self.has_more_values }
+        Field {
+            path,
+            kind: self.kind,
+            events: self.events,
+            examples,
+            values,
+            has_more_values: self.has_more_values,
+        }
     }
 }

@@ -128,12 +128,19 @@ pub fn compare(
     Ok(Comparison { before: before.finish(), after: after.finish(), keys })
 }
 
-fn run(logs: &[Arc<dyn EventLog>], tallies: &mut [Tally], events_max: u64, stop: &Stop) -> Result<(), Error> {
+fn run(
+    logs: &[Arc<dyn EventLog>],
+    tallies: &mut [Tally],
+    events_max: u64,
+    stop: &Stop,
+) -> Result<(), Error> {
     let each_max = events_max / (logs.len() as u64).max(1);
     for log in logs {
         let end = log.end();
         walk(&**log, end.saturating_sub(each_max), end, stop, |step, scratch| {
-            let Entry::Event(event) = step.entry else { return };
+            let Entry::Event(event) = step.entry else {
+                return;
+            };
             tallies.iter_mut().for_each(|tally| tally.take(&event, scratch));
         })?;
     }
@@ -157,9 +164,14 @@ fn key_changes(before: &Keys, after: &Keys) -> KeyChanges {
             differing.push((old.unwrap_or(0).abs_diff(new.unwrap_or(0)), key, old, new));
         }
     }
-    differing.sort_unstable_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.cmp(right.1)));
+    differing
+        .sort_unstable_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.cmp(right.1)));
     differing.truncate(KEYS_SHOWN);
-    let named = differing.into_iter().map(|(_, key, before, after)| KeyChange { key: key.to_owned(), before, after });
+    let named = differing.into_iter().map(|(_, key, before, after)| KeyChange {
+        key: key.to_owned(),
+        before,
+        after,
+    });
     changes.largest = named.collect();
     changes
 }
@@ -212,8 +224,13 @@ impl Tally {
     }
 
     fn finish(mut self) -> Preview {
-        let coarser =
-            |width: u32| self.cells.iter().map(|(key, quarter)| (*key, quarter / width)).collect::<HashSet<_>>().len();
+        let coarser = |width: u32| {
+            self.cells
+                .iter()
+                .map(|(key, quarter)| (*key, quarter / width))
+                .collect::<HashSet<_>>()
+                .len()
+        };
         let cells = [self.cells.len(), coarser(4), coarser(96)].map(|cells| cells as f64);
         let days = self.days.len().max(1) as f64;
         let key_bytes: usize = self.keys.keys().map(|key| key.len()).sum();
@@ -229,9 +246,15 @@ impl Tally {
         let mut hottest: Vec<Hot> = self
             .keys
             .iter()
-            .map(|(key, (_, events, count))| Hot { key: key.to_string(), events: *events, count: *count })
+            .map(|(key, (_, events, count))| Hot {
+                key: key.to_string(),
+                events: *events,
+                count: *count,
+            })
             .collect();
-        hottest.sort_unstable_by(|left, right| right.events.cmp(&left.events).then_with(|| left.key.cmp(&right.key)));
+        hottest.sort_unstable_by(|left, right| {
+            right.events.cmp(&left.events).then_with(|| left.key.cmp(&right.key))
+        });
         hottest.truncate(KEYS_SHOWN);
         self.preview.cells_per_day = cells.iter().sum::<f64>() / days;
         self.preview.keys = self.keys.len();

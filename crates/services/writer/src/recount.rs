@@ -151,7 +151,12 @@ struct Counted {
 
 impl Recounter {
     /// Recounts one key. Answers `None` when no counter has a template that renders it.
-    pub async fn recount(&self, key: &str, range: Plan, stop: &Stop) -> Result<Option<Recount>, Error> {
+    pub async fn recount(
+        &self,
+        key: &str,
+        range: Plan,
+        stop: &Stop,
+    ) -> Result<Option<Recount>, Error> {
         let asked = Asked { key: key.to_owned(), range };
         self.recount_all(vec![asked], &Progress::until(stop)).await?.pop().unwrap_or(Ok(None))
     }
@@ -201,7 +206,8 @@ impl Recounter {
                 Err(error) => answers[place] = Some(Answer::Failed(error)),
             }
         }
-        let applied = |log: &Arc<dyn EventLog>| (log.partition(), self.published.applied(log.partition()));
+        let applied =
+            |log: &Arc<dyn EventLog>| (log.partition(), self.published.applied(log.partition()));
         let mut counted_to: Vec<(Partition, Offset)> = self.logs.iter().map(applied).collect();
         let start = self.begin(&models).await;
         self.replay(&models, start, &counted_to, progress).await?;
@@ -209,13 +215,17 @@ impl Recounter {
             if models.is_empty() {
                 break;
             }
-            self.published.wait_applied(&counted_to).await.map_err(|reason| Error::State(reason.to_string()))?;
+            self.published
+                .wait_applied(&counted_to)
+                .await
+                .map_err(|reason| Error::State(reason.to_string()))?;
             let mut found = Vec::with_capacity(models.len());
             for model in &models {
                 found.push(self.compare(model).await);
             }
             // What was applied while the stored cells were read is in the log by now, and must not have touched the key.
-            let end: Vec<(Partition, Offset)> = self.logs.iter().map(|log| (log.partition(), log.end())).collect();
+            let end: Vec<(Partition, Offset)> =
+                self.logs.iter().map(|log| (log.partition(), log.end())).collect();
             let touched = self.replay(&models, counted_to, &end, progress).await?;
             counted_to = end;
             let mut again = Vec::new();
@@ -242,7 +252,9 @@ impl Recounter {
     /// What a key is counted into; nothing when no counter has it.
     fn model(&self, place: usize, Asked { key, range }: Asked) -> Result<Option<Model>, Error> {
         let view = Arc::clone(&self.published.view());
-        let Some(index) = view.ruleset.index_of_key(&key) else { return Ok(None) };
+        let Some(index) = view.ruleset.index_of_key(&key) else {
+            return Ok(None);
+        };
         let counter = view.ruleset.rules()[index].counter.id;
         let parts = self.states.parts(counter);
         check_alike(&parts)?;
@@ -263,9 +275,11 @@ impl Recounter {
     /// Where to begin to read: what happened in a range came in at its begin at the earliest, but for clocks that differ.
     async fn begin(&self, models: &[Arc<Model>]) -> Vec<(Partition, Offset)> {
         let from_s = models.iter().map(|model| model.range.from_s).min().unwrap_or(i64::MAX);
-        let since_ms = from_s.saturating_sub(self.future_allowance_s + CLOCKS_MARGIN_S).saturating_mul(1_000);
+        let since_ms =
+            from_s.saturating_sub(self.future_allowance_s + CLOCKS_MARGIN_S).saturating_mul(1_000);
         let logs = self.logs.clone();
-        let begin = move || logs.iter().map(|log| (log.partition(), log.begin_since(since_ms))).collect();
+        let begin =
+            move || logs.iter().map(|log| (log.partition(), log.begin_since(since_ms))).collect();
         tokio::task::spawn_blocking(begin)
             .await
             .unwrap_or_else(|_| self.logs.iter().map(|log| (log.partition(), 0)).collect())
@@ -289,13 +303,13 @@ impl Recounter {
         let known: Vec<(Offset, Vec<Offset>)> = self.logs.iter().map(known).collect();
         let work = tokio::task::spawn_blocking(move || {
             let mut touched = HashSet::new();
-            let ways = logs
-                .iter()
-                .zip(from.into_iter().zip(to))
-                .map(|(log, ((partition, from), (_, to)))| (log, partition, from.max(log.start()), to));
+            let ways = logs.iter().zip(from.into_iter().zip(to)).map(
+                |(log, ((partition, from), (_, to)))| (log, partition, from.max(log.start()), to),
+            );
             let ways: Vec<_> = ways.collect();
             progress.begin(ways.iter().map(|(_, _, from, to)| to.saturating_sub(*from)).sum());
-            for ((log, partition, from, to), (applied, repetitions)) in ways.into_iter().zip(known) {
+            for ((log, partition, from, to), (applied, repetitions)) in ways.into_iter().zip(known)
+            {
                 walk(&**log, from, to, &progress.stop, |step, scratch| {
                     progress.step();
                     if repetitions.binary_search(&step.offset).is_ok() {
@@ -319,7 +333,9 @@ impl Recounter {
         let Model { counter, parts, key, range, .. } = model;
         let horizons = {
             let view = self.published.view();
-            let Some(index) = view.ruleset.index_of(*counter) else { return Ok(None) };
+            let Some(index) = view.ruleset.index_of(*counter) else {
+                return Ok(None);
+            };
             view.horizons(index, self.clock.now_s())
         };
         let expired_s = if horizons.check(range).is_err() { horizons.quarter_s } else { 0 };
@@ -335,11 +351,18 @@ impl Recounter {
             recounted: 0,
             equal: true,
             differences: Vec::new(),
-            set_buckets: model.set.lock().iter().filter(|(_, time_s)| *time_s >= compared_from).count(),
+            set_buckets: model
+                .set
+                .lock()
+                .iter()
+                .filter(|(_, time_s)| *time_s >= compared_from)
+                .count(),
             buckets: Vec::new(),
         };
         // A counter that no writer has seen yet has counted nothing.
-        let Some((_, first)) = parts.first() else { return Ok(Some(recount)) };
+        let Some((_, first)) = parts.first() else {
+            return Ok(Some(recount));
+        };
         for (generation, from_s, to_s) in timeline_of(first).split(compared_from, range.to_s) {
             for granularity in Granularity::ALL {
                 let from_s = granularity.ceil(from_s.max(horizons.of(granularity)));
@@ -355,7 +378,8 @@ impl Recounter {
                 recount.recounted += model.sum(plan).await?;
             }
         }
-        let differs = |bucket: &&Difference| bucket.stored.unwrap_or(0) != bucket.recounted.unwrap_or(0);
+        let differs =
+            |bucket: &&Difference| bucket.stored.unwrap_or(0) != bucket.recounted.unwrap_or(0);
         recount.differences = recount.buckets.iter().filter(differs).copied().collect();
         recount.equal = recount.differences.is_empty();
         recount.differences.truncate(DIFFERENCES_MAX);
@@ -386,12 +410,22 @@ impl Model {
     }
 
     /// Counts one entry. Answers whether it concerned the key and the range.
-    fn count<'a>(&self, partition: Partition, step: &Step<'a>, is_applied: bool, scratch: &mut Scratch<'a>) -> bool {
+    fn count<'a>(
+        &self,
+        partition: Partition,
+        step: &Step<'a>,
+        is_applied: bool,
+        scratch: &mut Scratch<'a>,
+    ) -> bool {
         match &step.entry {
             Entry::Event(event) => {
                 let time_s = event.time_s();
-                let Some(rule) = self.rule_for(partition, step.offset, time_s) else { return false };
-                let Some(compiled) = rule.ruleset.rules().first().filter(|rule| rule.counter.listens_to(event)) else {
+                let Some(rule) = self.rule_for(partition, step.offset, time_s) else {
+                    return false;
+                };
+                let Some(compiled) =
+                    rule.ruleset.rules().first().filter(|rule| rule.counter.listens_to(event))
+                else {
                     return false;
                 };
                 let mut touched = false;
@@ -414,7 +448,9 @@ impl Model {
                     }
                     touched
                 }
-                Ok(Control::Erase { counter, key }) if counter == self.counter && key == self.key => {
+                Ok(Control::Erase { counter, key })
+                    if counter == self.counter && key == self.key =>
+                {
                     self.set.lock().clear();
                     let _ = self.buckets.erase(u32::from(partition), &self.key, step.offset);
                     true
@@ -429,7 +465,8 @@ impl Model {
     fn set_buckets(&self, partition: Partition, offset: Offset, buckets: &[Bucket]) -> bool {
         let mut touched = false;
         for bucket in buckets.iter().filter(|bucket| bucket.key == self.key) {
-            let rule = self.rule_for(partition, offset, bucket.time).filter(|rule| rule.owns(&self.key));
+            let rule =
+                self.rule_for(partition, offset, bucket.time).filter(|rule| rule.owns(&self.key));
             if rule.is_some() {
                 touched = true;
                 self.set.lock().insert((bucket.granularity, bucket.time));
@@ -444,8 +481,9 @@ impl Model {
         if !(self.range.from_s..self.range.to_s).contains(&time_s) {
             return None;
         }
-        let in_force =
-            |rule: &&Counted| (rule.since..rule.until).contains(&offset) && (rule.from_s..rule.to_s).contains(&time_s);
+        let in_force = |rule: &&Counted| {
+            (rule.since..rule.until).contains(&offset) && (rule.from_s..rule.to_s).contains(&time_s)
+        };
         self.rules.get(&partition)?.iter().find(in_force)
     }
 }
@@ -459,14 +497,17 @@ impl Counted {
 
 /// Partitions whose backfill has not ended answer by other generations than the others.
 fn check_alike(parts: &PartsOf) -> Result<(), Error> {
-    let generations = |parts: &[Part]| parts.iter().map(|part| (part.from_s, part.generation)).collect::<Vec<_>>();
+    let generations = |parts: &[Part]| {
+        parts.iter().map(|part| (part.from_s, part.generation)).collect::<Vec<_>>()
+    };
     let mut of_each = parts.iter().map(|(_, parts)| generations(parts));
     let first = of_each.next();
     if of_each.all(|other| Some(other) == first) {
         return Ok(());
     }
     Err(Error::State(
-        "a backfill of this counter has ended in some partitions only: try again when it has ended".to_owned(),
+        "a backfill of this counter has ended in some partitions only: try again when it has ended"
+            .to_owned(),
     ))
 }
 
@@ -476,7 +517,9 @@ fn compile(parts: &[Part]) -> Vec<Counted> {
     let mut rules = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let to_s = parts.get(index + 1).map_or(i64::MAX, |next| next.from_s);
-        for (place, rule) in part.rules.iter().enumerate().filter(|(_, rule)| rule.counter.state.answers()) {
+        for (place, rule) in
+            part.rules.iter().enumerate().filter(|(_, rule)| rule.counter.state.answers())
+        {
             let until = part.rules.get(place + 1).map_or(Offset::MAX, |next| next.since);
             let ruleset = Ruleset::new([rule.counter.clone()]);
             rules.push(Counted { ruleset, since: rule.since, until, from_s: part.from_s, to_s });
@@ -502,7 +545,12 @@ fn side_by_side(stored: &[Cell], recounted: &[Cell]) -> Vec<Difference> {
     counts.into_iter().map(bucket).collect()
 }
 
-async fn sum(buckets: &dyn BucketReader, generation: u32, key: &str, plan: Plan) -> Result<i128, Error> {
+async fn sum(
+    buckets: &dyn BucketReader,
+    generation: u32,
+    key: &str,
+    plan: Plan,
+) -> Result<i128, Error> {
     let query = Query { generation, key: key.to_owned(), plan };
     Ok(buckets.sums(vec![query]).await.pop().unwrap_or(Ok(0))?)
 }

@@ -125,10 +125,13 @@ impl State {
         if json.is_empty() {
             return Ok(Self::default());
         }
-        let mut state: Self =
-            serde_json::from_slice(json).map_err(|error| format!("the writer's state is malformed: {error}"))?;
+        let mut state: Self = serde_json::from_slice(json)
+            .map_err(|error| format!("the writer's state is malformed: {error}"))?;
         if state.format != FORMAT {
-            return Err(format!("the writer's state has format {}, this program reads {FORMAT}", state.format));
+            return Err(format!(
+                "the writer's state has format {}, this program reads {FORMAT}",
+                state.format
+            ));
         }
         state.take_up_old_members();
         Ok(state)
@@ -157,15 +160,18 @@ impl State {
     pub fn set_counter(&mut self, change: Change, since: Offset, now_s: i64, decides: bool) {
         let Change { version, changed_at, put_back, counter } = change;
         let id = counter.id;
-        let state = self.counters.entry(id).or_insert_with(|| CounterState::new(version, counter.clone()));
+        let state =
+            self.counters.entry(id).or_insert_with(|| CounterState::new(version, counter.clone()));
         let is_new = state.parts[0].rules.is_empty();
         let news = Standing { version, changed_at, fingerprint: fingerprint(&counter) };
         if !is_new && !state.standing().gives_way_to(&news, put_back) {
             return;
         }
         let counts_alike = counts_alike(&state.counter, &counter);
-        let expired = if is_new { Horizons::default() } else { state.counter.retention_days.horizons(now_s) };
-        state.is_kept_longer |= !is_new && counter.retention_days.keeps_longer_than(&state.counter.retention_days);
+        let expired =
+            if is_new { Horizons::default() } else { state.counter.retention_days.horizons(now_s) };
+        state.is_kept_longer |=
+            !is_new && counter.retention_days.keeps_longer_than(&state.counter.retention_days);
         state.put_rule(RuleSince { since, counter: counter.clone() }, expired);
         state.fingerprint = news.fingerprint;
         (state.version, state.changed_at, state.counter) = (version, changed_at, counter);
@@ -177,11 +183,14 @@ impl State {
     /// The generations of a counter that are counted: those that answer, those that they replaced, and the one of a
     /// backfill that has caught up.
     pub fn counted(&self, counter: u32, is_filled: bool) -> Vec<Generation> {
-        let Some(state) = self.counters.get(&counter) else { return Vec::new() };
+        let Some(state) = self.counters.get(&counter) else {
+            return Vec::new();
+        };
         let outgoing = state.outgoing.iter().flat_map(|outgoing| &outgoing.parts);
         let incoming = state.backfill.iter().filter(|backfill| is_filled && backfill.is_running());
         let counted = state.parts.iter().chain(outgoing).map(|part| part.generation);
-        let mut generations: Vec<Generation> = counted.chain(incoming.map(|backfill| backfill.generation)).collect();
+        let mut generations: Vec<Generation> =
+            counted.chain(incoming.map(|backfill| backfill.generation)).collect();
         generations.sort_unstable();
         generations.dedup();
         generations
@@ -207,7 +216,8 @@ impl State {
             for part in state.parts.iter_mut().filter(|part| part.number == 0) {
                 part.number = part.generation.saturating_sub(first);
             }
-            if let Some(backfill) = state.backfill.as_mut().filter(|backfill| backfill.number == 0) {
+            if let Some(backfill) = state.backfill.as_mut().filter(|backfill| backfill.number == 0)
+            {
                 backfill.number = backfill.generation.saturating_sub(first);
             }
             let numbers = state.parts.iter().map(|part| part.number);
@@ -215,7 +225,9 @@ impl State {
             state.newest = numbers.chain(filled).max().unwrap_or(0).max(state.newest);
             state.fingerprint = fingerprint(&state.counter);
             let rule = RuleSince { since: 0, counter: counting(&state.counter) };
-            if let Some(backfill) = state.running_backfill().filter(|backfill| backfill.rules.is_empty()) {
+            if let Some(backfill) =
+                state.running_backfill().filter(|backfill| backfill.rules.is_empty())
+            {
                 backfill.rules.push(rule);
             }
         }
@@ -231,7 +243,12 @@ impl State {
 
 impl CounterState {
     fn new(version: u32, counter: Counter) -> Self {
-        let first = Part { from_s: 0, generation: generation_of(counter.id, 0), number: 0, rules: Vec::new() };
+        let first = Part {
+            from_s: 0,
+            generation: generation_of(counter.id, 0),
+            number: 0,
+            rules: Vec::new(),
+        };
         Self {
             version,
             changed_at: 0,
@@ -249,7 +266,11 @@ impl CounterState {
 
     /// Where the configuration stands among those of the catalog.
     pub fn standing(&self) -> Standing {
-        Standing { version: self.version, changed_at: self.changed_at, fingerprint: self.fingerprint }
+        Standing {
+            version: self.version,
+            changed_at: self.changed_at,
+            fingerprint: self.fingerprint,
+        }
     }
 
     /// A configuration counts from an offset on. What had expired by the one before stays refused.

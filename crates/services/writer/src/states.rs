@@ -127,11 +127,16 @@ pub struct Progress {
 pub fn progress(states: &dyn States, published: &Published, counter: u32) -> Option<Progress> {
     let backfills = states.backfills(counter);
     let backfill = together(&backfills, states.partitions())?;
-    let ends = backfills.iter().map(|(partition, backfill)| published.applied(*partition).max(backfill.position));
+    let ends = backfills
+        .iter()
+        .map(|(partition, backfill)| published.applied(*partition).max(backfill.position));
     let end: Offset = ends.sum::<Offset>().max(backfill.position);
     let share = match backfill.status {
         BackfillStatus::Finished => 1.0,
-        _ => backfill.position.saturating_sub(backfill.from) as f64 / end.saturating_sub(backfill.from).max(1) as f64,
+        _ => {
+            backfill.position.saturating_sub(backfill.from) as f64
+                / end.saturating_sub(backfill.from).max(1) as f64
+        }
     };
     Some(Progress { backfill, end, share: share.min(1.0) })
 }

@@ -127,8 +127,10 @@ impl Writer {
         }
         let (stop, shown) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
         worker.removals.start(Arc::clone(&worker.store))?;
-        let (committed, committed_s) = (Arc::clone(&worker.shown_committed), Arc::clone(&worker.shown_committed_s));
-        let (committing, commit_time_max) = (Arc::clone(&worker.committing), worker.options.commit_time_max);
+        let (committed, committed_s) =
+            (Arc::clone(&worker.shown_committed), Arc::clone(&worker.shown_committed_s));
+        let (committing, commit_time_max) =
+            (Arc::clone(&worker.committing), worker.options.commit_time_max);
         let (ending, ended) = mpsc::channel();
         let log = Arc::clone(&worker.log);
         let partition = log.partition();
@@ -143,7 +145,17 @@ impl Writer {
             published.fail(&reason);
         })?;
         let (thread, ended) = (Mutex::new(Some(thread)), Mutex::new(ended));
-        Ok(Self { stop, thread, shown, committed, committed_s, committing, commit_time_max, ended, log })
+        Ok(Self {
+            stop,
+            thread,
+            shown,
+            committed,
+            committed_s,
+            committing,
+            commit_time_max,
+            ended,
+            log,
+        })
     }
 
     /// The newest backfill of a counter.
@@ -185,7 +197,9 @@ impl Writer {
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.log.stop_waiting();
-        let Some(thread) = self.thread.lock().take() else { return };
+        let Some(thread) = self.thread.lock().take() else {
+            return;
+        };
         let ended = self.ended.lock();
         while ended.recv_timeout(IDLE) == Err(mpsc::RecvTimeoutError::Timeout) {
             if self.is_stuck() {
@@ -322,7 +336,8 @@ impl Worker {
             busy |= self.keep_up()?;
             self.commit_when_due()?;
             if self.stop.load(Ordering::Acquire) {
-                let until = *drain_until.get_or_insert_with(|| Instant::now() + self.options.drain_timeout);
+                let until =
+                    *drain_until.get_or_insert_with(|| Instant::now() + self.options.drain_timeout);
                 if self.position >= self.log.end() || Instant::now() >= until {
                     return self.commit();
                 }
@@ -364,7 +379,9 @@ impl Worker {
 
     /// An error of the log, or that it has dropped what comes next.
     fn explain(&self, error: log::Error) -> Error {
-        let log::Error::Trimmed { start, .. } = error else { return error.into() };
+        let log::Error::Trimmed { start, .. } = error else {
+            return error.into();
+        };
         let lost = Lost { partition: self.log.partition(), position: self.position, start };
         tell_lost(lost.partition, lost.entries());
         Error::Lost(lost)
@@ -399,7 +416,9 @@ impl Worker {
     }
 
     fn obey(&mut self, payload: &[u8], offset: Offset) -> Result<(), Error> {
-        let explain = |error: ControlError| Error::State(format!("the control entry at offset {offset}: {error}"));
+        let explain = |error: ControlError| {
+            Error::State(format!("the control entry at offset {offset}: {error}"))
+        };
         match Control::parse(payload).map_err(explain)? {
             Control::Counter { version, counter, changed_at, put_back } => {
                 let decides = self.log.partition() == DECIDER;
@@ -414,8 +433,11 @@ impl Worker {
                 return self.applier.set_buckets(&*self.store, &self.published, offset, &buckets);
             }
             Control::Erase { counter, key } => {
-                let is_filled = |fill: &Progress| fill.phase == Phase::Filled && fill.counter == counter;
-                for generation in self.state.counted(counter, self.fill.as_ref().is_some_and(is_filled)) {
+                let is_filled =
+                    |fill: &Progress| fill.phase == Phase::Filled && fill.counter == counter;
+                for generation in
+                    self.state.counted(counter, self.fill.as_ref().is_some_and(is_filled))
+                {
                     self.store.erase(generation, &key, offset)?;
                 }
                 // Nobody reads what lies before it again, and counts what is erased for a moment.
@@ -427,10 +449,15 @@ impl Worker {
                 self.state.erase(counter, Erasure { number, offset }, replaces, self.applied_s);
             }
             Control::Backfill { counter, after_s, number, configuration } => {
-                let covered = || crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
-                let (after_s, configuration) = (after_s.unwrap_or_else(covered), configuration.map(|counter| *counter));
+                let covered =
+                    || crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
+                let (after_s, configuration) =
+                    (after_s.unwrap_or_else(covered), configuration.map(|counter| *counter));
                 let stamp_base_us = self.stamp_base_us;
-                self.state.begin_backfill(counter, Begin { number, configuration, after_s, offset, stamp_base_us });
+                self.state.begin_backfill(
+                    counter,
+                    Begin { number, configuration, after_s, offset, stamp_base_us },
+                );
             }
             Control::Switch { counter, number } => self.switch(counter, number, offset)?,
             Control::Cancel { counter, number, reason } => {
@@ -459,7 +486,11 @@ impl Worker {
     /// Publishes what follows from the state, when it has changed: once for many changes in a row.
     fn publish(&mut self) {
         if std::mem::take(&mut self.unpublished) {
-            let filled = self.fill.as_ref().filter(|fill| fill.phase == Phase::Filled).map(|fill| fill.counter);
+            let filled = self
+                .fill
+                .as_ref()
+                .filter(|fill| fill.phase == Phase::Filled)
+                .map(|fill| fill.counter);
             self.published.set_view(Arc::new(self.state.view(filled)));
             self.unshown = true;
             self.show();
@@ -471,7 +502,8 @@ impl Worker {
         if std::mem::take(&mut self.unshown) {
             let mut shown = self.shown.lock();
             let removed = std::mem::take(&mut shown.removed);
-            *shown = Shown { removed, ..Shown::new(Arc::new(self.state.clone()), self.fill.clone()) };
+            *shown =
+                Shown { removed, ..Shown::new(Arc::new(self.state.clone()), self.fill.clone()) };
         }
     }
 
@@ -485,7 +517,10 @@ impl Worker {
     }
 
     fn commit_when_due(&mut self) -> Result<(), Error> {
-        let changed = self.position != self.committed || self.rereads || self.state_changed || self.fill_changed;
+        let changed = self.position != self.committed
+            || self.rereads
+            || self.state_changed
+            || self.fill_changed;
         if changed && self.last_commit.elapsed() >= self.options.commit_interval {
             self.commit()?;
         }
@@ -500,10 +535,17 @@ impl Worker {
             self.state_json = self.state.to_json();
         }
         let is_behind = self.position < self.committed;
-        let (position, stamp_us) =
-            if is_behind { (self.committed, self.committed_us) } else { (self.position, self.stamp_us) };
-        let checkpoint =
-            Checkpoint { position, state: self.state_json.clone(), stamp_us, progress: self.progress_to_store() };
+        let (position, stamp_us) = if is_behind {
+            (self.committed, self.committed_us)
+        } else {
+            (self.position, self.stamp_us)
+        };
+        let checkpoint = Checkpoint {
+            position,
+            state: self.state_json.clone(),
+            stamp_us,
+            progress: self.progress_to_store(),
+        };
         let removed = self.removals.take_removed();
         *self.committing.lock() = Some(began);
         let committed = self.store.commit(&checkpoint);
@@ -552,7 +594,8 @@ impl Drop for Worker {
 
 /// Entries of a partition that the log dropped before they were counted, and that counting stands still for.
 pub(crate) fn tell_lost(partition: Partition, entries: u64) {
-    metrics::gauge!("raingauge_log_lost_entries", "partition" => partition.to_string()).set(entries as f64);
+    metrics::gauge!("raingauge_log_lost_entries", "partition" => partition.to_string())
+        .set(entries as f64);
 }
 
 /// The stamp of the entry behind one with `stamp_us`. Stamps grow with each entry and keep up with the time at which the

@@ -92,7 +92,8 @@ impl Cells {
             if bytes.get(at) == Some(&b'"') {
                 match unquote(&bytes[at + 1..], whole, &mut unquoted) {
                     Some(quoted_len) => {
-                        lines += memchr::memchr_iter(b'\n', &bytes[at..at + quoted_len]).count() as u64;
+                        lines +=
+                            memchr::memchr_iter(b'\n', &bytes[at..at + quoted_len]).count() as u64;
                         at += 1 + quoted_len;
                     }
                     None => break None,
@@ -105,7 +106,8 @@ impl Cells {
                 None => break None,
             };
             let comma = plain.get(plain_len) == Some(&b',');
-            let cell = if comma { &plain[..plain_len] } else { without_return(&plain[..plain_len]) };
+            let cell =
+                if comma { &plain[..plain_len] } else { without_return(&plain[..plain_len]) };
             unquoted.extend_from_slice(cell);
             self.ends.push(unquoted.len());
             at += plain_len;
@@ -157,8 +159,9 @@ mod tests {
         while at < bytes.len() {
             match cells.scan(&bytes[at..], true) {
                 Scan::Record { len, lines } => {
-                    let record: Vec<_> =
-                        (0..cells.count()).map(|index| cells.get(&bytes[at..], index).to_vec()).collect();
+                    let record: Vec<_> = (0..cells.count())
+                        .map(|index| cells.get(&bytes[at..], index).to_vec())
+                        .collect();
                     let blank = matches!(&bytes[at..at + len], b"\n" | b"\r\n" | b"\r");
                     if !blank {
                         found.push((line, record));
@@ -175,13 +178,21 @@ mod tests {
     fn texts(bytes: &str) -> Vec<(u64, Vec<String>)> {
         let text = |cell: Vec<u8>| String::from_utf8(cell).unwrap();
         let found = records(bytes.as_bytes()).0;
-        found.into_iter().map(|(line, cells)| (line, cells.into_iter().map(text).collect())).collect()
+        found
+            .into_iter()
+            .map(|(line, cells)| (line, cells.into_iter().map(text).collect()))
+            .collect()
     }
 
     #[test]
     fn lines_and_quotes() {
         let found = texts("a,b\r\n\r\n\"x\ny\",\"say \"\"so\"\"\"\nlast,5\" plate\n,");
-        let expected = [(1, ["a", "b"]), (3, ["x\ny", "say \"so\""]), (5, ["last", "5\" plate"]), (6, ["", ""])];
+        let expected = [
+            (1, ["a", "b"]),
+            (3, ["x\ny", "say \"so\""]),
+            (5, ["last", "5\" plate"]),
+            (6, ["", ""]),
+        ];
         assert_eq!(found, expected.map(|(line, cells)| (line, cells.map(String::from).to_vec())));
     }
 
@@ -195,7 +206,8 @@ mod tests {
     }
 
     fn any_csv() -> impl Strategy<Value = Vec<u8>> {
-        let byte = prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'a'), Just(0xe9), Just(b'-')];
+        let byte =
+            prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'a'), Just(0xe9), Just(b'-')];
         proptest::collection::vec(byte, 0..120)
     }
 

@@ -32,10 +32,19 @@ impl Input {
         let counted = Counted { inner: file, bytes_read: bytes_read.clone() };
         let mut file = BufReader::with_capacity(READ_AHEAD_LEN, counted);
         let gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
-        let reader: Box<dyn Read + Send> = if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        let reader: Box<dyn Read + Send> =
+            if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
         let buffer = vec![0; BUFFER_LEN];
-        let mut input =
-            Self { reader, bytes_read, buffer, start: 0, end: 0, ended: false, fault: None, fingerprint: 0 };
+        let mut input = Self {
+            reader,
+            bytes_read,
+            buffer,
+            start: 0,
+            end: 0,
+            ended: false,
+            fault: None,
+            fingerprint: 0,
+        };
         input.fill()?;
         input.fingerprint = xxh3_64(&input.rest()[..input.end.min(FINGERPRINT_LEN)]);
         if input.rest().starts_with(BYTE_ORDER_MARK) {

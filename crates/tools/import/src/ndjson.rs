@@ -20,7 +20,8 @@ impl<'a> Object<'a> {
     /// Answers the line as text, too, for it may be the event's data as a whole.
     pub(crate) fn read(line: &'a [u8], members: &[Field]) -> Result<(Self, &'a str), Rejection> {
         if line.len() > EVENT_LEN_MAX {
-            let detail = format!("the line has {} bytes; at most {EVENT_LEN_MAX} are taken", line.len());
+            let detail =
+                format!("the line has {} bytes; at most {EVENT_LEN_MAX} are taken", line.len());
             return Err(Rejection::new("event_too_large", detail));
         }
         let text = std::str::from_utf8(line)
@@ -33,7 +34,9 @@ impl<'a> Object<'a> {
             let detail = format!("the line nests deeper than {NESTING_MAX} levels");
             return Err(Rejection::new("row_malformed", detail));
         }
-        check(text).map_err(|error| Rejection::new("row_malformed", format!("the line is not JSON: {error}")))?;
+        check(text).map_err(|error| {
+            Rejection::new("row_malformed", format!("the line is not JSON: {error}"))
+        })?;
         let nothing = Cow::Borrowed("");
         let event = Event {
             id: nothing.clone(),
@@ -106,7 +109,11 @@ mod tests {
     #[test]
     fn brackets_count_outside_of_strings() {
         let deep = |open: &str, levels: usize| is_too_deep(open.repeat(levels).as_bytes());
-        assert!(!deep("[", NESTING_MAX) && deep("[", NESTING_MAX + 1) && deep("{\"a\":", NESTING_MAX + 1));
+        assert!(
+            !deep("[", NESTING_MAX)
+                && deep("[", NESTING_MAX + 1)
+                && deep("{\"a\":", NESTING_MAX + 1)
+        );
         assert!(!deep("[]{}", 1_000));
         assert!(!is_too_deep(format!("[\"\\\\\\\"{}\"]", "[".repeat(1_000)).as_bytes()));
         assert!(is_too_deep(format!("[\"\\\\\",{}", "[".repeat(1_000)).as_bytes()));

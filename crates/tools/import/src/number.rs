@@ -23,7 +23,11 @@ impl<'a> Plain<'a> {
             Some(point) => (&digits[..point], Some(&digits[point + 1..])),
             None => (digits, None),
         };
-        (all_digits(integer) && fraction.is_none_or(all_digits)).then_some(Self { negative, integer, fraction })
+        (all_digits(integer) && fraction.is_none_or(all_digits)).then_some(Self {
+            negative,
+            integer,
+            fraction,
+        })
     }
 
     /// Whether JSON writes it the same way, that is without needless zeros in front.
@@ -66,8 +70,10 @@ impl Product {
     /// The product with one more factor; `None` when it has more than 28 digits.
     pub(crate) fn times(self, factor: Plain<'_>) -> Option<Self> {
         let (mantissa, scale) = factor.mantissa()?;
-        let product = Self { mantissa: self.mantissa.checked_mul(mantissa)?, scale: self.scale + scale };
-        let fits = product.mantissa.unsigned_abs() < 10u128.pow(DIGITS_MAX as u32) && product.scale <= DIGITS_MAX;
+        let product =
+            Self { mantissa: self.mantissa.checked_mul(mantissa)?, scale: self.scale + scale };
+        let fits = product.mantissa.unsigned_abs() < 10u128.pow(DIGITS_MAX as u32)
+            && product.scale <= DIGITS_MAX;
         fits.then_some(product)
     }
 
@@ -91,7 +97,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn product(factors: &[&str]) -> Option<String> {
-        let product = factors.iter().try_fold(Product::one(), |product, text| product.times(Plain::of(text)?))?;
+        let product = factors
+            .iter()
+            .try_fold(Product::one(), |product, text| product.times(Plain::of(text)?))?;
         let mut text = String::new();
         product.write(&mut text);
         Some(text)
@@ -118,7 +126,9 @@ mod tests {
         for right in ["0", "-0", "7", "12.50", "-3.1", "007", "0.0"] {
             assert!(Plain::of(right).is_some(), "{right}");
         }
-        for wrong in ["", "-", "+1", ".5", "5.", "1e3", "0x1", " 1", "1 ", "--1", "1.2.3", "½", "-é"] {
+        for wrong in
+            ["", "-", "+1", ".5", "5.", "1e3", "0x1", " 1", "1 ", "--1", "1.2.3", "½", "-é"]
+        {
             assert_eq!(Plain::of(wrong), None, "{wrong}");
         }
         assert!(Plain::of("0.5").unwrap().is_json() && !Plain::of("00.5").unwrap().is_json());

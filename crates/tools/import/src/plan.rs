@@ -83,10 +83,12 @@ impl Plan {
                 push_string(&mut lead, name);
                 lead.push(':');
                 let content = match content {
-                    Content::Column { column, kind } => Numbered::Column(number(&mut columns, column), *kind),
-                    Content::Multiply(factors) => {
-                        Numbered::Product(factors.iter().map(|name| number(&mut columns, name)).collect())
+                    Content::Column { column, kind } => {
+                        Numbered::Column(number(&mut columns, column), *kind)
                     }
+                    Content::Multiply(factors) => Numbered::Product(
+                        factors.iter().map(|name| number(&mut columns, name)).collect(),
+                    ),
                 };
                 Field { lead, content }
             });
@@ -128,7 +130,10 @@ impl Plan {
             parts.data.push('}');
         }
         if parts.data.len() > EVENT_LEN_MAX {
-            let detail = format!("the event's data has {} bytes; at most {EVENT_LEN_MAX} are taken", parts.data.len());
+            let detail = format!(
+                "the event's data has {} bytes; at most {EVENT_LEN_MAX} are taken",
+                parts.data.len()
+            );
             return Err(Rejection::new("event_too_large", detail));
         }
         Ok(())
@@ -136,7 +141,8 @@ impl Plan {
 
     fn value<'a>(&self, row: &'a impl Columns, column: usize) -> Result<Value<'a>, Rejection> {
         row.value(column).map_err(|_| {
-            let detail = format!("the column \"{}\" holds bytes that are not UTF-8", self.columns[column]);
+            let detail =
+                format!("the column \"{}\" holds bytes that are not UTF-8", self.columns[column]);
             Rejection::new("row_not_utf8", detail)
         })
     }
@@ -144,19 +150,29 @@ impl Plan {
     fn time_ms(&self, row: &impl Columns, mapping: &Mapping) -> Result<i64, Rejection> {
         let name = &mapping.time_column;
         let text = self.value(row, self.time)?.text();
-        let text = text.ok_or_else(|| Rejection::new("time_missing", format!("the column \"{name}\" is empty")))?;
+        let text = text.ok_or_else(|| {
+            Rejection::new("time_missing", format!("the column \"{name}\" is empty"))
+        })?;
         mapping.times.read_ms(text).map_err(|fault| {
             let why = match fault {
                 Fault::Unreadable => "does not have the format that the mapping gives",
                 Fault::Skipped => "was skipped by the clocks of the mapping's time zone",
                 Fault::OutOfSpan => "lies outside the years 1970 to 9999",
             };
-            Rejection::new("time_invalid", format!("the column \"{name}\" holds \"{}\", which {why}", start_of(text)))
+            Rejection::new(
+                "time_invalid",
+                format!("the column \"{name}\" holds \"{}\", which {why}", start_of(text)),
+            )
         })
     }
 
     /// Several columns are joined so that no two rows with different columns share an id.
-    fn write_id(&self, row: &impl Columns, default_id: (&str, u64), out: &mut String) -> Result<(), Rejection> {
+    fn write_id(
+        &self,
+        row: &impl Columns,
+        default_id: (&str, u64),
+        out: &mut String,
+    ) -> Result<(), Rejection> {
         out.clear();
         if let [column] = self.id[..] {
             out.push_str(self.value(row, column)?.text().unwrap_or_default());
@@ -188,17 +204,28 @@ impl Plan {
         bounded("id", out)
     }
 
-    fn write_content(&self, row: &impl Columns, content: &Numbered, out: &mut String) -> Result<(), Rejection> {
+    fn write_content(
+        &self,
+        row: &impl Columns,
+        content: &Numbered,
+        out: &mut String,
+    ) -> Result<(), Rejection> {
         match content {
             Numbered::Column(column, kind) => {
                 let value = self.value(row, *column)?;
-                write_value(value, *kind, out).ok_or_else(|| self.mismatch(*column, value, kind_name(*kind)))
+                write_value(value, *kind, out)
+                    .ok_or_else(|| self.mismatch(*column, value, kind_name(*kind)))
             }
             Numbered::Product(factors) => self.write_product(row, factors, out),
         }
     }
 
-    fn write_product(&self, row: &impl Columns, factors: &[usize], out: &mut String) -> Result<(), Rejection> {
+    fn write_product(
+        &self,
+        row: &impl Columns,
+        factors: &[usize],
+        out: &mut String,
+    ) -> Result<(), Rejection> {
         let mut product = Some(Product::one());
         for column in factors {
             let value = self.value(row, *column)?;
@@ -206,7 +233,8 @@ impl Plan {
                 product = None;
                 continue;
             };
-            let factor = Plain::of(text).ok_or_else(|| self.mismatch(*column, value, "a number without exponent"))?;
+            let factor = Plain::of(text)
+                .ok_or_else(|| self.mismatch(*column, value, "a number without exponent"))?;
             product = match product {
                 None => None,
                 Some(product) => Some(product.times(factor).ok_or_else(|| {
@@ -226,7 +254,10 @@ impl Plan {
 
     fn mismatch(&self, column: usize, value: Value<'_>, wanted: &str) -> Rejection {
         let (name, text) = (&self.columns[column], start_of(value.text().unwrap_or_default()));
-        Rejection::new("field_invalid", format!("the column \"{name}\" holds \"{text}\", which is not {wanted}"))
+        Rejection::new(
+            "field_invalid",
+            format!("the column \"{name}\" holds \"{text}\", which is not {wanted}"),
+        )
     }
 }
 
@@ -241,7 +272,9 @@ fn number(columns: &mut Vec<String>, name: &str) -> usize {
 /// Fields of a mapping that names none. A column without a name, as some programs put in front, cannot be a field.
 fn every_column(header: &[String]) -> Vec<(String, Content)> {
     let named = header.iter().filter(|name| !name.is_empty());
-    named.map(|name| (name.clone(), Content::Column { column: name.clone(), kind: Kind::Auto })).collect()
+    named
+        .map(|name| (name.clone(), Content::Column { column: name.clone(), kind: Kind::Auto }))
+        .collect()
 }
 
 fn bounded(name: &str, text: &str) -> Result<(), Rejection> {
@@ -272,7 +305,9 @@ fn write_value(value: Value<'_>, kind: Kind, out: &mut String) -> Option<()> {
     };
     match kind {
         Kind::Auto => match value {
-            Value::Untyped(_) if Plain::of(text).is_some_and(|number| number.is_json()) => out.push_str(text),
+            Value::Untyped(_) if Plain::of(text).is_some_and(|number| number.is_json()) => {
+                out.push_str(text)
+            }
             Value::Untyped(_) | Value::Text(_) | Value::Missing => push_string(out, text),
             Value::Number(_) | Value::Bool(_) => out.push_str(text),
         },
@@ -296,7 +331,9 @@ fn write_number(text: &str, out: &mut String) -> Option<()> {
     let (number, exponent) = text.split_at(exponent_at);
     let digits = exponent.get(1..).unwrap_or_default();
     let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
-    if !exponent.is_empty() && (digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit())) {
+    if !exponent.is_empty()
+        && (digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()))
+    {
         return None;
     }
     push_plain(Plain::of(number)?, out);
@@ -358,7 +395,11 @@ mod tests {
             ("0", Kind::Boolean, Some("false")),
             ("yes", Kind::Boolean, None),
         ] {
-            assert_eq!(written(Value::Untyped(text), kind).as_deref(), expected, "{text} as {kind:?}");
+            assert_eq!(
+                written(Value::Untyped(text), kind).as_deref(),
+                expected,
+                "{text} as {kind:?}"
+            );
         }
     }
 

@@ -58,15 +58,24 @@ impl Progress {
     /// Reads the progress of the import that `identity` tells of; `None` when it has not begun.
     pub fn load(path: &Path, identity: &Identity) -> Result<Option<Self>, Error> {
         let mut text = String::new();
-        match File::open(path).and_then(|file| file.take(SMALL_FILE_LEN_MAX).read_to_string(&mut text)) {
+        match File::open(path)
+            .and_then(|file| file.take(SMALL_FILE_LEN_MAX).read_to_string(&mut text))
+        {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::Open { path: path.to_owned(), source }),
+            Err(source) => {
+                return Err(Error::Open { path: path.to_owned(), source });
+            }
         }
-        let unreadable = |reason: String| Error::ProgressUnreadable { path: path.to_owned(), reason };
-        let progress: Self = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        let unreadable =
+            |reason: String| Error::ProgressUnreadable { path: path.to_owned(), reason };
+        let progress: Self =
+            serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         if progress.version != VERSION {
-            return Err(unreadable(format!("it has version {}, this is version {VERSION}", progress.version)));
+            return Err(unreadable(format!(
+                "it has version {}, this is version {VERSION}",
+                progress.version
+            )));
         }
         let differences = progress.identity.differences(identity);
         if differences.is_empty() {
@@ -77,9 +86,11 @@ impl Progress {
 
     /// Replaces the file as a whole: after a crash it holds this progress or the one before. Returns once it is on disk.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let mut text = serde_json::to_string_pretty(self).expect("progress has no maps with keys that are not text");
+        let mut text = serde_json::to_string_pretty(self)
+            .expect("progress has no maps with keys that are not text");
         text.push('\n');
-        replace(path, text.as_bytes()).map_err(|source| Error::Write { path: path.to_owned(), source })
+        replace(path, text.as_bytes())
+            .map_err(|source| Error::Write { path: path.to_owned(), source })
     }
 }
 
@@ -109,7 +120,8 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     std::fs::rename(&beside, path)?;
     // The new name is on disk only once its directory is.
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()
 }
 
@@ -157,7 +169,11 @@ mod tests {
         );
         progress.save(&path).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), FIXTURE);
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 
     #[test]
@@ -171,10 +187,20 @@ mod tests {
             Progress::load(&path, &other).map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(refused(|other| other.file = "moved.csv.gz".to_owned()), Ok(()));
-        assert!(refused(|other| other.fingerprint.clear()).unwrap_err().contains("it is about taxi.csv.gz"));
-        assert!(refused(|other| other.size += 1).unwrap_err().contains("had 5237381 bytes and has 5237382"));
+        assert!(
+            refused(|other| other.fingerprint.clear())
+                .unwrap_err()
+                .contains("it is about taxi.csv.gz")
+        );
+        assert!(
+            refused(|other| other.size += 1)
+                .unwrap_err()
+                .contains("had 5237381 bytes and has 5237382")
+        );
         assert!(refused(|other| other.modified_ms += 1).unwrap_err().contains("changed since"));
-        assert!(refused(|other| other.mapping_hash.clear()).unwrap_err().contains("another mapping"));
+        assert!(
+            refused(|other| other.mapping_hash.clear()).unwrap_err().contains("another mapping")
+        );
         for (from, to) in [("\"version\": 1", "\"version\": 2"), ("{", "")] {
             std::fs::write(&path, FIXTURE.replacen(from, to, 1)).unwrap();
             assert!(refused(|_| ()).unwrap_err().contains("delete it to import from the start"));

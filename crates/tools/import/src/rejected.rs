@@ -85,7 +85,10 @@ mod tests {
         for (record, (line, detail, raw)) in reader.byte_records().zip(rows) {
             let record = record.unwrap();
             let raw = &raw[..raw.len().min(REJECTED_ROW_LEN_MAX)];
-            assert_eq!(record, vec![line.to_string().as_bytes(), b"time_invalid", detail.as_bytes(), raw]);
+            assert_eq!(
+                record,
+                vec![line.to_string().as_bytes(), b"time_invalid", detail.as_bytes(), raw]
+            );
         }
     }
 

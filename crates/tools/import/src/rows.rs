@@ -76,16 +76,19 @@ impl Rows {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let since_1970 =
+            metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let mut rows = Self::read(Box::new(file), path, mapping)?;
         rows.len = metadata.len();
-        rows.modified_ms = since_1970.and_then(|time| i64::try_from(time.as_millis()).ok()).unwrap_or_default();
+        rows.modified_ms =
+            since_1970.and_then(|time| i64::try_from(time.as_millis()).ok()).unwrap_or_default();
         Ok(rows)
     }
 
     /// Reads rows from anything else, such as standard input; `name` stands for the path in messages.
     pub fn read(file: Box<dyn Read + Send>, name: &Path, mapping: &Mapping) -> Result<Self, Error> {
-        let input = Input::new(file).map_err(|source| Error::Open { path: name.to_owned(), source })?;
+        let input =
+            Input::new(file).map_err(|source| Error::Open { path: name.to_owned(), source })?;
         let fingerprint = format!("{:016x}", input.fingerprint());
         let shape = match mapping.format {
             Format::Csv => Shape::Csv { cells: Cells::default(), width: 0, positions: Vec::new() },
@@ -139,12 +142,18 @@ impl Rows {
     }
 
     fn read_header(&mut self) -> Result<Vec<String>, Error> {
-        let failed = |rows: &Self, reason: &str| Error::Header { path: rows.path.clone(), reason: reason.to_owned() };
+        let failed = |rows: &Self, reason: &str| Error::Header {
+            path: rows.path.clone(),
+            reason: reason.to_owned(),
+        };
         match self.find()? {
             Some(Found::Whole { start, end, .. }) => {
-                let Shape::Csv { cells, .. } = &self.shape else { unreachable!("only a CSV file has a header") };
+                let Shape::Csv { cells, .. } = &self.shape else {
+                    unreachable!("only a CSV file has a header")
+                };
                 let raw = self.input.bytes(start, end);
-                let names = (0..cells.count()).map(|at| std::str::from_utf8(cells.get(raw, at)).map(str::to_owned));
+                let names = (0..cells.count())
+                    .map(|at| std::str::from_utf8(cells.get(raw, at)).map(str::to_owned));
                 names.collect::<Result<_, _>>().map_err(|_| failed(self, "it is not UTF-8"))
             }
             Some(Found::Unclosed { .. }) => Err(failed(self, "a quote in it is not closed")),
@@ -257,7 +266,8 @@ impl Rows {
     /// Gives up a row that has no end, but no more of the file than its first line.
     fn take_line(&mut self) -> Result<Found, Error> {
         let rest = self.input.rest();
-        let line_len = memchr(b'\n', rest).map(|end| end + 1).or(self.input.ended().then_some(rest.len()));
+        let line_len =
+            memchr(b'\n', rest).map(|end| end + 1).or(self.input.ended().then_some(rest.len()));
         let Some(len) = line_len else {
             return self.drop_line();
         };

@@ -56,12 +56,18 @@ pub(crate) enum Fault {
 
 impl Times {
     /// `format` is `rfc3339`, `epoch_seconds`, `epoch_millis` or a strftime format; what is wrong goes to `problems`.
-    pub(crate) fn new(format: &str, timezone: Option<&str>, problems: &mut Vec<String>) -> Option<Self> {
+    pub(crate) fn new(
+        format: &str,
+        timezone: Option<&str>,
+        problems: &mut Vec<String>,
+    ) -> Option<Self> {
         let before = problems.len();
         let zone = timezone.and_then(|name| match TimeZone::get(name) {
             Ok(zone) => Some(zone),
             Err(_) => {
-                problems.push(format!("time.timezone: \"{name}\" is no IANA time zone, such as \"Europe/Berlin\""));
+                problems.push(format!(
+                    "time.timezone: \"{name}\" is no IANA time zone, such as \"Europe/Berlin\""
+                ));
                 None
             }
         });
@@ -82,7 +88,9 @@ impl Times {
             _ => true,
         };
         if placed && zone.is_some() {
-            problems.push(format!("time.timezone: times in \"{format}\" say themselves where they lie; leave it out"));
+            problems.push(format!(
+                "time.timezone: times in \"{format}\" say themselves where they lie; leave it out"
+            ));
         }
         (problems.len() == before).then_some(Self { shape, zone })
     }
@@ -93,10 +101,12 @@ impl Times {
             Shape::Rfc3339 => parse_rfc3339_ms(text.as_bytes()).ok_or(Fault::Unreadable)?,
             Shape::EpochSeconds => epoch(text, 3)?,
             Shape::EpochMillis => epoch(text, 0)?,
-            Shape::Strftime { format, steps } => match steps.as_deref().and_then(|steps| Civil::read(steps, text)) {
-                Some(civil) => self.place(civil)?,
-                None => self.read_by_jiff(format, text)?,
-            },
+            Shape::Strftime { format, steps } => {
+                match steps.as_deref().and_then(|steps| Civil::read(steps, text)) {
+                    Some(civil) => self.place(civil)?,
+                    None => self.read_by_jiff(format, text)?,
+                }
+            }
         };
         if is_countable_s(time_ms.div_euclid(1_000)) { Ok(time_ms) } else { Err(Fault::OutOfSpan) }
     }
@@ -142,8 +152,13 @@ fn epoch(text: &str, scale: usize) -> Result<i64, Fault> {
     if number.negative || number.integer_trimmed().len() > 15 {
         return Err(Fault::OutOfSpan);
     }
-    let fraction = number.fraction.unwrap_or_default().bytes().chain(std::iter::repeat(b'0')).take(scale);
-    Ok(number.integer_trimmed().bytes().chain(fraction).fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+    let fraction =
+        number.fraction.unwrap_or_default().bytes().chain(std::iter::repeat(b'0')).take(scale);
+    Ok(number
+        .integer_trimmed()
+        .bytes()
+        .chain(fraction)
+        .fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
 }
 
 /// The steps of a format whose every part has a fixed width; `None` for any other.
@@ -183,12 +198,16 @@ fn compile(format: &str) -> Option<Box<[Step]>> {
 /// Whether times in a format carry their own offset or zone. The reason why it is no format, if it is none.
 fn names_offset(format: &str) -> Result<bool, String> {
     let sample = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
-    let text = strtime::format(format, &sample).map_err(|error| format!("is not understood ({error})"))?;
-    let parts = BrokenDownTime::parse(format, &text).map_err(|error| format!("cannot be read ({error})"))?;
+    let text =
+        strtime::format(format, &sample).map_err(|error| format!("is not understood ({error})"))?;
+    let parts = BrokenDownTime::parse(format, &text)
+        .map_err(|error| format!("cannot be read ({error})"))?;
     if parts.timestamp().is_some() {
         return Ok(true);
     }
-    parts.to_datetime().map_err(|_| "does not say year, month and day, and hours before minutes".to_owned())?;
+    parts
+        .to_datetime()
+        .map_err(|_| "does not say year, month and day, and hours before minutes".to_owned())?;
     Ok(parts.offset().is_some() || parts.iana_time_zone().is_some())
 }
 
@@ -211,7 +230,9 @@ impl Civil {
         let mut rest = text.as_bytes();
         for step in steps {
             match step {
-                Step::Literal(literal) => rest = rest.strip_prefix(std::slice::from_ref(literal))?,
+                Step::Literal(literal) => {
+                    rest = rest.strip_prefix(std::slice::from_ref(literal))?
+                }
                 Step::Year => civil.year = take_digits::<4>(&mut rest)?,
                 Step::Month => civil.month = take_digits::<2>(&mut rest)?,
                 Step::Day => civil.day = take_digits::<2>(&mut rest)?,
@@ -228,7 +249,8 @@ impl Civil {
         let date = (self.year, self.month, self.day);
         let in_calendar = (1..=12).contains(&self.month)
             && self.day >= 1
-            && (self.day <= 28 || civil_from_days(days_from_civil(self.year, self.month, self.day)) == date);
+            && (self.day <= 28
+                || civil_from_days(days_from_civil(self.year, self.month, self.day)) == date);
         in_calendar && self.hour < 24 && self.minute < 60 && self.second < 60
     }
 
@@ -275,7 +297,13 @@ fn take_fraction_ms(rest: &mut &[u8]) -> Option<i64> {
         return None;
     }
     *rest = &digits[len..];
-    Some(digits[..len].iter().chain(b"00").take(3).fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+    Some(
+        digits[..len]
+            .iter()
+            .chain(b"00")
+            .take(3)
+            .fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')),
+    )
 }
 
 #[cfg(test)]

@@ -25,7 +25,11 @@ fn read_anything(bytes: Vec<u8>, mapping: &Mapping) -> Result<(), TestCaseError>
     };
     while let Ok(Some(row)) = rows.next_row() {
         let Ok(event) = row.event else { continue };
-        prop_assert!(serde_json::from_str::<serde_json::Value>(event.data).is_ok(), "{}", event.data);
+        prop_assert!(
+            serde_json::from_str::<serde_json::Value>(event.data).is_ok(),
+            "{}",
+            event.data
+        );
         prop_assert!(!event.id.is_empty() && event.time_ms >= 0);
     }
     Ok(())
@@ -40,14 +44,16 @@ fn nearly_ndjson() -> impl Strategy<Value = Vec<u8>> {
         Just("\n"),
     ];
     let change = (any::<prop::sample::Index>(), any::<u8>());
-    (prop::collection::vec(line, 1..6), prop::collection::vec(change, 0..3)).prop_map(|(lines, changes)| {
-        let mut bytes = lines.concat().into_bytes();
-        for (at, byte) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        bytes
-    })
+    (prop::collection::vec(line, 1..6), prop::collection::vec(change, 0..3)).prop_map(
+        |(lines, changes)| {
+            let mut bytes = lines.concat().into_bytes();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            bytes
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
@@ -71,13 +77,20 @@ impl Cells {
     }
 
     fn record(&self) -> [String; 4] {
-        let time = raingauge_core::time::format_rfc3339(self.time_s).replace('T', " ").replace('Z', "");
-        [time, self.zone.map(|zone| zone.to_string()).unwrap_or_default(), self.note.clone(), self.fare()]
+        let time =
+            raingauge_core::time::format_rfc3339(self.time_s).replace('T', " ").replace('Z', "");
+        [
+            time,
+            self.zone.map(|zone| zone.to_string()).unwrap_or_default(),
+            self.note.clone(),
+            self.fare(),
+        ]
     }
 }
 
 fn write_csv(rows: &[Cells], line_end: &str) -> Vec<u8> {
-    let terminator = if line_end == "\r\n" { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
+    let terminator =
+        if line_end == "\r\n" { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
     let mut writer = csv::WriterBuilder::new().terminator(terminator).from_writer(Vec::new());
     writer.write_record(["at", "zone", "note", "fare"]).unwrap();
     for row in rows {
@@ -91,8 +104,12 @@ fn expected_note(note: &str) -> serde_json::Value {
     if note.is_empty() {
         return serde_json::Value::Null;
     }
-    let number = serde_json::from_str::<serde_json::Value>(note).ok().filter(|value| value.is_number());
-    number.filter(|_| !note.contains(['e', 'E'])).filter(|_| note.trim() == note).unwrap_or_else(|| note.into())
+    let number =
+        serde_json::from_str::<serde_json::Value>(note).ok().filter(|value| value.is_number());
+    number
+        .filter(|_| !note.contains(['e', 'E']))
+        .filter(|_| note.trim() == note)
+        .unwrap_or_else(|| note.into())
 }
 
 fn check(seen: &Seen, cells: &Cells) -> Result<(), TestCaseError> {

@@ -44,7 +44,9 @@ pub enum Command {
         skip_load: bool,
     },
     /// NDJSON bodies of new events by POST /v1/events, durable when acknowledged
-    #[command(after_help = "Example: raingauge lab ingest --server 127.0.0.1:8080 --body-events 1000 --applied")]
+    #[command(
+        after_help = "Example: raingauge lab ingest --server 127.0.0.1:8080 --body-events 1000 --applied"
+    )]
     Ingest {
         #[command(flatten)]
         server: ServerArguments,
@@ -93,7 +95,9 @@ pub enum Command {
         options: Box<rollout::Options>,
     },
     /// Asks recorded requests again at their moments, and says how long they took
-    #[command(after_help = "Example: raingauge lab replay requests.ndjson --server 127.0.0.1:8080 --speed 2")]
+    #[command(
+        after_help = "Example: raingauge lab replay requests.ndjson --server 127.0.0.1:8080 --speed 2"
+    )]
     Replay {
         /// Lines of {"atMs":…,"requests":[{"key":…,"fromTime":…,"toTime":…}]}; times up to 0 are seconds before the asking
         file: PathBuf,
@@ -104,8 +108,10 @@ pub enum Command {
         speed: f64,
     },
     /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
-    #[command(after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
-                      raingauge lab faults --services servers --faults 100")]
+    #[command(
+        after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
+                      raingauge lab faults --services servers --faults 100"
+    )]
     Faults {
         #[command(flatten)]
         options: Box<faults::Options>,
@@ -158,7 +164,9 @@ pub fn run(lab: Lab) -> Result<()> {
     }
 
     match lab.command {
-        Command::Counts { server, settings, rate, skip_load } => run_counts(&server, settings, rate, skip_load),
+        Command::Counts { server, settings, rate, skip_load } => {
+            run_counts(&server, settings, rate, skip_load)
+        }
         Command::Ingest { server, settings, body_events, rate, applied } => {
             run_ingest(&server, settings, body_events, rate, applied)
         }
@@ -177,14 +185,21 @@ pub fn run(lab: Lab) -> Result<()> {
     }
 }
 
-fn run_counts(server: &ServerArguments, settings: Settings, rate: Option<f64>, skip_load: bool) -> Result<()> {
+fn run_counts(
+    server: &ServerArguments,
+    settings: Settings,
+    rate: Option<f64>,
+    skip_load: bool,
+) -> Result<()> {
     let target = server.target()?;
     let workload = Workload::new(settings, now_s());
     if !skip_load {
         let loaded = server::Lab::prepare(&target, &workload)?.load_history(&workload)?;
         eprintln!("lab: {loaded} buckets loaded");
     }
-    let measure = |pace| counts::measure(&workload, &target, server.connections, pace, server.duration(), !skip_load);
+    let measure = |pace| {
+        counts::measure(&workload, &target, server.connections, pace, server.duration(), !skip_load)
+    };
     let rate = match rate {
         Some(rate) => rate,
         None => {
@@ -212,7 +227,8 @@ fn run_ingest(
     let mut lab = server::Lab::prepare(&target, &workload)?;
     let drops = Drops::new(settings.keys, body_events, settings.seed, now_s);
     let pace = rate.map_or(Pace::Closed, |rate| Pace::Open(rate / body_events as f64));
-    let ingested = ingest::measure(&mut lab, &drops, server.connections, pace, server.duration(), applied)?;
+    let ingested =
+        ingest::measure(&mut lab, &drops, server.connections, pace, server.duration(), applied)?;
     print(
         &format!("bodies of {body_events} events, {} bytes", ingested.body_bytes_mean),
         &ingested.measured,
@@ -235,7 +251,10 @@ fn run_pages(server: &ServerArguments, counters: usize, requests: u32) -> Result
     println!("| page | bytes | p50 ms | p95 ms | max ms |\n|---|--:|--:|--:|--:|");
     for page in pages::measure(&target, id, requests, now_s)? {
         let bytes = grouped(page.bytes as f64);
-        println!("| {} | {bytes} | {:.2} | {:.2} | {:.2} |", page.what, page.p50_ms, page.p95_ms, page.max_ms);
+        println!(
+            "| {} | {bytes} | {:.2} | {:.2} | {:.2} |",
+            page.what, page.p50_ms, page.p95_ms, page.max_ms
+        );
     }
     Ok(())
 }
@@ -252,10 +271,16 @@ fn run_rollout(options: &rollout::Options) -> Result<()> {
 
 fn run_replay(file: &Path, server: &ServerArguments, speed: f64) -> Result<()> {
     ensure!(speed.is_finite() && speed > 0.0, "--speed must be above 0");
-    let lines = std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let recording = recording::read(BufReader::new(lines)).with_context(|| file.display().to_string())?;
+    let lines =
+        std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let recording =
+        recording::read(BufReader::new(lines)).with_context(|| file.display().to_string())?;
     let (load, failed) = replay::run(&server.target()?, server.connections, &recording, speed)?;
-    print(&format!("{} batches at {speed} times their pace", recording.len()), &load.measured, load.pushed_back);
+    print(
+        &format!("{} batches at {speed} times their pace", recording.len()),
+        &load.measured,
+        load.pushed_back,
+    );
     println!("ranges that failed: {failed}");
     Ok(())
 }

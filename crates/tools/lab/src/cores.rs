@@ -34,7 +34,10 @@ pub fn prefer_process(process: u32) -> Result<()> {
 /// The same for the thread that calls this.
 pub fn prefer_self() -> Result<()> {
     let own = std::fs::read_link("/proc/thread-self").context("/proc does not name this thread")?;
-    let id = own.file_name().and_then(|name| name.to_str()).context("/proc/thread-self is not as expected")?;
+    let id = own
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("/proc/thread-self is not as expected")?;
     prefer(&["--rr", "--pid", "1", id])
 }
 
@@ -76,7 +79,9 @@ impl Watch {
     pub fn busy(&self) -> Result<Busy> {
         let (server, client) = sample(self.cores)?;
         let total = (client.total - self.start.1.total).max(1) as f64;
-        let share = |from: Ticks, to: Ticks| (to.busy - from.busy) as f64 / (to.total - from.total).max(1) as f64;
+        let share = |from: Ticks, to: Ticks| {
+            (to.busy - from.busy) as f64 / (to.total - from.total).max(1) as f64
+        };
         Ok(Busy {
             server_core: share(self.start.0, server),
             client_core: share(self.start.1, client),
@@ -87,7 +92,9 @@ impl Watch {
 
 fn sample(cores: Cores) -> Result<(Ticks, Ticks)> {
     let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
-    let of = |core: usize| ticks(&text, core).with_context(|| format!("/proc/stat does not know core {core}"));
+    let of = |core: usize| {
+        ticks(&text, core).with_context(|| format!("/proc/stat does not know core {core}"))
+    };
     Ok((of(cores.server_core)?, of(cores.client_core)?))
 }
 
@@ -95,13 +102,18 @@ fn sample(cores: Cores) -> Result<(Ticks, Ticks)> {
 fn own_ticks() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
     let fields = text.rsplit_once(") ").map(|(_, rest)| rest.split_whitespace().skip(11).take(2));
-    fields.into_iter().flatten().map(|field| field.parse::<u64>().context("/proc/self/stat is not as expected")).sum()
+    fields
+        .into_iter()
+        .flatten()
+        .map(|field| field.parse::<u64>().context("/proc/self/stat is not as expected"))
+        .sum()
 }
 
 /// The line is `cpuN user nice system idle iowait irq softirq steal …`; idle and iowait are not work.
 fn ticks(text: &str, core: usize) -> Option<Ticks> {
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{core} ")))?;
-    let fields: Vec<u64> = line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+    let fields: Vec<u64> =
+        line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
     let total: u64 = fields.iter().sum();
     let idle = fields.get(3)? + fields.get(4)?;
     Some(Ticks { busy: total - idle, total })
@@ -113,7 +125,8 @@ mod tests {
 
     #[test]
     fn idle_and_waiting_for_the_disk_are_not_work() {
-        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 1 5 100 20 2 3 4 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\n";
+        let text =
+            "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 1 5 100 20 2 3 4 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\n";
         assert_eq!(ticks(text, 0), Some(Ticks { busy: 25, total: 145 }));
         assert_eq!(ticks(text, 7), None);
         assert!(own_ticks().is_ok());

@@ -52,7 +52,9 @@ pub struct CountSource<'a, Q, J> {
 
 impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J> {
     pub fn new(batches: &'a [Vec<Q>], target: &Target, connections: usize, judge: J) -> Self {
-        let request = |batch: &Vec<Q>| target.request("POST", "/v1/counts", JSON, body(batch, false).as_bytes());
+        let request = |batch: &Vec<Q>| {
+            target.request("POST", "/v1/counts", JSON, body(batch, false).as_bytes())
+        };
         Self {
             batches,
             requests: batches.iter().map(request).collect(),
@@ -66,15 +68,26 @@ impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J
     }
 
     fn check(&self, batch: &[Q], body: &[u8]) -> Result<()> {
-        let answer: Answer = serde_json::from_slice(body)
-            .with_context(|| format!("not an answer to counts: {}", String::from_utf8_lossy(body)))?;
-        ensure!(answer.results.len() == batch.len(), "{} results for {} ranges", answer.results.len(), batch.len());
+        let answer: Answer = serde_json::from_slice(body).with_context(|| {
+            format!("not an answer to counts: {}", String::from_utf8_lossy(body))
+        })?;
+        ensure!(
+            answer.results.len() == batch.len(),
+            "{} results for {} ranges",
+            answer.results.len(),
+            batch.len()
+        );
         for (question, item) in batch.iter().zip(&answer.results) {
             let asked = question.as_ref();
-            let (Some(from_s), Some(to_s), Some(count)) = (item.from_s, item.to_s, item.count) else {
+            let (Some(from_s), Some(to_s), Some(count)) = (item.from_s, item.to_s, item.count)
+            else {
                 bail!("no count for {asked:?}: {}", String::from_utf8_lossy(body));
             };
-            ensure!(item.key == key_of(asked.city), "an answer to another question: {}, asked was {asked:?}", item.key);
+            ensure!(
+                item.key == key_of(asked.city),
+                "an answer to another question: {}, asked was {asked:?}",
+                item.key
+            );
             (self.judge)(question, Covered { from_s, to_s, count })?;
         }
         Ok(())
@@ -157,7 +170,11 @@ pub fn measure(
     let mut source = CountSource::new(&workload.batches, target, connections, judge);
     let run = Run { pace, warm_up: Duration::from_secs(1), duration };
     let load = load::run(target.address, connections, &run, &mut source)?;
-    Ok(CountsLoad { measured: load.measured, answers_checked: source.checked, pushed_back: load.pushed_back })
+    Ok(CountsLoad {
+        measured: load.measured,
+        answers_checked: source.checked,
+        pushed_back: load.pushed_back,
+    })
 }
 
 #[cfg(test)]
@@ -195,7 +212,9 @@ mod tests {
         }
         assert_eq!(source.judge(0, &reply(200, &right, now)).unwrap(), Outcome::Done(10));
         assert_eq!(source.judge(0, &reply(503, b"", now)).unwrap(), Outcome::PushedBack);
-        assert!(source.judge(0, &reply(200, br#"{"results":[{"key":"k","error":{}}]}"#, now)).is_err());
+        assert!(
+            source.judge(0, &reply(200, br#"{"results":[{"key":"k","error":{}}]}"#, now)).is_err()
+        );
         source.answers = 0;
         let wrong = answer(&workload.batches[0], 1);
         let said = source.judge(0, &reply(200, &wrong, now)).unwrap_err();

@@ -123,7 +123,8 @@ impl Rendered {
 }
 
 fn rest_of_event(drop: &Drop) -> String {
-    let time = jiff::Timestamp::from_second(drop.time_s).map(|time| time.to_string()).unwrap_or_default();
+    let time =
+        jiff::Timestamp::from_second(drop.time_s).map(|time| time.to_string()).unwrap_or_default();
     format!(
         "\",\"source\":\"{SOURCE}\",\"type\":\"{EVENT_TYPE}\",\"datacontenttype\":\"application/json\",\"time\":\"{time}\",\
          \"data\":{{\"city\":\"{}\",\"amount\":{}.{:02}}}}}\n",
@@ -167,6 +168,12 @@ mod tests {
         let bytes_mean = rendered.bytes.len() / rendered.events();
         assert!((170..=210).contains(&bytes_mean), "{bytes_mean}");
         let end_s = plan::floor(now_s, QUARTER_S);
-        assert!(drops.batches.iter().flatten().all(|drop| drop.time_s < end_s && drop.time_s >= end_s - SPREAD_S));
+        assert!(
+            drops
+                .batches
+                .iter()
+                .flatten()
+                .all(|drop| drop.time_s < end_s && drop.time_s >= end_s - SPREAD_S)
+        );
     }
 }

@@ -15,9 +15,11 @@ pub struct Fast {
 impl Fast {
     /// A clock that shows `start_ms`, in milliseconds since 1970, about now.
     pub fn starting(start_ms: i64, factor: u32) -> Self {
-        let (now, since_1970) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+        let (now, since_1970) =
+            (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         let machine_start_s = since_1970.as_secs() as i64;
-        let started = now.checked_sub(Duration::from_nanos(since_1970.subsec_nanos().into())).unwrap_or(now);
+        let started =
+            now.checked_sub(Duration::from_nanos(since_1970.subsec_nanos().into())).unwrap_or(now);
         Self { start_ms, machine_start_s, started, factor }
     }
 
@@ -33,8 +35,15 @@ impl Fast {
 
     /// The setting `clock.experiment` by which a process has the same time.
     pub fn setting(&self) -> String {
-        let time = |ms: i64| Timestamp::from_millisecond(ms).map(|time| time.to_string()).unwrap_or_default();
-        format!("{} at {} times {}", time(self.start_ms), time(self.machine_start_s * 1_000), self.factor)
+        let time = |ms: i64| {
+            Timestamp::from_millisecond(ms).map(|time| time.to_string()).unwrap_or_default()
+        };
+        format!(
+            "{} at {} times {}",
+            time(self.start_ms),
+            time(self.machine_start_s * 1_000),
+            self.factor
+        )
     }
 
     pub fn factor(&self) -> f64 {
@@ -46,7 +55,8 @@ impl Fast {
     }
 
     pub fn at_ms(&self, moment: Instant) -> i64 {
-        self.start_ms + (moment.saturating_duration_since(self.started) * self.factor).as_millis() as i64
+        self.start_ms
+            + (moment.saturating_duration_since(self.started) * self.factor).as_millis() as i64
     }
 
     /// When this clock shows a moment that is not before its start.
@@ -73,6 +83,9 @@ mod tests {
         }
         let now_ms = clock.now_ms() - 1_730_768_400_000;
         assert!((0..720 * 60_000).contains(&now_ms), "{now_ms}");
-        assert!(clock.setting().starts_with("2024-11-05T01:00:00Z at 20") && clock.setting().ends_with("Z times 720"));
+        assert!(
+            clock.setting().starts_with("2024-11-05T01:00:00Z at 20")
+                && clock.setting().ends_with("Z times 720")
+        );
     }
 }

@@ -47,11 +47,14 @@ impl Source for IngestSource {
             429 | 503 => return Ok(Outcome::PushedBack),
             _ => bail!("POST /v1/events answered {status}: {}", String::from_utf8_lossy(body)),
         }
-        let answer: Answer = serde_json::from_slice(body)
-            .with_context(|| format!("not an answer to events: {}", String::from_utf8_lossy(body)))?;
+        let answer: Answer = serde_json::from_slice(body).with_context(|| {
+            format!("not an answer to events: {}", String::from_utf8_lossy(body))
+        })?;
         let sent = self.current[slot].take().context("an answer that nothing was sent for")?;
         ensure!(
-            answer.accepted == sent.events() as u64 && answer.duplicates == 0 && answer.rejected.is_empty(),
+            answer.accepted == sent.events() as u64
+                && answer.duplicates == 0
+                && answer.rejected.is_empty(),
             "of {} new events: {}",
             sent.events(),
             String::from_utf8_lossy(body)
@@ -86,7 +89,8 @@ pub fn measure(
 ) -> Result<Ingested> {
     let before = if applied { lab.total()? } else { 0 };
     let target = lab.target.clone();
-    let mut bodies: Vec<Rendered> = drops.batches.iter().map(|batch| render(batch, &target)).collect();
+    let mut bodies: Vec<Rendered> =
+        drops.batches.iter().map(|batch| render(batch, &target)).collect();
     while bodies.len() < connections {
         bodies.extend(drops.batches.iter().map(|batch| render(batch, &target)));
     }
@@ -103,7 +107,9 @@ pub fn measure(
     let load = load::run(target.address, connections, &run, &mut source)?;
     let accepted = source.accepted;
     let applied_per_s = match applied {
-        true => Some(accepted as f64 / wait_applied(lab, start, before + accepted as i64)?.as_secs_f64()),
+        true => Some(
+            accepted as f64 / wait_applied(lab, start, before + accepted as i64)?.as_secs_f64(),
+        ),
         false => None,
     };
     Ok(Ingested {
@@ -130,6 +136,9 @@ fn wait_applied(lab: &mut Lab, start: Instant, expected: i64) -> Result<Duration
             return Ok(start.elapsed());
         }
         ensure!(total < expected, "WRONG COUNT: {total} counted, {expected} acknowledged");
-        ensure!(Instant::now() < deadline, "only {total} of {expected} events show after {APPLIED_MAX:?}");
+        ensure!(
+            Instant::now() < deadline,
+            "only {total} of {expected} events show after {APPLIED_MAX:?}"
+        );
     }
 }

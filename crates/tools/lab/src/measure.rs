@@ -100,7 +100,14 @@ impl Recorder {
         let histogram = Histogram::new_with_bounds(100, LATENCY_MAX.as_nanos() as u64, 3)
             .map_err(|error| anyhow!("cannot make a histogram: {error}"))?;
         let begin = start + run.warm_up;
-        Ok(Self { pace: run.pace, begin, end: begin + run.duration, histogram, requests: 0, units: 0 })
+        Ok(Self {
+            pace: run.pace,
+            begin,
+            end: begin + run.duration,
+            histogram,
+            requests: 0,
+            units: 0,
+        })
     }
 
     pub fn end(&self) -> Instant {
@@ -136,7 +143,8 @@ impl Recorder {
 
     pub fn finish(self, unanswered: u64) -> Measured {
         let elapsed_s = (self.end - self.begin).as_secs_f64();
-        let quantile_us = |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / 1_000.0;
+        let quantile_us =
+            |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / 1_000.0;
         let answered = self.requests.saturating_sub(unanswered);
         Measured {
             requests: answered,

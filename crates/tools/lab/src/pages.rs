@@ -40,7 +40,8 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
     let mut client = Client::connect(target)?;
     let listed = client.json("GET", "/v1/counters", b"")?;
     let known = listed["counters"].as_array().context("an answer without counters")?;
-    let known: BTreeSet<&str> = known.iter().filter_map(|counter| counter["template"].as_str()).collect();
+    let known: BTreeSet<&str> =
+        known.iter().filter_map(|counter| counter["template"].as_str()).collect();
     for number in 0..counters {
         let template = template(number);
         if !known.contains(template.as_str()) {
@@ -54,11 +55,21 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
         }
     }
     let listed = client.json("GET", "/v1/counters", b"")?;
-    let first = listed["counters"].as_array().into_iter().flatten().find(|counter| counter["template"] == template(0));
-    let id = first.and_then(|counter| counter["id"].as_u64()).context("the first counter is not there")?;
+    let first = listed["counters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|counter| counter["template"] == template(0));
+    let id = first
+        .and_then(|counter| counter["id"].as_u64())
+        .context("the first counter is not there")?;
     for chunk in year(now_s).chunks(BUCKETS_PER_REQUEST) {
         let answer = client.json("POST", "/v1/buckets", &serde_json::to_vec(chunk)?)?;
-        ensure!(answer["accepted"].as_u64() == Some(chunk.len() as u64), "of {} buckets: {answer}", chunk.len());
+        ensure!(
+            answer["accepted"].as_u64() == Some(chunk.len() as u64),
+            "of {} buckets: {answer}",
+            chunk.len()
+        );
     }
     Ok(u32::try_from(id)?)
 }
@@ -71,14 +82,17 @@ fn template(number: usize) -> String {
 fn year(now_s: i64) -> Vec<Value> {
     let end_s = now_s - now_s % DAY_S;
     let start_s = end_s - DAYS * DAY_S;
-    let count = |quarter: i64| 3 + (quarter % 96 - 48).abs() + if quarter / 96 % 7 < 2 { 20 } else { 0 };
+    let count =
+        |quarter: i64| 3 + (quarter % 96 - 48).abs() + if quarter / 96 % 7 < 2 { 20 } else { 0 };
     let bucket = |granularity: &str, time_s: i64, width: i64| {
         let first = (time_s - start_s) / 900;
         let sum: i64 = (first..first + width).map(count).sum();
         json!({ "key": KEY, "granularity": granularity, "time": time_s, "count": sum })
     };
     let of = |granularity: &'static str, step_s: i64| {
-        (start_s..end_s).step_by(step_s as usize).map(move |time_s| bucket(granularity, time_s, step_s / 900))
+        (start_s..end_s)
+            .step_by(step_s as usize)
+            .map(move |time_s| bucket(granularity, time_s, step_s / 900))
     };
     let others = (2..2 + OTHER_KEYS).map(|city| {
         json!({ "key": format!("lab_page:0:{city}"), "granularity": "day", "time": end_s - DAY_S, "count": city })
@@ -95,10 +109,19 @@ pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Ve
         ("list of counters", "/".to_owned()),
         ("list, searched and sorted", "/?q=team+3&sort=-activity".to_owned()),
         ("a counter, latest data (a year of days)", format!("/counters/{id}")),
-        ("a counter, a year of hours, compared", format!("/counters/{id}?{key}&range=1y&granularity=hour&compare=1")),
+        (
+            "a counter, a year of hours, compared",
+            format!("/counters/{id}?{key}&range=1y&granularity=hour&compare=1"),
+        ),
         ("chart alone, a year of days", format!("/counters/{id}/chart.svg?{key}&range=1y")),
-        ("chart alone, a year of hours", format!("/counters/{id}/chart.svg?{key}&range=1y&granularity=hour")),
-        ("CSV, a year of quarter hours", format!("/counters/{id}/series.csv?{key}&range=1y&granularity=quarter")),
+        (
+            "chart alone, a year of hours",
+            format!("/counters/{id}/chart.svg?{key}&range=1y&granularity=hour"),
+        ),
+        (
+            "CSV, a year of quarter hours",
+            format!("/counters/{id}/series.csv?{key}&range=1y&granularity=quarter"),
+        ),
         ("versions", format!("/counters/{id}/versions")),
         ("query, a year", format!("/query?{key}&from={from_s}&to={to_s}")),
     ];
@@ -132,7 +155,9 @@ mod tests {
     fn the_year_adds_up() {
         let buckets = year(1_795_000_000);
         let sum = |granularity: &str| {
-            let own = buckets.iter().filter(|bucket| bucket["granularity"] == granularity && bucket["key"] == KEY);
+            let own = buckets
+                .iter()
+                .filter(|bucket| bucket["granularity"] == granularity && bucket["key"] == KEY);
             own.map(|bucket| bucket["count"].as_i64().unwrap_or_default()).sum::<i64>()
         };
         assert_eq!(buckets.len() as i64, DAYS * (96 + 24 + 1) + OTHER_KEYS);

@@ -128,8 +128,14 @@ mod tests {
             let mut covered_to_s = floor(from_s, QUARTER_S);
             for part in &parts {
                 let width_s = part.granularity.width_s();
-                assert_eq!(part.from_s, covered_to_s, "round {round}: a gap or an overlap in {parts:?}");
-                assert_eq!((part.from_s.rem_euclid(width_s), part.to_s.rem_euclid(width_s)), (0, 0));
+                assert_eq!(
+                    part.from_s, covered_to_s,
+                    "round {round}: a gap or an overlap in {parts:?}"
+                );
+                assert_eq!(
+                    (part.from_s.rem_euclid(width_s), part.to_s.rem_euclid(width_s)),
+                    (0, 0)
+                );
                 assert!(part.from_s < part.to_s);
                 covered_to_s = part.to_s;
             }
@@ -142,14 +148,17 @@ mod tests {
     fn buckets_of_the_plan_add_up_to_the_naive_sum_over_quarters() {
         let mut random = StdRng::seed_from_u64(8);
         let count_of_quarter = |time_s: i64| (time_s / QUARTER_S) % 17 - 3;
-        let sum =
-            |from_s: i64, to_s: i64| -> i64 { (from_s..to_s).step_by(QUARTER_S as usize).map(count_of_quarter).sum() };
+        let sum = |from_s: i64, to_s: i64| -> i64 {
+            (from_s..to_s).step_by(QUARTER_S as usize).map(count_of_quarter).sum()
+        };
         for _ in 0..500 {
             let from_s: i64 = random.random_range(0..40 * DAY_S);
             let to_s = from_s + random.random_range(0..30 * DAY_S);
             let planned: i64 = slices(from_s, to_s)
                 .iter()
-                .flat_map(|slice| slice.buckets().map(|time_s| sum(time_s, time_s + slice.granularity.width_s())))
+                .flat_map(|slice| {
+                    slice.buckets().map(|time_s| sum(time_s, time_s + slice.granularity.width_s()))
+                })
                 .sum();
             assert_eq!(planned, sum(floor(from_s, QUARTER_S), floor(to_s, QUARTER_S)));
         }

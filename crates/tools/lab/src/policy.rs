@@ -15,19 +15,28 @@ const POLL: Duration = Duration::from_millis(50);
 /// Sets a policy, and answers its version.
 pub fn set(portal: &Target, policy: &Value, reason: &str) -> Result<f64> {
     // A reason goes in a field of the head, which has one line.
-    let reason: String = reason.chars().map(|char| if char.is_ascii_graphic() { char } else { ' ' }).collect();
+    let reason: String =
+        reason.chars().map(|char| if char.is_ascii_graphic() { char } else { ' ' }).collect();
     let (fields, body) = ([("x-reason", reason.as_str())], policy.to_string());
-    let set = Client::connect(portal)?.json_with("PUT", "/v1/cache-policy", &fields, body.as_bytes())?;
+    let set =
+        Client::connect(portal)?.json_with("PUT", "/v1/cache-policy", &fields, body.as_bytes())?;
     set["version"].as_f64().with_context(|| format!("a policy without a version: {set}"))
 }
 
 /// Waits until every reader follows a version of the policy, or a newer one.
-pub fn wait_followed<'a>(readers: impl IntoIterator<Item = &'a Target>, version: f64) -> Result<()> {
+pub fn wait_followed<'a>(
+    readers: impl IntoIterator<Item = &'a Target>,
+    version: f64,
+) -> Result<()> {
     let deadline = Instant::now() + FOLLOWED_MAX;
     for reader in readers {
         let mut client = Client::connect(reader)?;
         while version_of(&mut client)? < version {
-            ensure!(Instant::now() < deadline, "{} did not follow version {version} of the policy", reader.address);
+            ensure!(
+                Instant::now() < deadline,
+                "{} did not follow version {version} of the policy",
+                reader.address
+            );
             std::thread::sleep(POLL);
         }
     }
@@ -35,5 +44,9 @@ pub fn wait_followed<'a>(readers: impl IntoIterator<Item = &'a Target>, version:
 }
 
 fn version_of(reader: &mut Client) -> Result<f64> {
-    Ok(metrics::sum(&reader.call("GET", "/metrics", b"")?.text(), "raingauge_cache_policy_version", ""))
+    Ok(metrics::sum(
+        &reader.call("GET", "/metrics", b"")?.text(),
+        "raingauge_cache_policy_version",
+        "",
+    ))
 }

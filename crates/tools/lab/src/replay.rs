@@ -13,7 +13,12 @@ use std::io::Write;
 use std::time::Instant;
 
 /// Asks a recording `speed` times as fast as it was. Items that fail are counted in the second number.
-pub fn run(target: &Target, connections: usize, recording: &[Recorded], speed: f64) -> Result<(Load, u64)> {
+pub fn run(
+    target: &Target,
+    connections: usize,
+    recording: &[Recorded],
+    speed: f64,
+) -> Result<(Load, u64)> {
     let start = Instant::now();
     let replay = Replay::new(start, speed, recording);
     let duration = replay.duration() + std::time::Duration::from_millis(1);
@@ -25,7 +30,13 @@ pub fn run(target: &Target, connections: usize, recording: &[Recorded], speed: f
         lens: vec![0; connections],
         failed: 0,
     };
-    let load = load::follow(target.address, connections, (start, duration), Box::new(replay), &mut asking)?;
+    let load = load::follow(
+        target.address,
+        connections,
+        (start, duration),
+        Box::new(replay),
+        &mut asking,
+    )?;
     Ok((load, asking.failed))
 }
 
@@ -34,7 +45,8 @@ pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> 
     let from_ms = from_s * 1_000;
     let keys = Keys::new(model);
     let mut questions = Questions::new(model);
-    let clients = Clients::new(model, Fast::starting(from_ms, 1), from_ms, from_ms + seconds * 1_000)?;
+    let clients =
+        Clients::new(model, Fast::starting(from_ms, 1), from_ms, from_ms + seconds * 1_000)?;
     let mut len = 0;
     for due_ms in clients.moments_ms() {
         let now_s = due_ms.div_euclid(1_000);
@@ -76,7 +88,9 @@ impl Source for Asking<'_> {
         match reply.status {
             200 => self.failed += memmem::find_iter(reply.body, b"\"error\":").count() as u64,
             429 | 503 => self.failed += self.lens[slot],
-            status => bail!("POST /v1/counts answered {status}: {}", String::from_utf8_lossy(reply.body)),
+            status => {
+                bail!("POST /v1/counts answered {status}: {}", String::from_utf8_lossy(reply.body))
+            }
         }
         Ok(Outcome::Done(self.lens[slot]))
     }
@@ -98,7 +112,12 @@ mod tests {
         assert_eq!(made().1, file);
         let found = recording::read(&file[..]).unwrap();
         assert_eq!(found.len(), len);
-        assert!(found.iter().all(|recorded| recorded.at_ms < 10_000 && (6..=14).contains(&recorded.requests.len())));
+        assert!(
+            found
+                .iter()
+                .all(|recorded| recorded.at_ms < 10_000
+                    && (6..=14).contains(&recorded.requests.len()))
+        );
         let request = &found[0].requests[0];
         assert!(request.from_time < request.to_time && request.to_time <= 0);
     }

@@ -17,7 +17,8 @@ impl Machine {
     pub fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
-        let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let model =
+            cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         Self {
             processor: model.map(|(_, name)| name.to_owned()).unwrap_or_default(),
             cores: std::thread::available_parallelism().map_or(0, usize::from),

@@ -91,14 +91,20 @@ impl Lab {
     /// Makes sure of the counter; the other calls need it.
     pub fn prepare(target: &Target, workload: &Workload) -> Result<Self> {
         let client = Client::connect(target)?;
-        let mut lab = Self { target: target.clone(), client, settings: workload.settings, start_s: workload.start_s() };
+        let mut lab = Self {
+            target: target.clone(),
+            client,
+            settings: workload.settings,
+            start_s: workload.start_s(),
+        };
         lab.ensure_counter()?;
         Ok(lab)
     }
 
     fn ensure_counter(&mut self) -> Result<()> {
         let listed = self.client.json("GET", "/v1/counters", b"")?;
-        let is_ours = |counter: &Value| counter["template"] == TEMPLATE && counter["state"] == "active";
+        let is_ours =
+            |counter: &Value| counter["template"] == TEMPLATE && counter["state"] == "active";
         if listed["counters"].as_array().is_some_and(|counters| counters.iter().any(is_ours)) {
             return Ok(());
         }
@@ -146,7 +152,8 @@ impl Lab {
                 )
             })
             .collect();
-        let answer = self.client.json("POST", "/v1/buckets", format!("[{}]", items.join(",")).as_bytes())?;
+        let answer =
+            self.client.json("POST", "/v1/buckets", format!("[{}]", items.join(",")).as_bytes())?;
         let accepted = answer["accepted"].as_u64();
         ensure!(accepted == Some(buckets.len() as u64), "of {} buckets: {answer}", buckets.len());
         let count = buckets.len() as u64;
@@ -162,7 +169,9 @@ impl Lab {
         while first < self.settings.keys {
             let last = (first + TOTAL_KEYS).min(self.settings.keys);
             let requests: Vec<Value> = (first..last)
-                .map(|city| json!({ "key": key_of(city), "fromTime": self.start_s, "toTime": to_s }))
+                .map(
+                    |city| json!({ "key": key_of(city), "fromTime": self.start_s, "toTime": to_s }),
+                )
                 .collect();
             let body = serde_json::to_vec(&json!({ "requests": requests }))?;
             let answer = self.client.json("POST", "/v1/counts", &body)?;

@@ -156,7 +156,9 @@ impl Workload {
     /// Every drop of the history as a city and a time, by city, then time: what the buckets add up to.
     pub fn drops(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
         self.quarters.iter().enumerate().flat_map(|(city, quarters)| {
-            let within = |&(time_s, count): &(i64, i64)| (0..count).map(move |place| time_s + place % QUARTER_S);
+            let within = |&(time_s, count): &(i64, i64)| {
+                (0..count).map(move |place| time_s + place % QUARTER_S)
+            };
             quarters.iter().flat_map(within).map(move |time_s| (city as u32, time_s))
         })
     }
@@ -166,7 +168,11 @@ impl Workload {
         let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
         let quarters = &self.quarters[city as usize];
         let first = quarters.partition_point(|&(time_s, _)| time_s < from_s);
-        quarters[first..].iter().take_while(|&&(time_s, _)| time_s < to_s).map(|&(_, count)| count).sum()
+        quarters[first..]
+            .iter()
+            .take_while(|&&(time_s, _)| time_s < to_s)
+            .map(|&(_, count)| count)
+            .sum()
     }
 
     /// Every bucket of the history: by city, then granularity, then time.
@@ -174,7 +180,9 @@ impl Workload {
         self.quarters.iter().enumerate().flat_map(|(city, quarters)| {
             Granularity::ALL.into_iter().flat_map(move |granularity| {
                 quarters
-                    .chunk_by(move |left, right| bucket_of(left.0, granularity) == bucket_of(right.0, granularity))
+                    .chunk_by(move |left, right| {
+                        bucket_of(left.0, granularity) == bucket_of(right.0, granularity)
+                    })
                     .map(move |chunk| Bucket {
                         city: city as u32,
                         granularity,
@@ -190,7 +198,12 @@ fn bucket_of(time_s: i64, granularity: Granularity) -> i64 {
     plan::floor(time_s, granularity.width_s())
 }
 
-fn history(settings: Settings, end_s: i64, popularity: &Popularity, random: &mut StdRng) -> Vec<Vec<(i64, i64)>> {
+fn history(
+    settings: Settings,
+    end_s: i64,
+    popularity: &Popularity,
+    random: &mut StdRng,
+) -> Vec<Vec<(i64, i64)>> {
     let mut times: Vec<Vec<i64>> = vec![Vec::new(); settings.keys.max(1) as usize];
     for _ in 0..settings.history {
         let time_s = end_s - random.random_range(1..=HISTORY_DAYS * DAY_S);
@@ -200,7 +213,10 @@ fn history(settings: Settings, end_s: i64, popularity: &Popularity, random: &mut
         .into_iter()
         .map(|mut times| {
             times.sort_unstable();
-            times.chunk_by(|left, right| left == right).map(|chunk| (chunk[0], chunk.len() as i64)).collect()
+            times
+                .chunk_by(|left, right| left == right)
+                .map(|chunk| (chunk[0], chunk.len() as i64))
+                .collect()
         })
         .collect()
 }
@@ -217,8 +233,11 @@ mod tests {
     fn every_granularity_of_the_history_holds_every_drop() {
         let workload = small();
         for granularity in Granularity::ALL {
-            let total: i64 =
-                workload.buckets().filter(|bucket| bucket.granularity == granularity).map(|bucket| bucket.count).sum();
+            let total: i64 = workload
+                .buckets()
+                .filter(|bucket| bucket.granularity == granularity)
+                .map(|bucket| bucket.count)
+                .sum();
             assert_eq!(total, 20_000);
         }
     }
@@ -230,7 +249,8 @@ mod tests {
         for (city, time_s) in workload.drops() {
             *counted.entry((city, plan::floor(time_s, QUARTER_S))).or_default() += 1;
         }
-        let quarters = workload.buckets().filter(|bucket| bucket.granularity == Granularity::Quarter);
+        let quarters =
+            workload.buckets().filter(|bucket| bucket.granularity == Granularity::Quarter);
         let stored = quarters.map(|bucket| ((bucket.city, bucket.time_s), bucket.count)).collect();
         assert_eq!(counted, stored);
     }
@@ -238,13 +258,17 @@ mod tests {
     #[test]
     fn the_buckets_of_a_range_add_up_to_its_expected_answer() {
         let workload = small();
-        let stored: std::collections::HashMap<_, _> =
-            workload.buckets().map(|bucket| ((bucket.city, bucket.granularity, bucket.time_s), bucket.count)).collect();
+        let stored: std::collections::HashMap<_, _> = workload
+            .buckets()
+            .map(|bucket| ((bucket.city, bucket.granularity, bucket.time_s), bucket.count))
+            .collect();
         for range in workload.batches.iter().take(200).flatten() {
             let sum: i64 = range
                 .slices
                 .iter()
-                .flat_map(|slice| slice.buckets().map(|time_s| (range.asked.city, slice.granularity, time_s)))
+                .flat_map(|slice| {
+                    slice.buckets().map(|time_s| (range.asked.city, slice.granularity, time_s))
+                })
                 .filter_map(|cell| stored.get(&cell))
                 .sum();
             assert_eq!(sum, range.expected);

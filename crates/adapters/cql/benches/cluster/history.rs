@@ -24,24 +24,33 @@ pub fn run(place: &Place) {
 }
 
 fn largest(place: &Place) {
-    let event = |number| Event { key: format!("many:{number}"), time_s: NOW_S, value: number as i64 };
+    let event =
+        |number| Event { key: format!("many:{number}"), time_s: NOW_S, value: number as i64 };
     let events: Vec<Event> = (0..MANY_KEYS).map(event).collect();
     Counting::with_tables(place, "many", 0, false).count(7, &events, MANY_KEYS);
     let options = Options { scan_time_max: Duration::from_secs(600), ..place.options.clone() };
-    let connect = || CqlReader::new(place.runtime.block_on(Cql::connect(options.clone())).expect("connected"));
+    let connect = || {
+        CqlReader::new(place.runtime.block_on(Cql::connect(options.clone())).expect("connected"))
+    };
     let reader = connect();
     let plan = Plan::new(NOW_S - NOW_S % DAY_S, NOW_S - NOW_S % DAY_S + DAY_S).expect("a day");
 
     let began = Instant::now();
-    let query = |event: &Event| Query { generation: generation_of(7, 0), key: event.key.clone(), plan };
+    let query =
+        |event: &Event| Query { generation: generation_of(7, 0), key: event.key.clone(), plan };
     let one_by_one = place.runtime.block_on(reader.sums(events.iter().map(query).collect()));
     assert!(one_by_one.iter().all(Result::is_ok));
-    println!("largest keys of {MANY_KEYS}, {:<16} {:>7.1} s", "key by key", began.elapsed().as_secs_f64());
+    println!(
+        "largest keys of {MANY_KEYS}, {:<16} {:>7.1} s",
+        "key by key",
+        began.elapsed().as_secs_f64()
+    );
 
     let search = |reader: &CqlReader, how: &str| {
         let began = Instant::now();
         let slice = Slice { granularity: Granularity::Day, from_s: plan.from_s, to_s: plan.to_s };
-        let found = place.runtime.block_on(reader.largest_keys(generation_of(7, 0), slice, 100, MANY_KEYS));
+        let found =
+            place.runtime.block_on(reader.largest_keys(generation_of(7, 0), slice, 100, MANY_KEYS));
         assert!(found.expect("keys").is_complete);
         println!("largest keys of {MANY_KEYS}, {how:<16} {:>7.1} s", began.elapsed().as_secs_f64());
     };

@@ -23,7 +23,8 @@ pub struct Place {
 impl Place {
     pub fn new() -> Option<Self> {
         let points = std::env::var("RAINGAUGE_TEST_CQL").ok()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let options = Options {
             contact_points: points.split(',').map(str::to_owned).collect(),
             keyspace: format!("bench_{}", std::process::id()),
@@ -103,7 +104,9 @@ impl Counting {
             for event in batch {
                 let offset = self.checkpoint.position;
                 let added = Added { offset, time_s: event.time_s, value: event.value };
-                self.writer.add(generation_of(counter, 0), &event.key, added, &forever).expect("added");
+                self.writer
+                    .add(generation_of(counter, 0), &event.key, added, &forever)
+                    .expect("added");
                 self.checkpoint.position += 1;
             }
             self.checkpoint.stamp_us = STAMP_BASE_US + self.checkpoint.position as i64;

@@ -32,11 +32,16 @@ pub fn counter_columns(place: &Place, events: &[Event]) -> Duration {
         }
         let (session, statements) = (&session, &statements);
         let began = Instant::now();
-        let updates = events.iter().flat_map(|event| Granularity::ALL.map(|granularity| (event, granularity)));
+        let updates = events
+            .iter()
+            .flat_map(|event| Granularity::ALL.map(|granularity| (event, granularity)));
         let updates = updates.map(|(event, granularity)| async move {
             let time = CqlTimestamp(granularity.floor(event.time_s) * 1_000);
             let values = (scylla::value::Counter(event.value), &event.key, time);
-            session.execute_unpaged(&statements[granularity as usize], values).await.expect("counted");
+            session
+                .execute_unpaged(&statements[granularity as usize], values)
+                .await
+                .expect("counted");
         });
         stream::iter(updates).buffer_unordered(IN_FLIGHT).collect::<Vec<()>>().await;
         began.elapsed()
@@ -53,20 +58,27 @@ pub fn upsert_per_event(place: &Place, events: &[Event]) -> Duration {
             ("hourly_count_table", "hourly_timestamp"),
             ("daily_count_table", "daily_timestamp"),
         ] {
-            let text = format!("INSERT INTO {table} (key, {column}, log_partition, count) VALUES (?, ?, -2, ?)");
+            let text = format!(
+                "INSERT INTO {table} (key, {column}, log_partition, count) VALUES (?, ?, -2, ?)"
+            );
             statements.push(session.prepare(text).await.expect("prepared"));
         }
         let (session, statements) = (&session, &statements);
         let mut counts = HashMap::<(&str, Granularity, i64), i64>::new();
         let began = Instant::now();
-        let upserts = events.iter().flat_map(|event| Granularity::ALL.map(|granularity| (event, granularity)));
+        let upserts = events
+            .iter()
+            .flat_map(|event| Granularity::ALL.map(|granularity| (event, granularity)));
         let upserts = upserts.map(|(event, granularity)| {
             let time_s = granularity.floor(event.time_s);
             let count = counts.entry((&event.key, granularity, time_s)).or_default();
             *count += event.value;
             let values = (&event.key, CqlTimestamp(time_s * 1_000), *count);
             async move {
-                session.execute_unpaged(&statements[granularity as usize], values).await.expect("written");
+                session
+                    .execute_unpaged(&statements[granularity as usize], values)
+                    .await
+                    .expect("written");
             }
         });
         stream::iter(upserts).buffer_unordered(IN_FLIGHT).collect::<Vec<()>>().await;

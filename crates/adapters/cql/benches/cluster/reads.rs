@@ -38,7 +38,11 @@ pub fn run(place: &Place) {
             ask(place, &reader, counter, &MIX, RUN / 3);
             print(name, "the mix", &ask(place, &reader, counter, &MIX, RUN));
             for window in MIX {
-                print(name, window.0, &ask(place, &reader, counter, &[(window.0, window.1, 100)], RUN / 3));
+                print(
+                    name,
+                    window.0,
+                    &ask(place, &reader, counter, &[(window.0, window.1, 100)], RUN / 3),
+                );
             }
         }
     }
@@ -67,7 +71,13 @@ struct Asked {
 }
 
 /// Asks for ranges of the mix, one after another from each of some readers.
-fn ask(place: &Place, reader: &Arc<CqlReader>, counter: u32, mix: &[(&str, i64, usize)], run: Duration) -> Asked {
+fn ask(
+    place: &Place,
+    reader: &Arc<CqlReader>,
+    counter: u32,
+    mix: &[(&str, i64, usize)],
+    run: Duration,
+) -> Asked {
     let before = reader.cost();
     let began = Instant::now();
     let seeds = Arc::new(AtomicUsize::new(0));
@@ -87,8 +97,9 @@ fn ask(place: &Place, reader: &Arc<CqlReader>, counter: u32, mix: &[(&str, i64, 
         })
     });
     let asking: Vec<_> = asking.collect();
-    let all: Vec<Duration> =
-        place.runtime.block_on(async { futures_util::future::try_join_all(asking).await.expect("asked").concat() });
+    let all: Vec<Duration> = place.runtime.block_on(async {
+        futures_util::future::try_join_all(asking).await.expect("asked").concat()
+    });
     let (counts, after) = (all.len() as f64, reader.cost());
     Asked {
         per_second: counts / began.elapsed().as_secs_f64(),

@@ -23,8 +23,14 @@ pub fn run(place: &Place) {
     let upserts = rate(few.len(), peers::upsert_per_event(place, few));
     let counters = rate(few.len(), peers::counter_columns(place, few));
     println!("  tiles and tables, exactly once   {own:>9.0} events/s");
-    println!("  one upsert per event and table   {upserts:>9.0} events/s   1 : {:.1}", own / upserts);
-    println!("  counter columns                  {counters:>9.0} events/s   1 : {:.1}", own / counters);
+    println!(
+        "  one upsert per event and table   {upserts:>9.0} events/s   1 : {:.1}",
+        own / upserts
+    );
+    println!(
+        "  counter columns                  {counters:>9.0} events/s   1 : {:.1}",
+        own / counters
+    );
     let one_key: Vec<Event> = recent("hot", 1, 400_000, 3);
     let hot = rate(one_key.len(), Counting::new(place, "hot", 0).count(3, &one_key, BATCH_LEN));
     println!("  one key alone                    {hot:>9.0} events/s");

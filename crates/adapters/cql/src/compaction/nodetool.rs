@@ -59,7 +59,11 @@ impl Nodetool {
 
     async fn running(&self, host: &str) -> Result<Vec<Running>, Error> {
         let table = self.run(host, &["compactionstats"]).await?;
-        Ok(table.lines().filter_map(running).filter(|running| running.keyspace == self.keyspace).collect())
+        Ok(table
+            .lines()
+            .filter_map(running)
+            .filter(|running| running.keyspace == self.keyspace)
+            .collect())
     }
 
     /// Runs the command, and answers what it printed. Whoever drops the future ends it, with all that it started.
@@ -67,7 +71,12 @@ impl Nodetool {
         let mut words = self.command.iter().map(|word| word.replace(HOST, host));
         let program = words.next().unwrap_or_default();
         let mut command = Command::new(&program);
-        command.args(words).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(words)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let child = command.process_group(0).kill_on_drop(true).spawn().map_err(|error| {
             Error(format!(
                 "{program} cannot be run: {error}: install it on this machine, or say where it is in \
@@ -78,10 +87,13 @@ impl Nodetool {
         let mut group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
         let output = child.wait_with_output().await;
         group.0 = None;
-        let output = output.map_err(|error| Error(format!("{program} cannot be waited for: {error}")))?;
+        let output =
+            output.map_err(|error| Error(format!("{program} cannot be waited for: {error}")))?;
         match output.status.success() {
             true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(Error(format!("{program} {} failed: {}", arguments.join(" "), said(&output)))),
+            false => {
+                Err(Error(format!("{program} {} failed: {}", arguments.join(" "), said(&output))))
+            }
         }
     }
 }
@@ -101,16 +113,21 @@ impl Drop for Group {
 /// `id, compaction type, keyspace, table, completed, total, unit, progress`, where the type may have several words.
 fn running(line: &str) -> Option<Running> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [id, .., keyspace, _table, done, total, unit, progress] = words[..] else { return None };
+    let [id, .., keyspace, _table, done, total, unit, progress] = words[..] else {
+        return None;
+    };
     progress.strip_suffix('%').or((progress == "n/a").then_some(progress))?;
-    let progress = Progress { done: done.parse().ok()?, total: total.parse().ok()?, unit: unit.to_owned() };
+    let progress =
+        Progress { done: done.parse().ok()?, total: total.parse().ok()?, unit: unit.to_owned() };
     Some(Running { id: id.to_owned(), keyspace: keyspace.to_owned(), progress })
 }
 
 /// The line in which a command says what went wrong.
 fn said(output: &Output) -> String {
-    let (errors, text) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
-    let lines = || errors.lines().chain(text.lines()).map(str::trim).filter(|line| !line.is_empty());
+    let (errors, text) =
+        (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let lines =
+        || errors.lines().chain(text.lines()).map(str::trim).filter(|line| !line.is_empty());
     let line = lines().find(|line| line.starts_with("nodetool:") || line.starts_with("error:"));
     match line.or_else(|| lines().next()) {
         Some(line) => line.chars().take(SAID_CHARS_MAX).collect(),

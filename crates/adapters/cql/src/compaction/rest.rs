@@ -41,7 +41,10 @@ impl Rest {
 
     /// Stops what is being compacted of the keyspace, and nothing of others.
     pub async fn stop(&self, host: &str) -> Result<(), Error> {
-        let path = format!("/compaction_manager/stop_keyspace_compaction/{}?type=COMPACTION", self.keyspace);
+        let path = format!(
+            "/compaction_manager/stop_keyspace_compaction/{}?type=COMPACTION",
+            self.keyspace
+        );
         self.ask_soon(Method::POST, host, &path).await.map(drop)
     }
 
@@ -59,7 +62,9 @@ impl Rest {
 
     async fn ask_soon(&self, method: Method, host: &str, path: &str) -> Result<Value, Error> {
         let asked = timeout(ANSWER_TIMEOUT, self.ask(method, host, path)).await;
-        asked.unwrap_or_else(|_| Err(Error(format!("{host} did not answer within {} s", ANSWER_TIMEOUT.as_secs()))))
+        asked.unwrap_or_else(|_| {
+            Err(Error(format!("{host} did not answer within {} s", ANSWER_TIMEOUT.as_secs())))
+        })
     }
 
     /// Asks on a connection of its own, which ends with the future.
@@ -78,10 +83,12 @@ impl Rest {
             .header(header::HOST, uri.authority().map_or("", |authority| authority.as_str()))
             .body(Empty::<Bytes>::new())
             .map_err(|error| failed(error.to_string()))?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(error.to_string()))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         let answer = async {
-            let response = sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
+            let response =
+                sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             Ok::<_, Error>((status, body.map_err(|error| failed(error.to_string()))?.to_bytes()))
@@ -96,7 +103,8 @@ impl Rest {
     }
 
     fn address(&self, host: &str, path: &str) -> Result<Uri, Error> {
-        let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() };
+        let host =
+            if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() };
         let uri = format!("{}{path}", self.url.replace(HOST, &host)).parse::<Uri>();
         uri.ok().filter(|uri| uri.scheme_str() == Some("http") && uri.host().is_some()).ok_or_else(|| {
             Error(format!(

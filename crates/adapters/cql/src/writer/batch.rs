@@ -27,12 +27,18 @@ pub struct Write {
 }
 
 /// Splits the tiles of a key into batches. A tile and its rows are in one.
-pub fn batches_of<'a>(slots: impl Iterator<Item = &'a mut Slot>, key: &str, has_rows: bool) -> Vec<Vec<&'a mut Slot>> {
+pub fn batches_of<'a>(
+    slots: impl Iterator<Item = &'a mut Slot>,
+    key: &str,
+    has_rows: bool,
+) -> Vec<Vec<&'a mut Slot>> {
     let (mut batches, mut statements, mut bytes) = (Vec::<Vec<&mut Slot>>::new(), 0, 0);
     for slot in slots {
         let slot_statements = statements_of(slot, has_rows);
-        let slot_bytes = slot_statements * (STATEMENT_BYTES + key.len()) + slot.tile.as_bytes().len();
-        let is_full = statements + slot_statements > BATCH_STATEMENTS_MAX || bytes + slot_bytes > BATCH_BYTES_MAX;
+        let slot_bytes =
+            slot_statements * (STATEMENT_BYTES + key.len()) + slot.tile.as_bytes().len();
+        let is_full = statements + slot_statements > BATCH_STATEMENTS_MAX
+            || bytes + slot_bytes > BATCH_BYTES_MAX;
 
         match batches.last_mut() {
             Some(batch) if !is_full => {
@@ -87,7 +93,12 @@ pub fn span(
     bytes: Vec<u8>,
     (stamp_us, ttl_s): (i64, i32),
 ) -> Write {
-    let values = [CqlValue::BigInt(stamp_us), CqlValue::Int(ttl_s), CqlValue::BigInt(writer), CqlValue::Blob(bytes)];
+    let values = [
+        CqlValue::BigInt(stamp_us),
+        CqlValue::Int(ttl_s),
+        CqlValue::BigInt(writer),
+        CqlValue::Blob(bytes),
+    ];
     let values = values.into_iter().chain(place_of(generation, key, id)).collect();
     Write { statement: statements.put_span.clone(), values }
 }
@@ -134,7 +145,13 @@ pub fn row(
     Write { statement: statements.put_count[granularity as usize].clone(), values }
 }
 
-pub fn delete_tile(statements: &Statements, writer: i64, key: &str, id: TileId, stamp_us: i64) -> Write {
+pub fn delete_tile(
+    statements: &Statements,
+    writer: i64,
+    key: &str,
+    id: TileId,
+    stamp_us: i64,
+) -> Write {
     let values = vec![
         CqlValue::BigInt(writer),
         CqlValue::BigInt(stamp_us),
@@ -161,7 +178,13 @@ pub fn delete_row(
 }
 
 /// Writes a tile that changed.
-pub fn changed_tile(statements: &Statements, writer: i64, key: &str, slot: &Slot, wall_s: i64) -> Write {
+pub fn changed_tile(
+    statements: &Statements,
+    writer: i64,
+    key: &str,
+    slot: &Slot,
+    wall_s: i64,
+) -> Write {
     let bytes = cell::encode(slot.included, &slot.tile);
     tile(statements, writer, key, slot.id, bytes, (slot.stamp_us, slot.ttl_s(wall_s)))
 }
@@ -234,13 +257,18 @@ mod tests {
         assert_eq!(without_rows.len(), 2);
         let long_key = "k".repeat(512);
         let batches = batches_of(many.iter_mut(), &long_key, false);
-        assert!(batches.iter().all(|batch| batch.len() * (512 + STATEMENT_BYTES) <= BATCH_BYTES_MAX));
+        assert!(
+            batches.iter().all(|batch| batch.len() * (512 + STATEMENT_BYTES) <= BATCH_BYTES_MAX)
+        );
         assert!(batches_of(std::iter::empty(), "k", true).is_empty());
     }
 
     #[test]
     fn large_batches_count_as_several_requests() {
-        assert_eq!([0, 1, 8, 9, 500].map(|statements| permits_of(statements, 512)), [1, 1, 1, 2, 63]);
+        assert_eq!(
+            [0, 1, 8, 9, 500].map(|statements| permits_of(statements, 512)),
+            [1, 1, 1, 2, 63]
+        );
         assert_eq!(permits_of(500, 4), 4);
     }
 }

@@ -36,9 +36,11 @@ impl Flush<'_> {
     pub async fn load(&self, records: &mut [(u32, Record)]) -> Result<(), Error> {
         let loads = records.iter_mut().flat_map(|(_, record)| {
             let Record { generation, key, slots, .. } = record;
-            let missing: Vec<&mut Slot> = slots.iter_mut().filter(|slot| slot.stored.is_none()).collect();
+            let missing: Vec<&mut Slot> =
+                slots.iter_mut().filter(|slot| slot.stored.is_none()).collect();
             let (generation, key) = (*generation, &**key);
-            chunks(missing, LOAD_TILES_MAX).map(move |slots| self.load_tiles(generation, key, slots))
+            chunks(missing, LOAD_TILES_MAX)
+                .map(move |slots| self.load_tiles(generation, key, slots))
         });
         self.all(loads).await?;
 
@@ -46,21 +48,37 @@ impl Flush<'_> {
         self.all(unnoted.map(|(_, record)| self.note_key(record))).await
     }
 
-    async fn load_tiles(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), Error> {
+    async fn load_tiles(
+        &self,
+        generation: Generation,
+        key: &str,
+        slots: Vec<&mut Slot>,
+    ) -> Result<(), Error> {
         let _permit = self.permits(slots.len()).await;
         let periods: Vec<i32> = slots.iter().map(|slot| cell::period_of(slot.id)).collect();
         let writer = cell::writer_of(generation, self.partition);
-        let mut stored =
-            self.until_done("tiles are read back", async || self.stored(key, &periods, writer).await).await?;
+        let mut stored = self
+            .until_done("tiles are read back", async || self.stored(key, &periods, writer).await)
+            .await?;
         for slot in slots {
             slot.fill(stored.remove(&cell::period_of(slot.id)));
         }
         Ok(())
     }
 
-    async fn stored(&self, key: &str, periods: &[i32], writer: i64) -> Result<HashMap<i32, (Offset, Tile)>, Error> {
+    async fn stored(
+        &self,
+        key: &str,
+        periods: &[i32],
+        writer: i64,
+    ) -> Result<HashMap<i32, (Offset, Tile)>, Error> {
         let statement = &self.cql.statements.own_tiles;
-        let found = self.cql.session.execute_unpaged(statement, (key, periods)).await.map_err(error::execution)?;
+        let found = self
+            .cql
+            .session
+            .execute_unpaged(statement, (key, periods))
+            .await
+            .map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut stored = HashMap::new();
         for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
@@ -114,7 +132,8 @@ impl Flush<'_> {
                 lists.entry(place).or_default().push((*generation, &**key, slot));
             }
         }
-        let batches: Vec<&[Listed<'_>]> = lists.values().flat_map(|spans| batches_of_spans(spans)).collect();
+        let batches: Vec<&[Listed<'_>]> =
+            lists.values().flat_map(|spans| batches_of_spans(spans)).collect();
         self.all(batches.into_iter().map(|spans| self.write_spans(spans))).await
     }
 
@@ -129,12 +148,18 @@ impl Flush<'_> {
         self.write_all(spans.first().map_or("", |(_, key, _)| key), &writes).await
     }
 
-    async fn write_tiles(&self, generation: Generation, key: &str, slots: Vec<&mut Slot>) -> Result<(), Error> {
+    async fn write_tiles(
+        &self,
+        generation: Generation,
+        key: &str,
+        slots: Vec<&mut Slot>,
+    ) -> Result<(), Error> {
         let writer = cell::writer_of(generation, self.partition);
         let (statements, wall_s) = (&self.cql.statements, wall_s());
         // Before the statements are made, so that those that wait take up no memory.
         let has_rows = self.cql.options.write_tables;
-        let _permit = self.permits(slots.iter().map(|slot| batch::statements_of(slot, has_rows)).sum()).await;
+        let _permit =
+            self.permits(slots.iter().map(|slot| batch::statements_of(slot, has_rows)).sum()).await;
         let mut writes = Vec::new();
         for slot in slots.iter().filter(|slot| slot.changed != 0) {
             writes.push(batch::changed_tile(statements, writer, key, slot, wall_s));
@@ -147,7 +172,8 @@ impl Flush<'_> {
         for slot in slots {
             (slot.changed, slot.is_foreign) = (0, false);
             if let Some(feed) = self.feed {
-                let part = Part { id: slot.id, writer, included: slot.included, tile: slot.tile.clone() };
+                let part =
+                    Part { id: slot.id, writer, included: slot.included, tile: slot.tile.clone() };
                 feed.publish(self.partition, TileChanges::Tile { key: key.to_owned(), part });
             }
         }
@@ -163,16 +189,22 @@ impl Flush<'_> {
 
         let mut waiting = vec![writes];
         while let Some(part) = waiting.pop() {
-            match self.until_done("tiles are written", async || batch::send(self.cql, part).await).await {
+            match self
+                .until_done("tiles are written", async || batch::send(self.cql, part).await)
+                .await
+            {
                 Ok(()) => {
                     metrics::counter!("raingauge_cql_write_requests_total").increment(1);
-                    metrics::counter!("raingauge_cql_write_rows_total").increment(part.len() as u64);
+                    metrics::counter!("raingauge_cql_write_rows_total")
+                        .increment(part.len() as u64);
                 }
                 Err(Error::Rejected(_)) if part.len() > 1 => {
                     let (first, second) = part.split_at(part.len() / 2);
                     waiting.extend([second, first]);
                 }
-                Err(Error::Rejected(reason)) => return Err(Error::Rejected(format!("a tile of {key}: {reason}"))),
+                Err(Error::Rejected(reason)) => {
+                    return Err(Error::Rejected(format!("a tile of {key}: {reason}")));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -224,7 +256,12 @@ impl Flush<'_> {
 
     /// Deletes the rows of a state that was replaced by another, unless they were written again since: another
     /// process may have taken over, and still use them.
-    pub async fn delete_state(&self, log: &str, chunks: Chunks, written_us: i64) -> Result<(), Error> {
+    pub async fn delete_state(
+        &self,
+        log: &str,
+        chunks: Chunks,
+        written_us: i64,
+    ) -> Result<(), Error> {
         self.until_done("a state is deleted", async || {
             states::delete(self.cql, log, self.partition, chunks, written_us).await
         })
@@ -232,11 +269,17 @@ impl Flush<'_> {
     }
 
     /// Takes a key out of the list of its counter's keys. A partition that counts it again lists it again.
-    pub async fn forget_key(&self, generation: Generation, key: &str, stamp_us: i64) -> Result<(), Error> {
+    pub async fn forget_key(
+        &self,
+        generation: Generation,
+        key: &str,
+        stamp_us: i64,
+    ) -> Result<(), Error> {
         let _permit = self.permits(1).await;
         let values = (stamp_us, keys::counter_of(generation), keys::shard_of(key), key);
         self.until_done("a key is forgotten", async || {
-            let done = self.cql.session.execute_unpaged(&self.cql.statements.delete_key, values).await;
+            let done =
+                self.cql.session.execute_unpaged(&self.cql.statements.delete_key, values).await;
             done.map(drop).map_err(error::request)
         })
         .await
@@ -249,7 +292,10 @@ impl Flush<'_> {
     }
 
     /// Runs requests side by side, as many as may be under way.
-    async fn all<F: Future<Output = Result<(), Error>>>(&self, requests: impl Iterator<Item = F>) -> Result<(), Error> {
+    async fn all<F: Future<Output = Result<(), Error>>>(
+        &self,
+        requests: impl Iterator<Item = F>,
+    ) -> Result<(), Error> {
         stream::iter(requests).buffer_unordered(self.cql.options.in_flight_max).try_collect().await
     }
 

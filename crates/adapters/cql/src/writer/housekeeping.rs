@@ -87,10 +87,14 @@ impl Housekeeping {
         let is_same = |job: &mut Job| job.generation == generation && job.work == work;
         let Some(mut running) = job.take_if(is_same) else {
             let (stop, tiles) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-            let (handle, stop_of, tiles_of) = (runtime.clone(), Arc::clone(&stop), Arc::clone(&tiles));
-            let work_on = move || handle.block_on(run(&context, generation, work, &stop_of, &tiles_of));
+            let (handle, stop_of, tiles_of) =
+                (runtime.clone(), Arc::clone(&stop), Arc::clone(&tiles));
+            let work_on =
+                move || handle.block_on(run(&context, generation, work, &stop_of, &tiles_of));
             let task = runtime.spawn_blocking(work_on);
-            if let Some(other) = job.replace(Job { generation, work, task, stop, tiles, reported: 0 }) {
+            if let Some(other) =
+                job.replace(Job { generation, work, task, stop, tiles, reported: 0 })
+            {
                 other.stop.store(true, Ordering::Release);
             }
             return Ok(Progress { tiles: 0, is_done: false });
@@ -152,7 +156,8 @@ pub async fn remove_key(
 ) -> Result<(), Error> {
     let writer = cell::writer_of(generation, flush.partition);
     let walk = Walk { flush, generation, writer, stamp_us, work: Work::Remove };
-    let listed: Vec<Write> = spans.iter().filter_map(|id| walk.listed(key, *id, 0, &Tile::default())).collect();
+    let listed: Vec<Write> =
+        spans.iter().filter_map(|id| walk.listed(key, *id, 0, &Tile::default())).collect();
     walk.write(key, &listed).await?;
     walk.key(key, &AtomicU64::default()).await
 }
@@ -168,7 +173,12 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Works on a key and its place in the list of keys, which it leaves when nothing of it is left, unless it was listed lately.
-    async fn whole(&self, key: &str, tiles: &AtomicU64, listed_before_us: i64) -> Result<(), Error> {
+    async fn whole(
+        &self,
+        key: &str,
+        tiles: &AtomicU64,
+        listed_before_us: i64,
+    ) -> Result<(), Error> {
         self.key(key, tiles).await?;
         // Of several partitions that remove at once, the last one finds that nothing is left.
         if self.work == Work::Remove && self.is_empty(key).await? {
@@ -182,12 +192,14 @@ impl Walk<'_> {
         while !self.flush.gives_up.load(Ordering::Acquire) {
             let read = async || self.page(key, paging.clone()).await;
             let (own, next) = self.flush.until_done("tiles are listed", read).await?;
-            let writes = own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
+            let writes =
+                own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
             let writes: Vec<Write> = writes.collect();
             self.write(key, &writes).await?;
             // Apart from them: the list is another partition.
             let spans = own.iter().filter(|(id, ..)| id.is_span());
-            let listed = spans.filter_map(|(id, included, tile)| self.listed(key, *id, *included, tile));
+            let listed =
+                spans.filter_map(|(id, included, tile)| self.listed(key, *id, *included, tile));
             let listed: Vec<Write> = listed.collect();
             self.write(key, &listed).await?;
 
@@ -206,7 +218,10 @@ impl Walk<'_> {
         let mut paging = PagingState::start();
         loop {
             let read = async || {
-                let page = cql.session.execute_single_page(&cql.statements.all_tiles, (key,), paging.clone()).await;
+                let page = cql
+                    .session
+                    .execute_single_page(&cql.statements.all_tiles, (key,), paging.clone())
+                    .await;
                 let (found, next) = page.map_err(error::execution)?;
                 let rows = found.into_rows_result().map_err(error::request)?;
                 let rows = rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)?;
@@ -216,7 +231,8 @@ impl Walk<'_> {
                 }
                 Ok((has_any, next))
             };
-            let (has_any, next) = self.flush.until_done("the tiles of a key are listed", read).await?;
+            let (has_any, next) =
+                self.flush.until_done("the tiles of a key are listed", read).await?;
             match next.into_paging_control_flow() {
                 _ if has_any => return Ok(false),
                 ControlFlow::Continue(state) => paging = state,
@@ -260,12 +276,20 @@ impl Walk<'_> {
 
     /// What becomes of a span in the list of its counter's.
     fn listed(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Option<Write> {
-        let (statements, stamp_us, of) = (&self.flush.cql.statements, self.stamp_us, (self.generation, self.writer));
+        let (statements, stamp_us, of) =
+            (&self.flush.cql.statements, self.stamp_us, (self.generation, self.writer));
         match self.work {
             Work::Remove => Some(batch::delete_span(statements, of, key, id, stamp_us)),
             Work::Prolong(horizons) => {
                 let ttl_s = self.ttl_of_tile_s(&horizons, id, tile)?;
-                Some(batch::span(statements, of, key, id, cell::encode(included, tile), (stamp_us, ttl_s)))
+                Some(batch::span(
+                    statements,
+                    of,
+                    key,
+                    id,
+                    cell::encode(included, tile),
+                    (stamp_us, ttl_s),
+                ))
             }
         }
     }
@@ -282,23 +306,36 @@ impl Walk<'_> {
     }
 
     fn writes(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Vec<Write> {
-        let (statements, writer, stamp_us) = (&self.flush.cql.statements, self.writer, self.stamp_us);
+        let (statements, writer, stamp_us) =
+            (&self.flush.cql.statements, self.writer, self.stamp_us);
         let cells = tile.cells().filter(|_| self.flush.cql.options.write_tables);
         match self.work {
             Work::Remove => {
-                let rows =
-                    cells.map(|(cell, _)| batch::delete_row(statements, writer, key, id.bucket_of(cell), stamp_us));
+                let rows = cells.map(|(cell, _)| {
+                    batch::delete_row(statements, writer, key, id.bucket_of(cell), stamp_us)
+                });
                 rows.chain([batch::delete_tile(statements, writer, key, id, stamp_us)]).collect()
             }
             Work::Prolong(horizons) => {
-                let Some(tile_ttl_s) = self.ttl_of_tile_s(&horizons, id, tile) else { return Vec::new() };
+                let Some(tile_ttl_s) = self.ttl_of_tile_s(&horizons, id, tile) else {
+                    return Vec::new();
+                };
                 let now = self.now();
 
                 let rows = cells.filter_map(|(cell, count)| {
                     let (granularity, time_s) = id.bucket_of(cell);
                     let ttl_s = ttl::ttl_s(time_s, horizons.of(granularity), now);
                     let is_kept = horizons.keeps(granularity, time_s);
-                    is_kept.then(|| batch::row(statements, writer, key, id.bucket_of(cell), count, (stamp_us, ttl_s)))
+                    is_kept.then(|| {
+                        batch::row(
+                            statements,
+                            writer,
+                            key,
+                            id.bucket_of(cell),
+                            count,
+                            (stamp_us, ttl_s),
+                        )
+                    })
                 });
                 let bytes = cell::encode(included, tile);
                 let tile = batch::tile(statements, writer, key, id, bytes, (stamp_us, tile_ttl_s));

@@ -268,7 +268,10 @@ impl Tiles {
     pub fn take_changed(&mut self) -> Vec<(u32, Record)> {
         (self.changed, self.pending) = (0, 0);
         let places = std::mem::take(&mut self.changed_records);
-        places.into_iter().map(|place| (place, std::mem::take(&mut self.records[place as usize]))).collect()
+        places
+            .into_iter()
+            .map(|place| (place, std::mem::take(&mut self.records[place as usize])))
+            .collect()
     }
 
     /// Puts back what was taken out, and remembers what could not be written.
@@ -306,7 +309,10 @@ impl Tiles {
         for place in self.index.iter() {
             let record = &mut self.records[*place as usize];
             if record.generation == generation {
-                record.slots.iter_mut().for_each(|slot| slot.horizons = slot.horizons.min(*horizons));
+                record
+                    .slots
+                    .iter_mut()
+                    .for_each(|slot| slot.horizons = slot.horizons.min(*horizons));
             }
         }
     }
@@ -324,7 +330,8 @@ impl Tiles {
             return;
         }
 
-        let mut ages: Vec<u32> = self.index.iter().map(|place| self.records[*place as usize].used).collect();
+        let mut ages: Vec<u32> =
+            self.index.iter().map(|place| self.records[*place as usize].used).collect();
         let middle = ages.len() / 2;
         let oldest = *ages.select_nth_unstable(middle).1;
         let (enough, mut bytes) = (self.bytes_max / 4 * 3, self.bytes);
@@ -451,7 +458,11 @@ mod tests {
         slot.apply(add(100, 0));
         let before = slot.ttl_s(day(100));
         slot.apply(add(71, 1));
-        assert_eq!(slot.ttl_s(day(100)), before, "a late event does not shorten the life of newer days");
+        assert_eq!(
+            slot.ttl_s(day(100)),
+            before,
+            "a late event does not shorten the life of newer days"
+        );
         assert_eq!(slot.ttl_of_bucket_s(Granularity::Day, day(71), day(100)), 3 * DAY_S as i32);
     }
 }

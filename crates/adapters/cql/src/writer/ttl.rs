@@ -33,7 +33,8 @@ pub fn ttl_s(newest_s: i64, horizon_s: i64, now: Now) -> i32 {
 
     let midnight_s = Granularity::Day.floor(now.stamp_s);
     let days = (Granularity::Day.floor(newest_s) - horizon_s) / DAY_S + 1;
-    let expires_s = midnight_s.saturating_add(days.max(1).saturating_mul(DAY_S)).saturating_add(MARGIN_S);
+    let expires_s =
+        midnight_s.saturating_add(days.max(1).saturating_mul(DAY_S)).saturating_add(MARGIN_S);
     let ttl_s = expires_s - now.stamp_s;
 
     let is_too_late = now.stamp_s.max(now.wall_s).saturating_add(ttl_s) > EXPIRY_MAX_S;
@@ -63,7 +64,11 @@ mod tests {
         assert!(ttl_after(days_left - 3, NOW) > 0);
         assert_eq!(ttl_after(days_left + 1, NOW), 0);
         let late = Now { wall_s: NOW.wall_s + 10 * DAY_S, ..NOW };
-        assert_eq!(ttl_after(days_left - 3, late), 0, "the servers go by their own clocks, the log is behind them");
+        assert_eq!(
+            ttl_after(days_left - 3, late),
+            0,
+            "the servers go by their own clocks, the log is behind them"
+        );
         assert_eq!(ttl_after(i64::from(u32::MAX), NOW), 0);
     }
 }

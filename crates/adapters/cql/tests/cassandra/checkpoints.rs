@@ -9,8 +9,12 @@ use raingauge_ports::cluster::Checkpoints;
 #[test]
 fn a_state_is_never_written_under_an_older_timestamp() {
     let Some(place) = Place::new() else { return };
-    let checkpoint =
-        |state: &str| Checkpoint { position: 7, state: state.into(), stamp_us: 1_700_000_000_000_000, progress: None };
+    let checkpoint = |state: &str| Checkpoint {
+        position: 7,
+        state: state.into(),
+        stamp_us: 1_700_000_000_000_000,
+        progress: None,
+    };
     let before = place.store(0);
     for progress in 0..9 {
         before.commit(&checkpoint(&format!("backfilled to {progress}"))).expect("committed");
@@ -25,7 +29,8 @@ fn a_state_is_never_written_under_an_older_timestamp() {
     for _ in 0..3 {
         before.commit(&checkpoint("backfilled to 8")).expect("committed");
     }
-    let moved = Checkpoint { position: 8, stamp_us: 1_700_000_000_000_100, ..checkpoint("finished") };
+    let moved =
+        Checkpoint { position: 8, stamp_us: 1_700_000_000_000_100, ..checkpoint("finished") };
     next.commit(&moved).expect("committed");
     assert_eq!(place.store(0).checkpoint().expect("a checkpoint"), moved);
 }
@@ -38,7 +43,11 @@ fn a_state_may_be_larger_than_a_mutation() {
     let session = place.cql().session_for_tests();
     let rows = || {
         let statement = format!("SELECT count(*) FROM {}.state_table", place.options.keyspace);
-        let rows = place.block_on(session.query_unpaged(statement, ())).unwrap().into_rows_result().unwrap();
+        let rows = place
+            .block_on(session.query_unpaged(statement, ()))
+            .unwrap()
+            .into_rows_result()
+            .unwrap();
         rows.single_row::<(i64,)>().unwrap().0
     };
     let large = |letter: &str| format!("{{\"{}\": 1}}", letter.repeat(20 << 20)).into_bytes();

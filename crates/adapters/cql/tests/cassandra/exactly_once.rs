@@ -4,7 +4,9 @@ use crate::support::{Place, Store};
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::Horizons;
-use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Checkpoint, Query, generation_of};
+use raingauge_ports::buckets::{
+    Added, BucketReader, BucketWriter, Checkpoint, Query, generation_of,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -48,7 +50,9 @@ impl<'a> Counting<'a> {
         for offset in self.position..(self.position + len).min(self.log.0.len()) {
             let (key, time_s, value) = self.log.0[offset];
             let added = Added { offset: offset as u64, time_s, value };
-            self.store.add(generation_of(1, 0), &format!("k{key}"), added, &Horizons::default()).expect("added");
+            self.store
+                .add(generation_of(1, 0), &format!("k{key}"), added, &Horizons::default())
+                .expect("added");
             self.position = offset + 1;
         }
     }
@@ -56,7 +60,9 @@ impl<'a> Counting<'a> {
     fn commit(&self) {
         let position = self.position as u64;
         let stamp_us = STAMP_BASE_US + position as i64 - 1;
-        self.store.commit(&Checkpoint { position, state: Vec::new(), stamp_us, progress: None }).expect("committed");
+        self.store
+            .commit(&Checkpoint { position, state: Vec::new(), stamp_us, progress: None })
+            .expect("committed");
     }
 }
 
@@ -73,7 +79,9 @@ fn zombies_and_crashes_change_no_count() {
     for _ in 0..40 {
         match random.random_range(0..10) {
             0..3 => counting.push(Counting::resume(&place, &log)),
-            3 if !counting.is_empty() => drop(counting.swap_remove(random.random_range(0..counting.len()))),
+            3 if !counting.is_empty() => {
+                drop(counting.swap_remove(random.random_range(0..counting.len())))
+            }
             4..8 if !counting.is_empty() => {
                 let index = random.random_range(0..counting.len());
                 counting[index].apply(random.random_range(1..60));

@@ -44,7 +44,11 @@ impl Place {
     fn listed(&self, generation: Generation) -> usize {
         let statement = format!("SELECT tiles FROM {}.span_table", self.options.keyspace);
         let session = self.cql().session_for_tests();
-        let rows = self.block_on(session.query_unpaged(statement, ())).unwrap().into_rows_result().unwrap();
+        let rows = self
+            .block_on(session.query_unpaged(statement, ()))
+            .unwrap()
+            .into_rows_result()
+            .unwrap();
         let rows = rows.rows::<(HashMap<i64, Vec<u8>>,)>().unwrap();
         rows.filter(|row| row.as_ref().unwrap().0.contains_key(&writer_of(generation, 0))).count()
     }
@@ -53,7 +57,9 @@ impl Place {
 /// Nor does their number make it slow: the days of many keys lie side by side.
 #[test]
 fn the_largest_keys_are_found_without_reading_each_key() {
-    let Some(mut place) = Place::new() else { return };
+    let Some(mut place) = Place::new() else {
+        return;
+    };
     place.options.write_tables = false;
     let stores = [place.store(0), place.store(1)];
     let generation = generation_of(1, 0);
@@ -61,7 +67,13 @@ fn the_largest_keys_are_found_without_reading_each_key() {
         let mut ledger = Ledger::new(store);
         for number in 0..200 {
             for day in [0, 1, 128] {
-                ledger.add(generation, &format!("k{number}"), BEGIN_S + day * DAY_S, number, &Horizons::default());
+                ledger.add(
+                    generation,
+                    &format!("k{number}"),
+                    BEGIN_S + day * DAY_S,
+                    number,
+                    &Horizons::default(),
+                );
             }
         }
         ledger.commit();
@@ -69,7 +81,8 @@ fn the_largest_keys_are_found_without_reading_each_key() {
     let all = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + 200 * DAY_S };
     let largest = |slice| {
         let reader = CqlReader::new(place.cql());
-        let largest = place.block_on(reader.largest_keys(generation, slice, 2, 1_000)).expect("keys");
+        let largest =
+            place.block_on(reader.largest_keys(generation, slice, 2, 1_000)).expect("keys");
         assert!(largest.is_complete);
         largest.keys
     };
@@ -87,7 +100,9 @@ fn spans_that_are_not_listed_are_read_key_by_key() {
     let Some(place) = Place::new() else { return };
     let (store, generation) = (place.store(0), generation_of(1, 0));
     let mut ledger = Ledger::new(&store);
-    (0..50).for_each(|number| ledger.add(generation, &format!("k{number}"), BEGIN_S, number, &Horizons::default()));
+    (0..50).for_each(|number| {
+        ledger.add(generation, &format!("k{number}"), BEGIN_S, number, &Horizons::default())
+    });
     ledger.commit();
     let keyspace = &place.options.keyspace;
     place.run(&format!("TRUNCATE {keyspace}.span_table"));
@@ -180,9 +195,14 @@ fn a_retired_generation_is_removed_beside_counting() {
         let (name, _) = table(granularity);
         let count = |generation| {
             let (keyspace, writer) = (&place.options.keyspace, writer_of(generation, 0));
-            let statement =
-                format!("SELECT count(*) FROM {keyspace}.{name} WHERE log_partition = {writer} ALLOW FILTERING");
-            let rows = place.block_on(session.query_unpaged(statement, ())).unwrap().into_rows_result().unwrap();
+            let statement = format!(
+                "SELECT count(*) FROM {keyspace}.{name} WHERE log_partition = {writer} ALLOW FILTERING"
+            );
+            let rows = place
+                .block_on(session.query_unpaged(statement, ()))
+                .unwrap()
+                .into_rows_result()
+                .unwrap();
             rows.single_row::<(i64,)>().unwrap().0
         };
         assert_eq!((count(old), count(new)), (0, 300), "{name}");
@@ -206,14 +226,17 @@ fn keys_that_only_a_removed_generation_has_are_forgotten() {
     let keyspace = &place.options.keyspace;
     let listed = || {
         let statement = format!("SELECT key FROM {keyspace}.key_table");
-        let rows = place.block_on(place.cql().session_for_tests().query_unpaged(statement, ())).unwrap();
+        let rows =
+            place.block_on(place.cql().session_for_tests().query_unpaged(statement, ())).unwrap();
         let rows = rows.into_rows_result().unwrap();
-        let mut keys: Vec<String> = rows.rows::<(String,)>().unwrap().map(|row| row.unwrap().0).collect();
+        let mut keys: Vec<String> =
+            rows.rows::<(String,)>().unwrap().map(|row| row.unwrap().0).collect();
         keys.sort();
         keys
     };
     let statement = format!("SELECT counter, shard, key FROM {keyspace}.key_table");
-    let rows = place.block_on(place.cql().session_for_tests().query_unpaged(statement, ())).unwrap();
+    let rows =
+        place.block_on(place.cql().session_for_tests().query_unpaged(statement, ())).unwrap();
     let rows = rows.into_rows_result().unwrap();
     place.run(&format!("TRUNCATE {keyspace}.key_table"));
     for row in rows.rows::<(i32, i32, String)>().unwrap() {

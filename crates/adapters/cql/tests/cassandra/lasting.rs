@@ -5,7 +5,9 @@ use crate::tables::table;
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::{Horizons, RetentionDays};
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Generation, Query, generation_of};
+use raingauge_ports::buckets::{
+    BucketReader, BucketWriter, Cell, Generation, Query, generation_of,
+};
 use raingauge_ports::contract::buckets::Ledger;
 use raingauge_ports::tiles::writer_of;
 
@@ -19,7 +21,11 @@ impl Place {
         let keyspace = &self.options.keyspace;
         let statement = format!("SELECT TTL({what}) FROM {keyspace}.{table} WHERE {condition}");
         let session = self.cql().session_for_tests();
-        let rows = self.block_on(session.query_unpaged(statement, ())).unwrap().into_rows_result().unwrap();
+        let rows = self
+            .block_on(session.query_unpaged(statement, ()))
+            .unwrap()
+            .into_rows_result()
+            .unwrap();
         rows.rows::<(Option<i32>,)>().unwrap().map(|row| row.unwrap().0).collect()
     }
 
@@ -27,8 +33,10 @@ impl Place {
     fn tile_ttls(&self) -> Vec<Option<i32>> {
         let writer = writer_of(GENERATION, 0);
         let ttls = self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k'");
-        let mut spans = self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k' AND period < 0");
-        let mut listed = self.ttls(&format!("tiles[{writer}]"), "span_table", "key = 'k' ALLOW FILTERING");
+        let mut spans =
+            self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k' AND period < 0");
+        let mut listed =
+            self.ttls(&format!("tiles[{writer}]"), "span_table", "key = 'k' ALLOW FILTERING");
         spans.sort_unstable();
         listed.sort_unstable();
         assert_eq!(spans.len(), listed.len());
@@ -58,8 +66,8 @@ fn what_is_written_expires_by_itself() {
     let horizons = RetentionDays { quarter: Some(1), hour: Some(2), day: None }.horizons(NOW_S);
     ledger.add(GENERATION, "k", NOW_S, 1, &horizons);
     ledger.commit();
-    let [quarter, hour, day] =
-        Granularity::ALL.map(|granularity| place.ttls("count", table(granularity).0, "key = 'k'")[0]);
+    let [quarter, hour, day] = Granularity::ALL
+        .map(|granularity| place.ttls("count", table(granularity).0, "key = 'k'")[0]);
     assert!(is_about(quarter, left_s(2)), "{quarter:?}");
     assert!(is_about(hour, left_s(3)), "{hour:?}");
     assert_eq!(day, None);
@@ -71,7 +79,8 @@ fn a_late_event_shortens_the_life_of_no_tile() {
     let Some(place) = Place::new() else { return };
     let store = place.store(0);
     let mut ledger = Ledger::new(&store);
-    let horizons = RetentionDays { quarter: Some(30), hour: Some(30), day: Some(30) }.horizons(NOW_S);
+    let horizons =
+        RetentionDays { quarter: Some(30), hour: Some(30), day: Some(30) }.horizons(NOW_S);
     ledger.add(GENERATION, "k", NOW_S, 1, &horizons);
     ledger.commit();
     // The tile of the span is read back by the one who counts the late event.
@@ -83,7 +92,12 @@ fn a_late_event_shortens_the_life_of_no_tile() {
     let mut ttls = place.tile_ttls();
     ttls.sort_unstable();
     assert_eq!(ttls.len(), 3, "a span, today and the late day: {ttls:?}");
-    assert!(is_about(ttls[0], left_s(2)) && is_about(ttls[1], left_s(31)) && is_about(ttls[2], left_s(31)), "{ttls:?}");
+    assert!(
+        is_about(ttls[0], left_s(2))
+            && is_about(ttls[1], left_s(31))
+            && is_about(ttls[2], left_s(31)),
+        "{ttls:?}"
+    );
     let mut days = place.ttls("count", "daily_count_table", "key = 'k'");
     days.sort_unstable();
     assert!(is_about(days[0], left_s(2)) && is_about(days[1], left_s(31)), "{days:?}");
@@ -96,7 +110,8 @@ fn what_would_expire_after_2038_is_taken_and_kept() {
     let store = place.store(0);
     let mut ledger = Ledger::new(&store);
     for days in [4_080, 5_500, 7_250] {
-        let horizons = RetentionDays { quarter: Some(7), hour: Some(days), day: Some(days) }.horizons(NOW_S);
+        let horizons =
+            RetentionDays { quarter: Some(7), hour: Some(days), day: Some(days) }.horizons(NOW_S);
         ledger.add(GENERATION, "k", NOW_S, 1, &horizons);
         ledger.commit();
     }
@@ -120,7 +135,11 @@ impl Store {
 #[test]
 fn a_longer_retention_reaches_what_is_stored() {
     let Some(place) = Place::new() else { return };
-    let days = |quarter, hour, day| RetentionDays { quarter: Some(quarter), hour: Some(hour), day: Some(day) };
+    let days = |quarter, hour, day| RetentionDays {
+        quarter: Some(quarter),
+        hour: Some(hour),
+        day: Some(day),
+    };
     let (short, long) = (days(2, 3, 5).horizons(NOW_S), days(300, 300, 300).horizons(NOW_S));
     let store = place.store(0);
     let mut ledger = Ledger::new(&store);
@@ -137,12 +156,17 @@ fn a_longer_retention_reaches_what_is_stored() {
     let before = sum();
 
     store.prolong_all(GENERATION, &long);
-    let ttls: Vec<i32> = place.tile_ttls().into_iter().map(|ttl_s| ttl_s.expect("it expires")).collect();
+    let ttls: Vec<i32> =
+        place.tile_ttls().into_iter().map(|ttl_s| ttl_s.expect("it expires")).collect();
     assert!(ttls.iter().all(|ttl_s| i64::from(*ttl_s) > 296 * DAY_S), "{ttls:?}");
     for granularity in Granularity::ALL {
-        let own = format!("key = 'k' AND log_partition = {} ALLOW FILTERING", writer_of(GENERATION, 0));
+        let own =
+            format!("key = 'k' AND log_partition = {} ALLOW FILTERING", writer_of(GENERATION, 0));
         let ttls = place.ttls("count", table(granularity).0, &own);
-        assert!(!ttls.is_empty() && ttls.iter().all(|ttl_s| i64::from(ttl_s.unwrap()) > 294 * DAY_S), "{ttls:?}");
+        assert!(
+            !ttls.is_empty() && ttls.iter().all(|ttl_s| i64::from(ttl_s.unwrap()) > 294 * DAY_S),
+            "{ttls:?}"
+        );
     }
     let other = writer_of(generation_of(34, 1), 0);
     let others = place.ttls(&format!("tiles[{other}]"), "tile_table", "key = 'k'");
@@ -177,7 +201,11 @@ fn a_key_with_years_of_quarter_hours_is_committed_at_once() {
     ledger.commit();
     assert!(!store.wants_commit());
     let sum = |from_s, to_s| {
-        let query = Query { generation: GENERATION, key: "k".to_owned(), plan: Plan::new(from_s, to_s).unwrap() };
+        let query = Query {
+            generation: GENERATION,
+            key: "k".to_owned(),
+            plan: Plan::new(from_s, to_s).unwrap(),
+        };
         place.block_on(store.sums(vec![query])).remove(0).expect("a sum")
     };
     assert_eq!(sum(begin_s, begin_s + quarters * QUARTER_S), i128::from(quarters));

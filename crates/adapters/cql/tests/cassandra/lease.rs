@@ -27,7 +27,8 @@ fn one_process_at_a_time_has_the_lease() {
 #[test]
 fn a_lease_runs_out_unless_it_is_renewed() {
     let Some(place) = Place::new() else { return };
-    let [lease, ben] = ["ann", "ben"].map(|holder| CqlLease::new(place.cql(), "maintenance", holder));
+    let [lease, ben] =
+        ["ann", "ben"].map(|holder| CqlLease::new(place.cql(), "maintenance", holder));
     let session = place.cql().session_for_tests();
     place.block_on(async {
         for _ in 0..2 {

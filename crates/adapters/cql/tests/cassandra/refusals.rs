@@ -13,9 +13,13 @@ fn refused(place: &Place, options: Options) -> Error {
 #[test]
 fn what_is_wrong_is_said() {
     let Some(place) = Place::new() else { return };
-    let nobody = Options { contact_points: vec!["127.0.0.1:1".to_owned()], ..place.options.clone() };
+    let nobody =
+        Options { contact_points: vec!["127.0.0.1:1".to_owned()], ..place.options.clone() };
     let error = refused(&place, nobody);
-    assert!(matches!(error, Error::Unreachable { .. }) && error.to_string().contains("127.0.0.1:1"), "{error}");
+    assert!(
+        matches!(error, Error::Unreachable { .. }) && error.to_string().contains("127.0.0.1:1"),
+        "{error}"
+    );
     let empty = Options { keyspace: "nowhere".to_owned(), ..place.options.clone() };
     let error = refused(&place, empty);
     assert!(matches!(error, Error::SchemaTooOld { found: 0, .. }), "{error}");
@@ -28,7 +32,8 @@ fn what_is_wrong_is_said() {
 fn migrating_again_and_twice_at_once_changes_nothing() {
     let Some(place) = Place::new() else { return };
     let (options, layout) = (&place.options, layout());
-    let (left, right) = place.block_on(async { tokio::join!(migrate(options, &layout), migrate(options, &layout)) });
+    let (left, right) = place
+        .block_on(async { tokio::join!(migrate(options, &layout), migrate(options, &layout)) });
     for migrated in [left, right] {
         assert_eq!(migrated.expect("migrated").from, schema::VERSION);
     }
@@ -37,8 +42,14 @@ fn migrating_again_and_twice_at_once_changes_nothing() {
 #[test]
 fn a_schema_of_a_newer_program_is_left_alone() {
     let Some(place) = Place::new() else { return };
-    place.run(&format!("INSERT INTO {}.schema_version (id, version) VALUES (0, 99)", place.options.keyspace));
-    assert!(matches!(refused(&place, place.options.clone()), Error::SchemaTooNew { found: 99, .. }));
+    place.run(&format!(
+        "INSERT INTO {}.schema_version (id, version) VALUES (0, 99)",
+        place.options.keyspace
+    ));
+    assert!(matches!(
+        refused(&place, place.options.clone()),
+        Error::SchemaTooNew { found: 99, .. }
+    ));
     let migrated = place.block_on(migrate(&place.options, &layout()));
     assert!(matches!(migrated, Err(Error::SchemaTooNew { .. })));
 }
@@ -49,8 +60,15 @@ fn a_table_that_was_altered_is_named() {
     let reader = CqlReader::new(place.cql());
     place.run(&format!("DROP TABLE {}.tile_table", place.options.keyspace));
     let error = refused(&place, place.options.clone());
-    assert!(matches!(error, Error::Altered { .. }) && error.to_string().contains("tile_table"), "{error}");
-    let query = Query { generation: generation_of(1, 0), key: "k".to_owned(), plan: Plan::new(0, 900).unwrap() };
+    assert!(
+        matches!(error, Error::Altered { .. }) && error.to_string().contains("tile_table"),
+        "{error}"
+    );
+    let query = Query {
+        generation: generation_of(1, 0),
+        key: "k".to_owned(),
+        plan: Plan::new(0, 900).unwrap(),
+    };
     let read = place.block_on(reader.sums(vec![query])).remove(0);
     assert!(read.is_err(), "a count that cannot be read is no 0");
 }
@@ -66,7 +84,10 @@ fn settings_that_differ_between_processes_are_refused() {
     check("events", "24").expect("the same again");
     let error = check("events", "48").expect_err("another window");
     assert!(matches!(error, Error::SettingsDiffer { .. }), "{error}");
-    assert!(error.to_string().contains("dedupe.window_hours is 48 here, and 24 elsewhere"), "{error}");
+    assert!(
+        error.to_string().contains("dedupe.window_hours is 48 here, and 24 elsewhere"),
+        "{error}"
+    );
     check("others", "48").expect("another log");
     place.block_on(cql.put_settings("events", &settings("48"))).expect("migrated");
     check("events", "48").expect("the new ones");
@@ -78,7 +99,8 @@ fn settings_that_differ_between_processes_are_refused() {
 fn a_topic_with_another_id_is_told() {
     let Some(place) = Place::new() else { return };
     let cql = place.cql();
-    let is_same = |epoch, id| place.block_on(cql.is_same_topic("test-log", epoch, id)).expect("answered");
+    let is_same =
+        |epoch, id| place.block_on(cql.is_same_topic("test-log", epoch, id)).expect("answered");
     assert!(is_same(0, 7) && is_same(0, 7));
     assert!(!is_same(0, 8), "made anew");
     assert!(is_same(1, 8), "and the epoch raised");

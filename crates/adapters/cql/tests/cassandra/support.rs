@@ -7,7 +7,8 @@ use raingauge_cql::schema::{Layout, migrate};
 use raingauge_cql::{Cql, CqlReader, CqlWriter, Options, ReadPlan};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest, Query,
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
+    Query,
 };
 use raingauge_ports::log::{Offset, Partition};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,7 +35,11 @@ pub fn contact_points() -> Option<Vec<String>> {
 impl Place {
     /// `None`, and a line that says so, when there is no cluster to test on.
     pub fn new() -> Option<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let options = Options {
             contact_points: contact_points()?,
@@ -44,7 +49,8 @@ impl Place {
             ..Options::default()
         };
         let place = Self { runtime, options };
-        let migrated = place.runtime.block_on(migrate(&place.options, &layout())).expect("migrated");
+        let migrated =
+            place.runtime.block_on(migrate(&place.options, &layout())).expect("migrated");
         assert_eq!((migrated.from, migrated.to), (0, raingauge_cql::schema::VERSION));
         Some(place)
     }
@@ -59,7 +65,8 @@ impl Place {
 
     pub fn store(&self, partition: Partition) -> Store {
         let cql = self.cql();
-        let writer = CqlWriter::new(cql.clone(), "test-log", partition, self.runtime.handle().clone());
+        let writer =
+            CqlWriter::new(cql.clone(), "test-log", partition, self.runtime.handle().clone());
         Store { reader: CqlReader::new(cql), writer }
     }
 
@@ -84,7 +91,10 @@ impl Drop for Place {
 }
 
 pub fn layout() -> Layout {
-    Layout { replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(), ..Layout::default() }
+    Layout {
+        replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
+        ..Layout::default()
+    }
 }
 
 /// What the contract is asked of.
@@ -107,11 +117,23 @@ impl BucketWriter for Store {
         self.writer.stamp_from(base_us);
     }
 
-    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        horizons: &Horizons,
+    ) -> Result<(), Error> {
         self.writer.add(generation, key, added, horizons)
     }
 
-    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error> {
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+        cell: Cell,
+    ) -> Result<(), Error> {
         self.writer.set(generation, key, offset, cell)
     }
 
@@ -127,7 +149,12 @@ impl BucketWriter for Store {
         self.writer.wants_commit()
     }
 
-    fn prolong(&self, generation: Generation, horizons: &Horizons, cursor: &mut Option<Vec<u8>>) -> Result<(), Error> {
+    fn prolong(
+        &self,
+        generation: Generation,
+        horizons: &Horizons,
+        cursor: &mut Option<Vec<u8>>,
+    ) -> Result<(), Error> {
         apart(|| self.writer.prolong(generation, horizons, cursor))
     }
 
@@ -149,7 +176,12 @@ impl KeySource for Store {
 }
 
 impl BucketReader for Store {
-    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Option<Result<i128, Overflow>> {
         self.reader.sum_cached(generation, key, plan)
     }
 
@@ -157,7 +189,12 @@ impl BucketReader for Store {
         self.reader.sums(queries)
     }
 
-    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
         self.reader.cells(generation, key, slice)
     }
 

@@ -31,7 +31,8 @@ fn rows_that_were_written_by_hand_answer_the_worked_example() {
     let Some(place) = Place::new() else { return };
     for cell in worked_example() {
         let (name, column) = table(cell.granularity);
-        let (keyspace, time, count) = (&place.options.keyspace, format_rfc3339(cell.time_s), cell.count);
+        let (keyspace, time, count) =
+            (&place.options.keyspace, format_rfc3339(cell.time_s), cell.count);
         place.run(&format!(
             "INSERT INTO {keyspace}.{name} (key, {column}, log_partition, count) VALUES ('{KEY}', '{time}', -1, {count})"
         ));
@@ -39,8 +40,13 @@ fn rows_that_were_written_by_hand_answer_the_worked_example() {
     for read_plan in [ReadPlan::Tiles, ReadPlan::Tables] {
         let reader = place.reading(read_plan);
         assert_eq!(sum(&place, &reader, KEY, 1_727_215_430, 1_727_400_000), 487, "{read_plan:?}");
-        let slice = Slice { granularity: Granularity::Hour, from_s: 1_727_136_000, to_s: 1_727_136_000 + DAY_S };
-        let cells = place.block_on(reader.cells(generation_of(34, 0), KEY.to_owned(), slice)).unwrap();
+        let slice = Slice {
+            granularity: Granularity::Hour,
+            from_s: 1_727_136_000,
+            to_s: 1_727_136_000 + DAY_S,
+        };
+        let cells =
+            place.block_on(reader.cells(generation_of(34, 0), KEY.to_owned(), slice)).unwrap();
         assert_eq!(cells.iter().map(|cell| cell.count).collect::<Vec<_>>(), [18, 22]);
     }
 }
@@ -58,8 +64,15 @@ fn tiles_and_tables_hold_the_same_counts() {
     let mut model = Vec::new();
     for round in 0..6 {
         for _ in 0..50 {
-            let (time_s, value) = (begin_s + random.random_range(0..40 * DAY_S), random.random_range(-5..50));
-            ledgers[random.random_range(0..2)].add(generation_of(34, 0), "k", time_s, value, &forever);
+            let (time_s, value) =
+                (begin_s + random.random_range(0..40 * DAY_S), random.random_range(-5..50));
+            ledgers[random.random_range(0..2)].add(
+                generation_of(34, 0),
+                "k",
+                time_s,
+                value,
+                &forever,
+            );
             model.push((time_s, value));
         }
         ledgers[round % 2].commit();
@@ -89,7 +102,11 @@ fn an_overflowed_count_is_refused_by_both_plans() {
     ledger.commit();
     for read_plan in [ReadPlan::Tiles, ReadPlan::Tables] {
         let reader = place.reading(read_plan);
-        let query = Query { generation, key: "k".to_owned(), plan: Plan::new(day_s, day_s + DAY_S).unwrap() };
+        let query = Query {
+            generation,
+            key: "k".to_owned(),
+            plan: Plan::new(day_s, day_s + DAY_S).unwrap(),
+        };
         let sum = place.block_on(reader.sums(vec![query])).remove(0);
         assert!(matches!(sum, Err(Error::Overflow(_))), "{read_plan:?}: {sum:?}");
         let slice = Slice { granularity: Granularity::Hour, from_s: day_s, to_s: day_s + DAY_S };

@@ -182,7 +182,11 @@ impl Disk {
     /// Whether anything goes wrong, or will.
     pub fn is_troubled(&self) -> bool {
         let faults = self.0.lock().faults;
-        faults.coming.is_some() || faults.is_dead || faults.is_full || faults.has_no_handles || faults.sync_fails
+        faults.coming.is_some()
+            || faults.is_dead
+            || faults.is_full
+            || faults.has_no_handles
+            || faults.sync_fails
     }
 
     pub fn is_dead(&self) -> bool {
@@ -238,7 +242,11 @@ impl Disk {
     /// All files as processes see them.
     pub fn picture(&self) -> BTreeMap<String, Vec<u8>> {
         let state = self.0.lock();
-        state.names.iter().map(|(name, node)| (name.clone(), state.nodes[*node].bytes.clone())).collect()
+        state
+            .names
+            .iter()
+            .map(|(name, node)| (name.clone(), state.nodes[*node].bytes.clone()))
+            .collect()
     }
 
     /// Turns bits of one byte; turning them again puts it back.
@@ -283,13 +291,17 @@ impl Disk {
                 Fault::NoHandles => state.faults.has_no_handles = true,
                 Fault::SyncFails => state.faults.sync_fails = true,
                 Fault::Panics => panic!("as the test wants it"),
-                Fault::CallFails if call != Call::Sync => return Err(io::Error::other("an error of the disk")),
+                Fault::CallFails if call != Call::Sync => {
+                    return Err(io::Error::other("an error of the disk"));
+                }
                 Fault::CallFails => state.faults.sync_fails = true,
             }
         }
         match call {
             Call::Create if state.faults.is_full => Err(ErrorKind::StorageFull.into()),
-            Call::Open | Call::Create if state.faults.has_no_handles => Err(io::Error::from_raw_os_error(24)),
+            Call::Open | Call::Create if state.faults.has_no_handles => {
+                Err(io::Error::from_raw_os_error(24))
+            }
             _ => Ok(()),
         }
     }
@@ -392,7 +404,12 @@ impl Folder for Disk {
         }
         let node = state.nodes.len();
         let is_segment = name.ends_with(".log");
-        state.nodes.push(Node { is_segment, bytes: Vec::new(), durable: Vec::new(), dirty: Vec::new() });
+        state.nodes.push(Node {
+            is_segment,
+            bytes: Vec::new(),
+            durable: Vec::new(),
+            dirty: Vec::new(),
+        });
         state.names.insert(name.to_owned(), node);
         state.renamed.push((process, NameChange::Put(name.to_owned(), node)));
         Ok(self.file(node))
@@ -414,7 +431,9 @@ impl Folder for Disk {
             return Err(io::Error::from_raw_os_error(5));
         }
         if left_out.is_none_or(|left_out| what_names(renamed, *process) != Some(left_out)) {
-            std::mem::take(renamed).iter().for_each(|(_, change)| apply_name(durable_names, change));
+            std::mem::take(renamed)
+                .iter()
+                .for_each(|(_, change)| apply_name(durable_names, change));
         }
         Ok(())
     }
@@ -447,7 +466,9 @@ fn what_bytes(node: &Node, process: Process) -> Option<Synced> {
         (true, true, _) => Some(Synced::ReadSegment),
         (true, false, _) => Some(Synced::Header),
         (false, _, true) => Some(Synced::TakenBack),
-        (false, true, false) if node.dirty.iter().all(|(by, _)| *by == process) => Some(Synced::Block),
+        (false, true, false) if node.dirty.iter().all(|(by, _)| *by == process) => {
+            Some(Synced::Block)
+        }
         _ => None,
     }
 }
@@ -467,7 +488,8 @@ impl File for SimulatedFile {
         let mut state = self.disk.0.lock();
         Disk::begin(&mut state, Call::Read)?;
         let there = &state.nodes[self.node].bytes;
-        let read = there.get(at as usize..at as usize + bytes.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        let read =
+            there.get(at as usize..at as usize + bytes.len()).ok_or(ErrorKind::UnexpectedEof)?;
         bytes.copy_from_slice(read);
         Ok(())
     }

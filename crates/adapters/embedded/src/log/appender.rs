@@ -102,7 +102,9 @@ impl Appender {
             remembered_to: AtomicU64::new(committer.known.sealed_to()),
         });
         let worker = Worker { committer, queue: Arc::clone(&queue) };
-        let thread = std::thread::Builder::new().name("log-appender".to_owned()).spawn(move || worker.run())?;
+        let thread = std::thread::Builder::new()
+            .name("log-appender".to_owned())
+            .spawn(move || worker.run())?;
         Ok(Self { queue, thread: Some(thread) })
     }
 
@@ -259,10 +261,11 @@ impl Committer {
         self.block.clear();
         self.block.resize(BLOCK_HEADER_LEN, 0);
         self.fresh.clear();
-        let written = self.take_all(requests).map_err(Failure::NotTaken).and_then(|(results, count)| {
-            let end = if count > 0 { Some(self.write(count)?) } else { None };
-            Ok((results, end))
-        });
+        let written =
+            self.take_all(requests).map_err(Failure::NotTaken).and_then(|(results, count)| {
+                let end = if count > 0 { Some(self.write(count)?) } else { None };
+                Ok((results, end))
+            });
         let (mut results, end) = match written {
             Ok(written) => written,
             Err(failure) => {
@@ -307,7 +310,8 @@ impl Committer {
                     if place % LOOKUPS_TOGETHER == 0 {
                         held = self.known.held(&batch.entries[place..]);
                     }
-                    let is_told = told.next_if_eq(&place).is_some() || held[place % LOOKUPS_TOGETHER];
+                    let is_told =
+                        told.next_if_eq(&place).is_some() || held[place % LOOKUPS_TOGETHER];
                     if !is_told && self.known.insert(*identity, lookup.to)? {
                         self.fresh.push(*identity);
                         self.block.extend_from_slice(&batch.bytes[begin..*end]);
@@ -335,7 +339,8 @@ impl Committer {
         metrics::gauge!("raingauge_log_bytes").set(self.segments.bytes() as f64);
         metrics::gauge!("raingauge_dedupe_ids").set(self.known.len() as f64);
         if let Some(oldest_ms) = self.known.oldest_ms() {
-            metrics::gauge!("raingauge_dedupe_window_seconds").set((self.clock.now_ms() - oldest_ms) as f64 / 1e3);
+            metrics::gauge!("raingauge_dedupe_window_seconds")
+                .set((self.clock.now_ms() - oldest_ms) as f64 / 1e3);
         }
     }
 }

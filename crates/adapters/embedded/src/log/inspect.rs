@@ -57,9 +57,13 @@ pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments,
     let Found { mut segments, torn, unknown } = find_segments(&*folder)?;
     if let Some(name) = unknown.first() {
         let path = folder.path().join(name);
-        return Err(Error::Corrupt(format!("{} does not begin as a segment that this program knows", path.display())));
+        return Err(Error::Corrupt(format!(
+            "{} does not begin as a segment that this program knows",
+            path.display()
+        )));
     }
-    let mut mending = Mending { begins_segment: torn.is_some() || segments.is_empty(), ..Mending::default() };
+    let mut mending =
+        Mending { begins_segment: torn.is_some() || segments.is_empty(), ..Mending::default() };
     let (mut end, mut appended_ms) = (torn.unwrap_or(0), 0);
 
     if let Some(last) = segments.back_mut() {
@@ -112,7 +116,8 @@ pub fn find_segments(folder: &dyn Folder) -> Result<Found, Error> {
             }
             continue;
         };
-        let first_ms = BlockHeader::read(&*file, head.len())?.map_or(0, |header| header.appended_ms);
+        let first_ms =
+            BlockHeader::read(&*file, head.len())?.map_or(0, |header| header.appended_ms);
         found.segments.push_back(Segment { head, name, file, len, first_ms });
     }
     Ok(found)

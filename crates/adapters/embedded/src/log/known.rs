@@ -112,7 +112,12 @@ impl Known {
     /// Reads the identities that are in the log but in no run, and changes nothing on disk. A
     /// damaged block is an error, unless the store includes all of its segment and the dedupe
     /// window has passed it: nobody needs it then.
-    pub fn learn(&mut self, segments: &Segments, applied_to: Offset, now_ms: i64) -> Result<(), Error> {
+    pub fn learn(
+        &mut self,
+        segments: &Segments,
+        applied_to: Offset,
+        now_ms: i64,
+    ) -> Result<(), Error> {
         let mut from = self.recent_from.max(segments.start());
         self.recent_from = from;
         let passed = segments.base_since(now_ms - self.window_ms).min(applied_to);
@@ -121,14 +126,18 @@ impl Known {
                 Ok(blocks) => blocks,
                 Err(Error::Corrupt(reason)) => {
                     let behind = segments.base_behind(from).filter(|base| *base <= passed);
-                    let Some(behind) = behind else { return Err(Error::Corrupt(reason)) };
+                    let Some(behind) = behind else {
+                        return Err(Error::Corrupt(reason));
+                    };
                     tracing::warn!(%reason, "a damaged part of the event log is passed over: all of it is counted, and older than the dedupe window");
                     from = behind;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            let Some(last) = blocks.last() else { return Ok(()) };
+            let Some(last) = blocks.last() else {
+                return Ok(());
+            };
             from = last.end();
             blocks.iter().for_each(|block| self.learn_block(block));
         }
@@ -204,7 +213,8 @@ impl Known {
     fn set_aside_when_full(&mut self, to: Offset, newest_ms: i64) {
         if self.recent.len() >= self.set_ids_max {
             // The next one will be as large: to grow by doubling would move every identity once more.
-            let new = || IdentitySet::with_capacity_and_hasher(self.set_ids_max, Default::default());
+            let new =
+                || IdentitySet::with_capacity_and_hasher(self.set_ids_max, Default::default());
             let next = self.spare.take().unwrap_or_else(new);
             let ids = Arc::new(std::mem::replace(&mut self.recent, next));
             self.full.push_back(FullSet { ids, from: self.recent_from, to, newest_ms });
@@ -213,8 +223,11 @@ impl Known {
     }
 
     fn begin_sealing(&mut self, now_ms: i64) {
-        let Some(FullSet { ids, from, to, newest_ms }) = self.full.front() else { return };
-        let (folder, ids, range, newest_ms) = (Arc::clone(&self.folder), Arc::clone(ids), (*from, *to), *newest_ms);
+        let Some(FullSet { ids, from, to, newest_ms }) = self.full.front() else {
+            return;
+        };
+        let (folder, ids, range, newest_ms) =
+            (Arc::clone(&self.folder), Arc::clone(ids), (*from, *to), *newest_ms);
         let write = move || Run::create(&*folder, ids.iter().copied().collect(), range, newest_ms);
         match std::thread::Builder::new().name("known-ids".to_owned()).spawn(write) {
             Ok(thread) => self.sealing = Some(thread),
@@ -224,7 +237,9 @@ impl Known {
 
     /// Waits for the run that is being written, and forgets what the window no longer covers.
     pub fn finish_sealing(&mut self, now_ms: i64) {
-        let Some(thread) = self.sealing.take() else { return };
+        let Some(thread) = self.sealing.take() else {
+            return;
+        };
         match thread.join() {
             Ok(Ok(run)) => {
                 let sealed = self.full.pop_front().and_then(|set| Arc::into_inner(set.ids));
@@ -237,7 +252,9 @@ impl Known {
                 self.remove_expired(now_ms);
             }
             Ok(Err(error)) => self.note_unsealed(&error, now_ms),
-            Err(_) => self.note_unsealed(&io::Error::other("the thread that wrote them panicked"), now_ms),
+            Err(_) => {
+                self.note_unsealed(&io::Error::other("the thread that wrote them panicked"), now_ms)
+            }
         }
     }
 

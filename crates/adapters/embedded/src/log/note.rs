@@ -44,7 +44,9 @@ impl Note {
         let file = match self.file.take() {
             Some(file) => file,
             None => match self.folder.open(self.name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => self.folder.create(self.name)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.folder.create(self.name)?
+                }
                 opened => opened?,
             },
         };

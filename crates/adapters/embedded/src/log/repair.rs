@@ -40,7 +40,9 @@ impl fmt::Display for Fault {
             Self::Lost { from, to } => {
                 write!(formatter, "offsets {from} to {} are lost: {} entries", to - 1, to - from)
             }
-            Self::Damaged { file } => write!(formatter, "{file} is damaged, and would be kept as {file}{SET_ASIDE}"),
+            Self::Damaged { file } => {
+                write!(formatter, "{file} is damaged, and would be kept as {file}{SET_ASIDE}")
+            }
             Self::Future { from, to, newest_ms } => write!(
                 formatter,
                 "offsets {from} to {} carry times up to {}, later than this machine's clock",
@@ -98,10 +100,23 @@ impl Repair {
         Self::of(Arc::new(DiskFolder::open(folder)?), applied_to, now_ms)
     }
 
-    pub(super) fn of(folder: Arc<dyn Folder>, applied_to: Offset, now_ms: i64) -> Result<Self, Error> {
+    pub(super) fn of(
+        folder: Arc<dyn Folder>,
+        applied_to: Offset,
+        now_ms: i64,
+    ) -> Result<Self, Error> {
         let acknowledged = Acknowledged::read(Arc::clone(&folder))?.offset();
         let (faults, rewrites, unusable) = (Vec::new(), Vec::new(), Vec::new());
-        let mut repair = Self { folder, now_ms, faults, rewrites, unusable, lost_end: None, newest_ms: 0, torn: None };
+        let mut repair = Self {
+            folder,
+            now_ms,
+            faults,
+            rewrites,
+            unusable,
+            lost_end: None,
+            newest_ms: 0,
+            torn: None,
+        };
         let mut end = None;
         let found = find_segments(&*repair.folder)?;
         for file in found.unknown {
@@ -125,17 +140,24 @@ impl Repair {
     }
 
     /// Answers where the segment ends.
-    fn examine_segment(&mut self, segment: Segment, before: Option<Offset>, is_last: bool) -> Result<Offset, Error> {
+    fn examine_segment(
+        &mut self,
+        segment: Segment,
+        before: Option<Offset>,
+        is_last: bool,
+    ) -> Result<Offset, Error> {
         let Segment { head, ref file, ref name, len, .. } = segment;
         let mut after = head.after;
         let mut is_damaged = false;
-        if let Some(before) = before.filter(|before| *before != head.after && *before != head.base) {
+        if let Some(before) = before.filter(|before| *before != head.after && *before != head.base)
+        {
             self.note_lost(before, head.base);
             (after, is_damaged) = (before, true);
         }
 
         let mut tail = Tail { len: head.len(), end: head.base, appended_ms: 0, last_at: None };
-        let (mut pieces, mut piece) = (Vec::new(), Piece { base: head.base, after, blocks: Vec::new() });
+        let (mut pieces, mut piece) =
+            (Vec::new(), Piece { base: head.base, after, blocks: Vec::new() });
         let mut has_future = false;
         while tail.len < len {
             match read_block(&**file, &head, tail.len, tail.end) {
@@ -206,7 +228,9 @@ impl Repair {
 
     fn note_future(&mut self, from: Offset, to: Offset, appended_ms: i64) {
         match self.faults.last_mut() {
-            Some(Fault::Future { to: end, newest_ms, .. }) => (*end, *newest_ms) = (to, appended_ms.max(*newest_ms)),
+            Some(Fault::Future { to: end, newest_ms, .. }) => {
+                (*end, *newest_ms) = (to, appended_ms.max(*newest_ms))
+            }
             _ => self.faults.push(Fault::Future { from, to, newest_ms: appended_ms }),
         }
     }
@@ -272,7 +296,8 @@ impl Repair {
             let mut end = new_head.len();
             for (at, base) in &piece.blocks {
                 let block = read_block(&**file, head, *at, *base)?;
-                let appended_ms = if restamp { block.appended_ms.min(self.now_ms) } else { block.appended_ms };
+                let appended_ms =
+                    if restamp { block.appended_ms.min(self.now_ms) } else { block.appended_ms };
                 let mut bytes = vec![0; BLOCK_HEADER_LEN];
                 bytes.extend_from_slice(&block.bytes);
                 seal_block(&new_head, &mut bytes, block.len as u32, block.base, appended_ms);

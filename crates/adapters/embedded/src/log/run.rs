@@ -89,8 +89,10 @@ impl Run {
         let file = folder.open(&name)?;
         let bytes = read_all(&*file)?;
         let (header, body) = bytes.split_at_checked(HEADER_LEN).ok_or_else(damaged)?;
-        let number = |at: usize| header[at..at + 8].try_into().map(u64::from_le_bytes).unwrap_or_default();
-        let (count, from, to, newest_ms) = (number(8) as usize, number(16), number(24), number(32) as i64);
+        let number =
+            |at: usize| header[at..at + 8].try_into().map(u64::from_le_bytes).unwrap_or_default();
+        let (count, from, to, newest_ms) =
+            (number(8) as usize, number(16), number(24), number(32) as i64);
         let crc_from = if header[..8] == *MAGIC_1 { CRC_AT } else { 0 };
         let crc = crc32c::crc32c_append(crc32c::crc32c(&header[crc_from..CRC_AT]), body);
         let is_sound = (header[..8] == *MAGIC_1 || header[..8] == *MAGIC)
@@ -99,11 +101,18 @@ impl Run {
         if !is_sound {
             return Err(damaged());
         }
-        let ids: Vec<Identity> = body.as_chunks::<ID_LEN>().0.iter().map(|id| Identity::from_le_bytes(*id)).collect();
+        let ids: Vec<Identity> =
+            body.as_chunks::<ID_LEN>().0.iter().map(|id| Identity::from_le_bytes(*id)).collect();
         Ok(Self::over(name, file, &ids, (from, to), newest_ms))
     }
 
-    fn over(name: String, file: Arc<dyn File>, ids: &[Identity], (from, to): (Offset, Offset), newest_ms: i64) -> Self {
+    fn over(
+        name: String,
+        file: Arc<dyn File>,
+        ids: &[Identity],
+        (from, to): (Offset, Offset),
+        newest_ms: i64,
+    ) -> Self {
         let filter = BinaryFuse16::try_from_iterator(ids.iter().map(|id| *id as u64));
         if let Err(reason) = &filter {
             tracing::warn!(run = %name, reason, "no filter over identities could be built; lookups read the disk");
@@ -121,7 +130,9 @@ impl Run {
         if !self.may_contain(id) {
             return Ok(false);
         }
-        let Some(page) = self.fence.partition_point(|post| *post <= id).checked_sub(1) else { return Ok(false) };
+        let Some(page) = self.fence.partition_point(|post| *post <= id).checked_sub(1) else {
+            return Ok(false);
+        };
         let first = page * PAGE_IDS;
         let mut bytes = vec![0; PAGE_IDS.min(self.count - first) * ID_LEN];
         self.file.read_at(&mut bytes, (HEADER_LEN + first * ID_LEN) as u64)?;

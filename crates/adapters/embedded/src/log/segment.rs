@@ -81,13 +81,17 @@ impl Head {
 
     /// Reads the header of the segment that begins with `base`; `None` where there is none.
     pub fn read(file: &dyn File, base: Offset) -> io::Result<Option<Self>> {
-        let Some(bytes) = read_there(file, 0, HEAD_LEN[0])? else { return Ok(None) };
+        let Some(bytes) = read_there(file, 0, HEAD_LEN[0])? else {
+            return Ok(None);
+        };
         let first = Self { version: 0, base, after: base, salt: 0, seed: 0 };
         if bytes == first.bytes() {
             return Ok(Some(first));
         }
 
-        let Some(bytes) = read_there(file, 0, HEAD_LEN[1])? else { return Ok(None) };
+        let Some(bytes) = read_there(file, 0, HEAD_LEN[1])? else {
+            return Ok(None);
+        };
         let number = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
         let head = Self::salted(base, number(16), number(24));
         Ok((bytes == head.bytes() && head.after <= base).then_some(head))
@@ -130,7 +134,9 @@ impl BlockHeader {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let header = Self {
             crc: u32_at(4),
@@ -164,7 +170,8 @@ pub fn seal_block(head: &Head, block: &mut [u8], count: u32, base: Offset, appen
 
 /// Reads and checks the block at `at`, which should begin with the entry `base`.
 pub fn read_block(file: &dyn File, head: &Head, at: u64, base: Offset) -> Result<Block, Error> {
-    let damaged = |what: &str| Error::Corrupt(format!("the block of offset {base} at byte {at} {what}"));
+    let damaged =
+        |what: &str| Error::Corrupt(format!("the block of offset {base} at byte {at} {what}"));
     let bytes = read_there(file, at, BLOCK_HEADER_LEN)?.ok_or_else(|| damaged("is cut short"))?;
     let header = BlockHeader::parse(&bytes).ok_or_else(|| damaged("does not begin as a block"))?;
     if at + header.block_len() > file.size()? {
@@ -179,7 +186,12 @@ pub fn read_block(file: &dyn File, head: &Head, at: u64, base: Offset) -> Result
     if header.base != base {
         return Err(damaged(&format!("begins with offset {}", header.base)));
     }
-    Ok(Block { base, appended_ms: header.appended_ms, len: u64::from(header.count), bytes: payload })
+    Ok(Block {
+        base,
+        appended_ms: header.appended_ms,
+        len: u64::from(header.count),
+        bytes: payload,
+    })
 }
 
 /// Where the sound part of a segment ends.
@@ -218,7 +230,11 @@ pub fn find_tail(file: &dyn File, head: &Head) -> Result<Tail, Error> {
 }
 
 /// The byte and the header of the first sound block that stands behind `tail`, not at it.
-pub fn next_sound(file: &dyn File, head: &Head, tail: Tail) -> Result<Option<(u64, BlockHeader)>, Error> {
+pub fn next_sound(
+    file: &dyn File,
+    head: &Head,
+    tail: Tail,
+) -> Result<Option<(u64, BlockHeader)>, Error> {
     let mut rest = vec![0; (file.size()? - tail.len) as usize];
     file.read_at(&mut rest, tail.len)?;
     // Entries between here and there have a length, and times never go back.

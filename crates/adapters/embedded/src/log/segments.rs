@@ -75,7 +75,8 @@ impl Segments {
         (end, appended_ms): (Offset, i64),
     ) -> Self {
         let inner = Inner { segments, end, appended_ms, places: VecDeque::new() };
-        let (inner, grown, is_trimming) = (Mutex::new(inner), Condvar::new(), AtomicBool::new(false));
+        let (inner, grown, is_trimming) =
+            (Mutex::new(inner), Condvar::new(), AtomicBool::new(false));
         Self { folder, segment_bytes, inner, grown, is_trimming }
     }
 
@@ -118,7 +119,11 @@ impl Segments {
     /// The base of the first segment that may hold what was appended at `time_ms` or later.
     pub fn base_since(&self, time_ms: i64) -> Offset {
         let inner = self.inner.lock();
-        let later = inner.segments.iter().skip(1).take_while(|next| next.first_ms != 0 && next.first_ms < time_ms);
+        let later = inner
+            .segments
+            .iter()
+            .skip(1)
+            .take_while(|next| next.first_ms != 0 && next.first_ms < time_ms);
         later.last().map_or(inner.start(), |segment| segment.head.base)
     }
 
@@ -161,8 +166,9 @@ impl Segments {
         let (end, is_full) = {
             let inner = self.inner.lock();
             // Blocks of an old version lack a salt: they are read, and no more of them are written.
-            let is_full =
-                |last: &Segment| !last.head.is_newest() || last.len >= self.segment_bytes.max(last.head.len() + 1);
+            let is_full = |last: &Segment| {
+                !last.head.is_newest() || last.len >= self.segment_bytes.max(last.head.len() + 1)
+            };
             (inner.end, inner.segments.back().is_none_or(is_full))
         };
         if is_full {
@@ -176,14 +182,18 @@ impl Segments {
     }
 
     pub fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
-        let Some((mut segments, mut at)) = self.find(from)? else { return Ok(Vec::new()) };
+        let Some((mut segments, mut at)) = self.find(from)? else {
+            return Ok(Vec::new());
+        };
         let (mut blocks, mut bytes) = (Vec::<Block>::new(), 0);
         let mut next = None;
         while let Some(segment) = segments.front() {
             if at >= segment.len {
                 let ended = next;
                 segments.pop_front();
-                let Some(segment) = segments.front() else { break };
+                let Some(segment) = segments.front() else {
+                    break;
+                };
                 at = segment.head.len();
                 if let Some(ended) = ended {
                     check_follows(ended, &segment.head)?;
@@ -220,11 +230,13 @@ impl Segments {
         if from >= inner.end {
             return Ok(None);
         }
-        let place = inner.places.iter().find(|(offset, _)| *offset == from).map(|(_, place)| *place);
+        let place =
+            inner.places.iter().find(|(offset, _)| *offset == from).map(|(_, place)| *place);
         let base = place.map_or(from, |place| place.segment_base);
         // An offset whose loss was accepted lies in the segment behind it.
         let behind = inner.segments.partition_point(|segment| segment.head.base <= base);
-        let is_lost = place.is_none() && inner.segments.get(behind).is_some_and(|next| next.head.after <= from);
+        let is_lost = place.is_none()
+            && inner.segments.get(behind).is_some_and(|next| next.head.after <= from);
         let index = if is_lost { behind } else { behind - 1 };
         let segments: VecDeque<Segment> = inner.segments.iter().skip(index).cloned().collect();
         drop(inner);
@@ -243,7 +255,10 @@ impl Segments {
             let is_first = at == segment.head.len() && header.base == segment.head.base;
             header.end() > from && (header.base <= from || is_first)
         };
-        header.filter(holds).map(|header| header.base).ok_or_else(|| self.damaged(segment, at, from))
+        header
+            .filter(holds)
+            .map(|header| header.base)
+            .ok_or_else(|| self.damaged(segment, at, from))
     }
 
     fn remember(&self, offset: Offset, place: Place) {
@@ -334,7 +349,9 @@ fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> 
     };
     // A failed sync may have dropped what it could not write. Only of a full disk is it known what
     // that was.
-    if is_synced && !matches!(failed.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+    if is_synced
+        && !matches!(failed.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    {
         return Err(Failure::Broken(failed));
     }
     match file.truncate(at).and_then(|()| file.sync()) {
@@ -368,7 +385,8 @@ pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Se
 fn walk_to(segment: &Segment, offset: Offset) -> Result<u64, Error> {
     let mut at = segment.head.len();
     while at < segment.len {
-        let header = BlockHeader::read(&*segment.file, at)?.ok_or_else(|| damaged(&segment.name, at, offset))?;
+        let header = BlockHeader::read(&*segment.file, at)?
+            .ok_or_else(|| damaged(&segment.name, at, offset))?;
         if header.end() > offset {
             return Ok(at);
         }

@@ -24,7 +24,8 @@ async fn append(log: &SegmentLog, ids: &[&str]) -> Appended {
 }
 
 fn segment_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     files.sort();
     files
@@ -128,16 +129,24 @@ async fn duplicates_are_told_across_runs_and_restarts() {
     let ids: Vec<String> = (0..900).map(|number| format!("id-{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     for (round, expected_new) in [(0, true), (1, false), (2, false)] {
-        let log =
-            open_with(folder.path(), Options { dedupe_ids_max: 400 * 2, ..options.clone() }, 1_000 + round).unwrap();
+        let log = open_with(
+            folder.path(),
+            Options { dedupe_ids_max: 400 * 2, ..options.clone() },
+            1_000 + round,
+        )
+        .unwrap();
         for chunk in ids[..700].chunks(70) {
             let appended = append(&log, chunk).await;
-            assert_eq!(appended.accepted, if expected_new { chunk.len() } else { 0 }, "round {round}");
+            assert_eq!(
+                appended.accepted,
+                if expected_new { chunk.len() } else { 0 },
+                "round {round}"
+            );
         }
     }
-    let runs = std::fs::read_dir(folder.path())
-        .unwrap()
-        .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "run"));
+    let runs = std::fs::read_dir(folder.path()).unwrap().filter(|entry| {
+        entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "run")
+    });
     assert!(runs.count() > 0, "this test goes over a run");
 }
 
@@ -158,7 +167,8 @@ async fn old_segments_are_trimmed_but_never_what_is_still_needed() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { segment_bytes: 1, dedupe_ids_max: 2, ..Options::default() };
     let clock = Arc::new(ManualClock::at_s(1_000));
-    let log = SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+    let log =
+        SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
     for day in 0..12 {
         clock.set_s(1_000 + day * DAY_S);
         append(&log, &[&format!("day-{day}")]).await;
@@ -169,7 +179,8 @@ async fn old_segments_are_trimmed_but_never_what_is_still_needed() {
     assert_eq!(log.start(), 3, "seven days are kept, and the segment that they begin in");
     contract::tells_what_was_trimmed(&log);
     drop(log);
-    let by_size = Options { segment_bytes: 1, dedupe_ids_max: 2, retention_bytes: 300, ..Options::default() };
+    let by_size =
+        Options { segment_bytes: 1, dedupe_ids_max: 2, retention_bytes: 300, ..Options::default() };
     let log = open_with(folder.path(), by_size, 1_000).unwrap();
     log.trim(Offset::MAX).unwrap();
     assert!(log.start() > 3 && log.end() == 12, "the size bounds it too");
@@ -182,7 +193,8 @@ async fn a_small_log_is_trimmed_too() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at_s(1_000));
     let options = Options { segment_bytes: 1, ..Options::default() };
-    let log = SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+    let log =
+        SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
     for day in 0..12 {
         clock.set_s(1_000 + day * DAY_S);
         append(&log, &[&format!("day-{day}")]).await;
@@ -194,7 +206,9 @@ async fn a_small_log_is_trimmed_too() {
 #[tokio::test]
 async fn a_full_queue_tells_the_caller_to_come_back() {
     let folder = tempfile::tempdir().unwrap();
-    let log = open_with(folder.path(), Options { queue_bytes_max: 10_000, ..Options::default() }, 1_000).unwrap();
+    let log =
+        open_with(folder.path(), Options { queue_bytes_max: 10_000, ..Options::default() }, 1_000)
+            .unwrap();
     let ids: Vec<String> = (0..100).map(|number| format!("{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let waiting: Vec<_> = (0..1_000).map(|_| log.append(batch(&ids))).collect();

@@ -15,7 +15,8 @@ const JOURNAL_HEAD_LEN: u64 = 64;
 pub fn is_blank(folder: &Path) -> io::Result<bool> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "jnl") && !is_empty_journal(&path)? {
+        if path.extension().is_some_and(|extension| extension == "jnl") && !is_empty_journal(&path)?
+        {
             return Ok(false);
         }
     }

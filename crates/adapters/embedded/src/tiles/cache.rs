@@ -90,7 +90,9 @@ impl Record {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.key_heap_bytes() + self.list_bytes() + self.slots.iter().map(Slot::heap_bytes).sum::<usize>()
+        self.key_heap_bytes()
+            + self.list_bytes()
+            + self.slots.iter().map(Slot::heap_bytes).sum::<usize>()
     }
 }
 
@@ -144,7 +146,9 @@ impl Shard {
         let records = &self.records;
         let is_it = |index: &u32| {
             let record = &records[*index as usize];
-            record.hash == hash && record.generation == generation && record.key[..] == *key.as_bytes()
+            record.hash == hash
+                && record.generation == generation
+                && record.key[..] == *key.as_bytes()
         };
         let index = *self.table.find(hash, is_it)? as usize;
         let record = &mut self.records[index];
@@ -210,7 +214,9 @@ impl Shard {
     /// Changes a tile that has been loaded. Answers how many more bytes are kept in memory until they are committed.
     pub fn change(&mut self, index: usize, id: TileId, change: impl FnOnce(&mut Tile)) -> usize {
         let record = &mut self.records[index];
-        let Ok(at) = record.position(id) else { unreachable!("only a tile that was loaded is changed") };
+        let Ok(at) = record.position(id) else {
+            unreachable!("only a tile that was loaded is changed")
+        };
         let slot = &mut record.slots[at];
         let before = slot.heap_bytes();
         change(slot.tile.get_or_insert_default());
@@ -238,7 +244,9 @@ impl Shard {
         for id in id::spans(plan) {
             if let Some(tile) = &record.slot(id)?.tile {
                 let day = 86_400;
-                match tile.sum(id.days_within(i64::from(plan.day_first) * day, i64::from(plan.day_end) * day)) {
+                match tile.sum(
+                    id.days_within(i64::from(plan.day_first) * day, i64::from(plan.day_end) * day),
+                ) {
                     Ok(part) => sum += part,
                     Err(overflow) => return Some(Err(overflow)),
                 }
@@ -268,7 +276,11 @@ impl Shard {
     }
 
     /// Copies the spans of a generation that changed since the last commit.
-    pub fn changed_spans(&self, generation: Generation, spans: &mut HashMap<(String, TileId), Tile>) {
+    pub fn changed_spans(
+        &self,
+        generation: Generation,
+        spans: &mut HashMap<(String, TileId), Tile>,
+    ) {
         self.each_changed(|of, key, id, tile| {
             if of == generation && id.is_span() {
                 spans.insert((key.to_owned(), id), tile.clone());

@@ -15,8 +15,12 @@
 
 use super::blank::{discard, is_blank};
 use super::{Options, journals, markers};
-use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, UserKey, UserValue};
+use fjall::config::{
+    BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
+};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, UserKey, UserValue,
+};
 use parking_lot::Mutex;
 use raingauge_core::event::key_hash;
 use raingauge_core::tile::Tile;
@@ -70,7 +74,9 @@ impl Disk {
         };
         // What fjall may hold of tiles that it has not written to a table yet.
         let memory_bytes = options.memtable_bytes();
-        let keyspace = database.keyspace("tiles", || layout().max_memtable_size(memory_bytes)).map_err(failed)?;
+        let keyspace = database
+            .keyspace("tiles", || layout().max_memtable_size(memory_bytes))
+            .map_err(failed)?;
         let disk = Self { database, keyspace, last: Mutex::default() };
         disk.check_format()?;
         let number = markers::check(&disk.keyspace)?;
@@ -110,7 +116,12 @@ impl Disk {
         Ok(Checkpoint { position, state: self.last.lock().state.clone(), stamp_us, progress })
     }
 
-    pub fn tile(&self, generation: Generation, key: &str, id: TileId) -> Result<Option<Tile>, Error> {
+    pub fn tile(
+        &self,
+        generation: Generation,
+        key: &str,
+        id: TileId,
+    ) -> Result<Option<Tile>, Error> {
         let found = self.keyspace.get(tile_key(generation, key, id)).map_err(failed)?;
         found.map(|bytes| tile_of(key, &bytes)).transpose()
     }
@@ -164,7 +175,8 @@ impl Disk {
         cursor: Option<Vec<u8>>,
         scan_max: usize,
     ) -> Result<(Vec<Found>, Option<Vec<u8>>), Error> {
-        let from = cursor.map_or(Bound::Included(head(generation, true)[..5].to_vec()), Bound::Excluded);
+        let from =
+            cursor.map_or(Bound::Included(head(generation, true)[..5].to_vec()), Bound::Excluded);
         let mut tiles = Vec::new();
         for guard in self.keyspace.range((from, Bound::Unbounded)).take(scan_max) {
             let (key, value) = guard.into_inner().map_err(failed)?;
@@ -187,7 +199,8 @@ impl Disk {
     /// Writes a position as it was written before there were markers.
     #[cfg(test)]
     pub fn write_unmarked(&self, checkpoint: &Checkpoint) {
-        let position = [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
+        let position =
+            [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
         self.keyspace.insert(POSITION_KEY, position).expect("inserted");
         self.database.persist(PersistMode::SyncAll).expect("durable");
     }
@@ -223,7 +236,8 @@ impl Batch<'_> {
             }
         }
 
-        let position = [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
+        let position =
+            [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
         self.batch.insert(keyspace, POSITION_KEY, position);
         if let Some(Progress { rank, bytes }) = &checkpoint.progress {
             self.batch.insert(keyspace, PROGRESS_KEY, [&rank.to_le_bytes()[..], bytes].concat());
@@ -258,7 +272,9 @@ fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
     };
     let opened = std::thread::scope(|scope| scope.spawn(open).join());
     opened.unwrap_or_else(|_| {
-        Err(Error::Corrupt("fjall gave up over its files: restore the data folder from a backup".to_owned()))
+        Err(Error::Corrupt(
+            "fjall gave up over its files: restore the data folder from a backup".to_owned(),
+        ))
     })
 }
 
@@ -267,7 +283,9 @@ fn layout() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .filter_block_pinning_policy(PinningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(true))
-        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0))))
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
+            BloomConstructionPolicy::BitsPerKey(10.0),
+        )))
         .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
 }
 
@@ -302,13 +320,20 @@ fn tile_key(generation: Generation, key: &str, id: TileId) -> Vec<u8> {
 
 fn found(key: &[u8], value: &[u8]) -> Result<Found, Error> {
     let text = text_of(key)?;
-    let period = key[HEAD_LEN + text.len() + 1..].try_into().map(u32::from_be_bytes).map_err(|_| malformed_key())?;
+    let period = key[HEAD_LEN + text.len() + 1..]
+        .try_into()
+        .map(u32::from_be_bytes)
+        .map_err(|_| malformed_key())?;
     Ok((text.to_owned(), TileId::of_period(key[5] == 0, period), tile_of(text, value)?))
 }
 
 /// The text of the counted key in the key of a tile.
 fn text_of(key: &[u8]) -> Result<&str, Error> {
-    let text = key.len().checked_sub(TAIL_LEN).and_then(|end| key.get(HEAD_LEN..end)).ok_or_else(malformed_key)?;
+    let text = key
+        .len()
+        .checked_sub(TAIL_LEN)
+        .and_then(|end| key.get(HEAD_LEN..end))
+        .ok_or_else(malformed_key)?;
     std::str::from_utf8(text).map_err(|_| malformed_key())
 }
 

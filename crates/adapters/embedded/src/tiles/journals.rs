@@ -51,7 +51,10 @@ fn sealed(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     let mut journals = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jnl"));
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.strip_suffix(".jnl"));
         if let Some(number) = name.and_then(|name| name.parse::<u64>().ok()) {
             journals.push((number, path));
         }

@@ -84,7 +84,10 @@ async fn the_cache_stays_inside_its_bytes() {
     assert!(largest <= cache_bytes * 3 / 2, "{largest} bytes were held, changed tiles among them");
     assert!(store.cached_bytes() <= cache_bytes);
     for key in (0..keys).step_by(37) {
-        assert_eq!(contract::sum(&store, 1, &format!("key-{key}"), 0, 19_000 * DAY_S).await, i128::from(key * days));
+        assert_eq!(
+            contract::sum(&store, 1, &format!("key-{key}"), 0, 19_000 * DAY_S).await,
+            i128::from(key * days)
+        );
     }
     assert!(store.cached_bytes() <= cache_bytes + 4_096);
 }
@@ -99,7 +102,8 @@ enum Step {
 
 fn any_step() -> impl Strategy<Value = Step> {
     let time = (18_000 * DAY_S)..(18_300 * DAY_S);
-    let granularity = prop_oneof![Just(Granularity::Quarter), Just(Granularity::Hour), Just(Granularity::Day)];
+    let granularity =
+        prop_oneof![Just(Granularity::Quarter), Just(Granularity::Hour), Just(Granularity::Day)];
     prop_oneof![
         20 => (0u8..5, time.clone(), -5i64..1_000).prop_map(|(key, time_s, value)| Step::Add(key, time_s, value)),
         3 => (0u8..5, granularity, time, any::<i32>())
@@ -198,7 +202,9 @@ async fn a_hole_in_a_sealed_journal_is_refused() {
     split(&written, folder.path(), written.1[0]);
     for _ in 0..2 {
         let refused = TileStore::open(folder.path(), &options(1 << 20));
-        let Err(Error::Corrupt(why)) = refused else { panic!("the store was opened, and lacks a commit") };
+        let Err(Error::Corrupt(why)) = refused else {
+            panic!("the store was opened, and lacks a commit")
+        };
         assert!(why.contains("commit 2 of 3 is missing"), "{why}");
     }
 }
@@ -247,7 +253,8 @@ fn a_store_without_markers_opens() {
 #[test]
 fn a_folder_whose_creation_was_cut_short_is_made_again() {
     let journal = vec![0; 4_096];
-    let made: [(&str, &[u8]); 4] = [("lock", b""), ("0.jnl", b""), ("0.jnl", &journal), ("version", b"")];
+    let made: [(&str, &[u8]); 4] =
+        [("lock", b""), ("0.jnl", b""), ("0.jnl", &journal), ("version", b"")];
     for until in 0..=made.len() {
         let folder = tempfile::tempdir().unwrap();
         let tiles = folder.path().join("tiles");
@@ -298,7 +305,10 @@ fn the_cache_accounts_for_what_it_allocates() {
         let held = allocated_bytes() - before;
         largest = largest.max(held);
         let counted = shard.bytes() as isize;
-        assert!((counted - held).abs() <= counted / 8 + 1_024, "{counted} bytes are counted, {held} are held");
+        assert!(
+            (counted - held).abs() <= counted / 8 + 1_024,
+            "{counted} bytes are counted, {held} are held"
+        );
     }
     assert!(largest <= bytes_max as isize * 13 / 10, "{largest} bytes were held");
 }

@@ -19,7 +19,11 @@ fn read(message: &OwnedMessage) -> Reading<'_> {
 
 fn with(pairs: &[(&str, &[u8])]) -> Option<OwnedHeaders> {
     let headers = OwnedHeaders::new();
-    Some(pairs.iter().fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(*value) })))
+    Some(
+        pairs.iter().fold(headers, |headers, (key, value)| {
+            headers.insert(Header { key, value: Some(*value) })
+        }),
+    )
 }
 
 fn code_of(message: &OwnedMessage) -> &'static str {
@@ -65,11 +69,17 @@ proptest! {
 
 #[test]
 fn both_modes_of_other_producers_are_read() {
-    let structured =
-        message(with(&[("content-type", b"application/cloudevents+json; charset=UTF-8")]), Some(STRUCTURED));
+    let structured = message(
+        with(&[("content-type", b"application/cloudevents+json; charset=UTF-8")]),
+        Some(STRUCTURED),
+    );
     let plain = message(None, Some(STRUCTURED));
     let mut pairs = BINARY.to_vec();
-    pairs.extend([("Content-Type", &b"application/json"[..]), ("ce_extension", b"\xff"), ("ce_id", b"second")]);
+    pairs.extend([
+        ("Content-Type", &b"application/json"[..]),
+        ("ce_extension", b"\xff"),
+        ("ce_id", b"second"),
+    ]);
     let binary = message(with(&pairs), Some(br#"{"a":1}"#));
     for message in [&structured, &plain, &binary] {
         let Reading::Event(event) = read(message) else { panic!("it is an event") };
@@ -102,14 +112,21 @@ fn each_fault_has_its_code() {
     assert_eq!(code_of(&message(with(&BINARY), Some(b"{"))), "event_malformed");
     assert_eq!(code_of(&message(with(&BINARY), Some(&b"[".repeat(1_000)))), "event_malformed");
     assert_eq!(
-        code_of(&message(with(&BINARY), Some(format!("\"{}\"", "7".repeat(EVENT_LEN_MAX)).as_bytes()))),
+        code_of(&message(
+            with(&BINARY),
+            Some(format!("\"{}\"", "7".repeat(EVENT_LEN_MAX)).as_bytes())
+        )),
         "event_too_large"
     );
     assert_eq!(code_of(&message(with(&BINARY[..4]), None)), "attribute_missing");
     assert_eq!(code_of(&message(None, None)), "event_malformed");
     assert_eq!(code_of(&message(None, Some(b"noise"))), "event_malformed");
-    assert_eq!(code_of(&message(with(&[("content-type", b"text/plain")]), Some(STRUCTURED))), "media_type_unknown");
-    let batch = message(with(&[("content-type", b"application/cloudevents-batch+json")]), Some(b"[]"));
+    assert_eq!(
+        code_of(&message(with(&[("content-type", b"text/plain")]), Some(STRUCTURED))),
+        "media_type_unknown"
+    );
+    let batch =
+        message(with(&[("content-type", b"application/cloudevents-batch+json")]), Some(b"[]"));
     assert_eq!(code_of(&batch), "batch_unsupported");
 }
 
@@ -120,15 +137,29 @@ fn an_event_in_the_partition_of_another_one_is_refused() {
     let own = partition_of(record::identity("s", "7"), partitions);
     let in_partition = |partition: u16| {
         let appended = Timestamp::LogAppendTime(APPENDED_MS);
-        OwnedMessage::new(Some(b"{}".to_vec()), None, "t".to_owned(), appended, partition.into(), 0, with(&BINARY))
+        OwnedMessage::new(
+            Some(b"{}".to_vec()),
+            None,
+            "t".to_owned(),
+            appended,
+            partition.into(),
+            0,
+            with(&BINARY),
+        )
     };
-    let checking = Options { checks_partitions: true, partitions: Some(partitions), ..Options::default() };
+    let checking =
+        Options { checks_partitions: true, partitions: Some(partitions), ..Options::default() };
     for partition in 0..partitions {
         let message = in_partition(partition);
-        assert!(matches!(read(&message), Reading::Event(_)), "without the check any partition will do");
+        assert!(
+            matches!(read(&message), Reading::Event(_)),
+            "without the check any partition will do"
+        );
         match super::read(&message, APPENDED_MS, &checking) {
             Reading::Event(_) => assert_eq!(partition, own),
-            Reading::Refused(rejection) => assert!(partition != own && rejection.code == "partition_wrong"),
+            Reading::Refused(rejection) => {
+                assert!(partition != own && rejection.code == "partition_wrong")
+            }
             Reading::Control(..) => panic!("it is an event"),
         }
     }

@@ -9,8 +9,13 @@ use rdkafka::message::OwnedMessage;
 const WINDOW_MS: i64 = 240;
 
 fn options(epoch: u16) -> Arc<Options> {
-    let options =
-        Options { dedupe_window_ms: WINDOW_MS, dedupe_ids_max: 20, future_allowance_s: 0, epoch, ..Options::default() };
+    let options = Options {
+        dedupe_window_ms: WINDOW_MS,
+        dedupe_ids_max: 20,
+        future_allowance_s: 0,
+        epoch,
+        ..Options::default()
+    };
     Arc::new(options)
 }
 
@@ -47,7 +52,10 @@ fn partitions() -> impl Strategy<Value = Vec<(i64, Kind)>> {
 /// The messages of a partition, by their offsets.
 fn messages(partition: &[(i64, Kind)]) -> Vec<OwnedMessage> {
     let message = |(offset, (appended_ms, kind)): (usize, &(i64, Kind))| {
-        let event = |id: &u8, time_ms| Event { id: id.to_string().into(), ..Event::of_data("t", time_ms, "{}") };
+        let event = |id: &u8, time_ms| Event {
+            id: id.to_string().into(),
+            ..Event::of_data("t", time_ms, "{}")
+        };
         let (headers, payload) = match kind {
             Kind::Nothing => return None,
             Kind::Event(id) => (Some(message::headers_of(&event(id, 1_000))), "{}"),
@@ -65,7 +73,12 @@ fn messages(partition: &[(i64, Kind)]) -> Vec<OwnedMessage> {
 type Seen = Vec<(Offset, i64, String)>;
 
 /// Reads messages, now and then answering, and lists offsets, times and entries.
-fn read(reader: &mut Reader, messages: &[OwnedMessage], end: i64, chunk: usize) -> (Seen, Vec<i64>) {
+fn read(
+    reader: &mut Reader,
+    messages: &[OwnedMessage],
+    end: i64,
+    chunk: usize,
+) -> (Seen, Vec<i64>) {
     let (mut seen, mut poison) = (Vec::new(), Vec::new());
     let mut list = |reader: &mut Reader| {
         poison.extend(reader.poison().iter().map(|poison| poison.message.offset()));
@@ -131,8 +144,12 @@ proptest! {
 
 #[test]
 fn a_producers_time_is_refused() {
-    let message = OwnedMessage::new(None, None, "t".to_owned(), Timestamp::CreateTime(1), 0, 7, None);
-    assert_eq!(Reader::new(&options(0), 0, 0, false).take(&message), Err(Unfit::NotAppendTime { offset: 7 }));
+    let message =
+        OwnedMessage::new(None, None, "t".to_owned(), Timestamp::CreateTime(1), 0, 7, None);
+    assert_eq!(
+        Reader::new(&options(0), 0, 0, false).take(&message),
+        Err(Unfit::NotAppendTime { offset: 7 })
+    );
 }
 
 /// What is put aside counts toward the bytes that a read may hold.
@@ -142,7 +159,15 @@ fn refused_messages_take_memory() {
     let mut reader = Reader::new(&options(0), 0, 0, false);
     reader.keep_poison_from(0);
     for offset in 0..10 {
-        let message = OwnedMessage::new(Some(vec![b'x'; 20_000]), None, "t".to_owned(), appended, 0, offset, None);
+        let message = OwnedMessage::new(
+            Some(vec![b'x'; 20_000]),
+            None,
+            "t".to_owned(),
+            appended,
+            0,
+            offset,
+            None,
+        );
         reader.take(&message).unwrap();
     }
     assert!(reader.bytes() > 200_000, "{} bytes are counted of 200,000", reader.bytes());
@@ -161,9 +186,18 @@ fn a_copy_of_a_signed_control_entry_counts_nothing() {
     let message = |(offset, signature): (i64, String)| {
         let (headers, appended) =
             (message::control_headers(Some(&signature)), Timestamp::LogAppendTime(1_000 + offset));
-        OwnedMessage::new(Some(b"note".to_vec()), None, "t".to_owned(), appended, 0, offset, Some(headers))
+        OwnedMessage::new(
+            Some(b"note".to_vec()),
+            None,
+            "t".to_owned(),
+            appended,
+            0,
+            offset,
+            Some(headers),
+        )
     };
-    let messages: Vec<_> = [(0, signed(1)), (1, signed(1)), (2, signed(2))].into_iter().map(message).collect();
+    let messages: Vec<_> =
+        [(0, signed(1)), (1, signed(1)), (2, signed(2))].into_iter().map(message).collect();
     let (seen, poison) = read(&mut Reader::new(&options, 0, 0, false), &messages, 3, 3);
     let texts: Vec<&str> = seen.iter().map(|(.., text)| text.as_str()).collect();
     assert_eq!((texts, poison), (vec!["control", "void", "control"], Vec::new()));
@@ -175,12 +209,23 @@ fn chunks_of_another_log_are_noticed() {
     let options = Arc::new(Options { dedupe_window_ms: 60_000, ..Options::default() });
     let message = |offset: i64, appended_ms: i64| {
         let event = Event { id: offset.to_string().into(), ..Event::of_data("t", 1_000, "{}") };
-        let (headers, appended) = (message::headers_of(&event), Timestamp::LogAppendTime(appended_ms));
-        OwnedMessage::new(Some(b"{}".to_vec()), None, "t".to_owned(), appended, 0, offset, Some(headers))
+        let (headers, appended) =
+            (message::headers_of(&event), Timestamp::LogAppendTime(appended_ms));
+        OwnedMessage::new(
+            Some(b"{}".to_vec()),
+            None,
+            "t".to_owned(),
+            appended,
+            0,
+            offset,
+            Some(headers),
+        )
     };
     let last = CHUNK_OFFSETS as i64 - 3;
     let mut first = Reader::new(&options, 0, 0, true);
-    [message(5, 1_000), message(last, 2_000)].iter().for_each(|message| first.take(message).unwrap());
+    [message(5, 1_000), message(last, 2_000)]
+        .iter()
+        .for_each(|message| first.take(message).unwrap());
     first.skip_to(last + 10);
     let chunk = first.take_full().remove(0);
     assert!(Reader::new(&options, 0, 0, true).take_full().is_empty());
@@ -195,7 +240,10 @@ fn chunks_of_another_log_are_noticed() {
     restored().take(&message(last, 2_000)).unwrap();
     let unfit = |message: OwnedMessage| restored().take(&message).unwrap_err();
     assert_eq!(unfit(message(last, 2_001)), Unfit::Replaced { offset: last, appended_ms: 2_001 });
-    assert_eq!(unfit(message(last + 5, 2_000)), Unfit::Replaced { offset: last + 5, appended_ms: 2_000 });
+    assert_eq!(
+        unfit(message(last + 5, 2_000)),
+        Unfit::Replaced { offset: last + 5, appended_ms: 2_000 }
+    );
 
     // What has been trimmed cannot be compared.
     let mut trimmed = restored();

@@ -17,13 +17,16 @@ fn heartbeat(position: u64) -> TileChanges {
 
 #[tokio::test]
 async fn who_listens_hears_everything_in_order_and_of_no_gap() {
-    let Some(options) = options("changes") else { return };
+    let Some(options) = options("changes") else {
+        return;
+    };
     made(&options, 1).await;
     let topic = KafkaTopic::open(options).await.expect("the topic opens");
     let feed = KafkaFeed::new(&topic).expect("a feed");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&heard);
-    let _listening = listen(&topic, move |change| told.lock().unwrap().push(change)).expect("listening");
+    let _listening =
+        listen(&topic, move |change| told.lock().unwrap().push(change)).expect("listening");
     until("the first word is heard", || {
         feed.publish(0, heartbeat(0));
         heard.lock().unwrap().contains(&heartbeat(0))
@@ -43,7 +46,9 @@ async fn who_listens_hears_everything_in_order_and_of_no_gap() {
         }
         // Time has to pass here: the listener is told by the broker that it has come to the end of the partition.
         let began = Instant::now();
-        until("it is heard", || heard.lock().unwrap().len() >= published.len() && began.elapsed() > AT_THE_END);
+        until("it is heard", || {
+            heard.lock().unwrap().len() >= published.len() && began.elapsed() > AT_THE_END
+        });
         assert_eq!(*heard.lock().unwrap(), published);
     }
 }

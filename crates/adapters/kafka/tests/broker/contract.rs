@@ -9,7 +9,9 @@ use std::collections::HashMap;
 
 #[tokio::test]
 async fn the_log_keeps_the_contract() {
-    let Some(options) = options("contract") else { return };
+    let Some(options) = options("contract") else {
+        return;
+    };
     let one = One::new(&options).await;
     contract::keeps_what_it_accepts(&one.sink, &one.log).await;
     contract::is_in_order(&one.sink, &one.log).await;
@@ -20,7 +22,9 @@ async fn the_log_keeps_the_contract() {
 /// An event and its repetitions meet in one partition, and each batch says how far to wait.
 #[tokio::test]
 async fn events_are_spread_by_their_identity() {
-    let Some(options) = options("spread") else { return };
+    let Some(options) = options("spread") else {
+        return;
+    };
     crate::support::made(&options, 4).await;
     let topic = raingauge_kafka::KafkaTopic::open(options).await.unwrap();
     let sink = raingauge_kafka::KafkaSink::new(&topic).unwrap();
@@ -51,7 +55,9 @@ async fn events_are_spread_by_their_identity() {
 /// with the beginning of the new one.
 #[tokio::test]
 async fn an_epoch_moves_all_offsets() {
-    let Some(options) = options("epoch") else { return };
+    let Some(options) = options("epoch") else {
+        return;
+    };
     let one = One::new(&Options { epoch: 3, ..options.clone() }).await;
     let base = 3 * EPOCH_STEP;
     assert_eq!((one.log.start(), one.log.end(), one.log.start_ms()), (base, base, 0));
@@ -61,13 +67,18 @@ async fn an_epoch_moves_all_offsets() {
     assert_eq!(first[0].base, base);
     assert_eq!(texts(&one.log, EPOCH_STEP + 17), ["a", "b"]);
     let older = One::open(&options).await;
-    assert!(matches!(older.log.read(base + 1, 1), Err(Error::Corrupt(_))), "the epoch was not lowered by mistake");
+    assert!(
+        matches!(older.log.read(base + 1, 1), Err(Error::Corrupt(_))),
+        "the epoch was not lowered by mistake"
+    );
     assert!(matches!(older.log.read(3, 1), Err(Error::Corrupt(_))), "it was not recreated unseen");
 }
 
 #[tokio::test]
 async fn a_full_queue_tells_the_caller_to_come_back() {
-    let Some(options) = options("queue") else { return };
+    let Some(options) = options("queue") else {
+        return;
+    };
     let one = One::new(&Options { queue_bytes_max: 64 << 10, ..options }).await;
     let ids: Vec<String> = (0..100).map(|number| format!("{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -88,7 +99,9 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
     let deadline = std::time::Instant::now() + crate::support::SOON;
     let last = loop {
         match one.sink.append(batch(&ids)).await {
-            Err(Error::Busy { .. }) => assert!(std::time::Instant::now() < deadline, "the queue empties"),
+            Err(Error::Busy { .. }) => {
+                assert!(std::time::Instant::now() < deadline, "the queue empties")
+            }
             appended => break appended.unwrap().ends[0].1,
         }
     };
@@ -100,7 +113,9 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
 /// What the brokers have trimmed is told, and what is left is read.
 #[tokio::test]
 async fn what_was_trimmed_is_told() {
-    let Some(options) = options("trimmed") else { return };
+    let Some(options) = options("trimmed") else {
+        return;
+    };
     let options = Options { epoch: 1, ..options };
     let one = One::new(&options).await;
     one.append(batch(&["a", "b", "c", "d"])).await;

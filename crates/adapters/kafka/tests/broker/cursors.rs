@@ -1,7 +1,9 @@
 //! What an offset holds does not depend on where reading began.
 
 use crate::support::{One, flush, foreign, options, produce, shown};
-use metrics::{Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use metrics::{
+    Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+};
 use raingauge_core::event::Event;
 use raingauge_kafka::Options;
 use raingauge_ports::log::{Batch, EventLog, EventSink, Offset};
@@ -13,7 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What each offset from `from` on holds, with its time, read in pieces of random sizes.
-fn entries(log: &dyn EventLog, from: Offset, random: &mut SmallRng) -> Vec<(Offset, i64, Option<u128>)> {
+fn entries(
+    log: &dyn EventLog,
+    from: Offset,
+    random: &mut SmallRng,
+) -> Vec<(Offset, i64, Option<u128>)> {
     let (mut entries, mut next) = (Vec::new(), from);
     let deadline = Instant::now() + crate::support::SOON;
     while next < log.end() {
@@ -48,7 +54,9 @@ fn batch(ids: impl Iterator<Item = u32>) -> Batch {
 
 #[tokio::test]
 async fn what_an_offset_holds_does_not_depend_on_where_reading_began() {
-    let Some(options) = options("cursors") else { return };
+    let Some(options) = options("cursors") else {
+        return;
+    };
     let seed = rand::random();
     println!("seed {seed}");
     let mut random = SmallRng::seed_from_u64(seed);
@@ -81,7 +89,11 @@ async fn what_an_offset_holds_does_not_depend_on_where_reading_began() {
     );
     for _ in 0..12 {
         let from = random.random_range(0..whole.len());
-        let log = if random.random_bool(0.5) { one.topic.log(0).unwrap() } else { one.topic.counting_log(0).unwrap() };
+        let log = if random.random_bool(0.5) {
+            one.topic.log(0).unwrap()
+        } else {
+            one.topic.counting_log(0).unwrap()
+        };
         assert_eq!(entries(&log, from as u64, &mut random), whole[from..], "from {from}");
     }
 }
@@ -89,7 +101,9 @@ async fn what_an_offset_holds_does_not_depend_on_where_reading_began() {
 /// Several readers of one log, each at its own place, more of them than there are cursors.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_do_not_disturb_each_other() {
-    let Some(options) = options("readers") else { return };
+    let Some(options) = options("readers") else {
+        return;
+    };
     let one = One::new(&options).await;
     let mut end = 0;
     for round in 0..20 {
@@ -146,7 +160,9 @@ impl Recorder for Opened {
 /// Backfills at more places than are kept, while somebody counts at the end.
 #[tokio::test]
 async fn a_backfill_never_takes_the_place_of_who_counts() {
-    let Some(options) = options("behind") else { return };
+    let Some(options) = options("behind") else {
+        return;
+    };
     let one = One::new(&options).await;
     let log = one.topic.counting_log(0).unwrap();
     let mut end = one.append(batch(0..1_000)).await;
@@ -167,7 +183,8 @@ async fn a_backfill_never_takes_the_place_of_who_counts() {
         let opened = Opened::default();
         metrics::with_local_recorder(&opened, || {
             while counted < end {
-                counted = log.read(counted, 1 << 20).unwrap().last().map_or(counted, |block| block.end());
+                counted =
+                    log.read(counted, 1 << 20).unwrap().last().map_or(counted, |block| block.end());
             }
         });
         assert_eq!(opened.0.load(Ordering::Relaxed), 0, "counting goes on where it was");
@@ -178,7 +195,9 @@ async fn a_backfill_never_takes_the_place_of_who_counts() {
 #[tokio::test]
 #[ignore = "it measures and checks little"]
 async fn throughput() {
-    let Some(options) = options("throughput") else { return };
+    let Some(options) = options("throughput") else {
+        return;
+    };
     const BATCHES: u32 = 200;
     const EVENTS: u32 = 2_000;
     let one = One::new(&options).await;
@@ -188,7 +207,10 @@ async fn throughput() {
             for index in 0..EVENTS {
                 let id = format!("a-rather-long-id-{}", round * EVENTS + index);
                 let data = r#"{"city_id":111222,"millimetres":12,"station":"north"}"#;
-                batch.push(&Event { id: id.into(), ..Event::of_data("rain_drop", 1_727_215_430_250, data) });
+                batch.push(&Event {
+                    id: id.into(),
+                    ..Event::of_data("rain_drop", 1_727_215_430_250, data)
+                });
             }
             batch
         })
@@ -205,7 +227,9 @@ async fn throughput() {
     let total = f64::from(BATCHES * EVENTS);
     println!("sent and confirmed: {:.0} events/s", total / began.elapsed().as_secs_f64());
     shown(&one.log, end);
-    for (what, log) in [("read and deduplicated", &one.log), ("and again", &one.topic.log(0).unwrap())] {
+    for (what, log) in
+        [("read and deduplicated", &one.log), ("and again", &one.topic.log(0).unwrap())]
+    {
         let (began, mut next) = (Instant::now(), 0);
         while next < end {
             next = log.read(next, 1 << 20).unwrap().last().map_or(next, |block| block.end());

@@ -46,12 +46,19 @@ fn header<'a>(message: &'a OwnedMessage, name: &str) -> &'a str {
 
 #[tokio::test]
 async fn what_cannot_be_counted_is_put_aside_once() {
-    let Some(options) = options("poison") else { return };
+    let Some(options) = options("poison") else {
+        return;
+    };
     let one = One::new(&options).await;
     one.append(batch(&["a"])).await;
     let producer = foreign(&options, &[]);
     produce(&producer, &options.topic, &[("trace", b"\xff\x00")], b"noise");
-    produce(&producer, &options.topic, &[("content-type", b"application/cloudevents-batch+json")], b"[]");
+    produce(
+        &producer,
+        &options.topic,
+        &[("content-type", b"application/cloudevents-batch+json")],
+        b"[]",
+    );
     let future: [(&str, &[u8]); 5] = [
         ("ce_specversion", b"1.0"),
         ("ce_id", b"f"),
@@ -72,8 +79,12 @@ async fn what_cannot_be_counted_is_put_aside_once() {
 
     assert_eq!(texts(&one.log, 0), ["a", "b"]);
     let letters = dead_letters(&options);
-    let codes: Vec<&str> = letters.iter().map(|letter| header(letter, "raingauge-reason-code")).collect();
-    assert_eq!(codes, ["event_malformed", "batch_unsupported", "time_in_future", "event_too_large"]);
+    let codes: Vec<&str> =
+        letters.iter().map(|letter| header(letter, "raingauge-reason-code")).collect();
+    assert_eq!(
+        codes,
+        ["event_malformed", "batch_unsupported", "time_in_future", "event_too_large"]
+    );
     for (letter, offset) in letters.iter().zip(1..) {
         assert_eq!(header(letter, "raingauge-source-topic"), options.topic);
         assert_eq!(header(letter, "raingauge-source-partition"), "0");
@@ -92,15 +103,23 @@ async fn what_cannot_be_counted_is_put_aside_once() {
     let successor = One::open(&options).await;
     assert_eq!(texts(&successor.log, 3), ["b"]);
     assert_eq!(texts(&successor.log, 0), ["a", "b"]);
-    let codes: Vec<String> =
-        dead_letters(&options).iter().map(|letter| header(letter, "raingauge-source-offset").to_owned()).collect();
-    assert_eq!(codes, ["1", "2", "3", "4", "3", "4"], "at least once: the successor began before two of them");
+    let codes: Vec<String> = dead_letters(&options)
+        .iter()
+        .map(|letter| header(letter, "raingauge-source-offset").to_owned())
+        .collect();
+    assert_eq!(
+        codes,
+        ["1", "2", "3", "4", "3", "4"],
+        "at least once: the successor began before two of them"
+    );
 }
 
 /// A worker that waits at the end has read what comes before it asks for it.
 #[tokio::test]
 async fn what_was_waited_for_is_put_aside_too() {
-    let Some(options) = options("waited") else { return };
+    let Some(options) = options("waited") else {
+        return;
+    };
     let one = One::new(&options).await;
     let producer = foreign(&options, &[]);
     for round in 0..3 {
@@ -119,9 +138,12 @@ async fn what_was_waited_for_is_put_aside_too() {
 /// A dead-letter topic that is not there must not stop the counting.
 #[tokio::test]
 async fn counting_goes_on_without_a_dead_letter_topic() {
-    let Some(options) = options("no-letters") else { return };
+    let Some(options) = options("no-letters") else {
+        return;
+    };
     let one = One::new(&options).await;
-    let without = Options { dead_letter_topic: format!("{}-missing", options.topic), ..options.clone() };
+    let without =
+        Options { dead_letter_topic: format!("{}-missing", options.topic), ..options.clone() };
     let producer = foreign(&options, &[]);
     produce(&producer, &options.topic, &[], b"noise");
     flush(&producer);
@@ -133,7 +155,9 @@ async fn counting_goes_on_without_a_dead_letter_topic() {
 /// Garbage is dealt with in batches, not message by message: this many would take minutes otherwise.
 #[tokio::test]
 async fn a_flood_of_garbage_does_not_hold_up_what_stands_behind_it() {
-    let Some(options) = options("flood") else { return };
+    let Some(options) = options("flood") else {
+        return;
+    };
     let one = One::new(&options).await;
     let producer = foreign(&options, &[("queue.buffering.max.messages", "1000000")]);
     (0..30_000).for_each(|_| produce(&producer, &options.topic, &[], b"noise"));
@@ -146,15 +170,23 @@ async fn a_flood_of_garbage_does_not_hold_up_what_stands_behind_it() {
 /// A reader that is to stop does not wait for brokers that confirm nothing.
 #[tokio::test]
 async fn a_reader_that_stops_does_not_wait_for_dead_letters() {
-    let Some(options) = options("stops") else { return };
+    let Some(options) = options("stops") else {
+        return;
+    };
     // More copies than there are brokers are wanted before anything is confirmed.
     let letters = format!("{}-unconfirmed", options.topic);
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
-    let topic = NewTopic::new(&letters, 1, TopicReplication::Fixed(1)).set("min.insync.replicas", "2");
+    let topic =
+        NewTopic::new(&letters, 1, TopicReplication::Fixed(1)).set("min.insync.replicas", "2");
     admin.create_topics([&topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
     made(&options, 1).await;
-    let one = One::open(&Options { dead_letter_topic: letters, delivery_timeout: SOON, ..options.clone() }).await;
+    let one = One::open(&Options {
+        dead_letter_topic: letters,
+        delivery_timeout: SOON,
+        ..options.clone()
+    })
+    .await;
     let producer = foreign(&options, &[]);
     produce(&producer, &options.topic, &[], b"noise");
     flush(&producer);
@@ -175,7 +207,9 @@ async fn a_reader_that_stops_does_not_wait_for_dead_letters() {
 /// Neither garbage under the header of a control entry nor a forged one stops a partition or changes anything.
 #[tokio::test]
 async fn control_entries_of_others_are_put_aside() {
-    let Some(options) = options("forged") else { return };
+    let Some(options) = options("forged") else {
+        return;
+    };
     let check = |payload: &[u8]| match payload {
         b"x" => Err(ControlFault::Malformed("no JSON".to_owned())),
         b"newer" => Err(ControlFault::UnknownKind("newer".to_owned())),
@@ -200,5 +234,9 @@ async fn control_entries_of_others_are_put_aside() {
     assert_eq!(codes(&dead_letters(&options))[2..], ["control_unsigned"; 3]);
     let newer = keyed.sink.append_control(0, b"newer".to_vec()).await.unwrap();
     shown(&keyed.log, newer);
-    assert_eq!(texts(&keyed.log, signed), ["[newer]"], "a newer process wrote it: the reader must not pass it over");
+    assert_eq!(
+        texts(&keyed.log, signed),
+        ["[newer]"],
+        "a newer process wrote it: the reader must not pass it over"
+    );
 }

@@ -27,7 +27,9 @@ fn binary(id: &str) -> [(&str, &[u8]); 6] {
 
 #[tokio::test]
 async fn both_modes_are_counted_once() {
-    let Some(options) = options("modes") else { return };
+    let Some(options) = options("modes") else {
+        return;
+    };
     let one = One::new(&options).await;
     let producer = foreign(&options, &[("compression.type", "zstd")]);
     let json: &[(&str, &[u8])] = &[("content-type", b"application/cloudevents+json")];
@@ -41,7 +43,10 @@ async fn both_modes_are_counted_once() {
     for block in blocks(&one.log, 0) {
         for entry in block.entries(0) {
             let (_, entry) = entry.unwrap();
-            assert!(matches!(entry, Entry::Void) || matches!(entry, Entry::Event(event) if event.data == r#"{"a":1}"#));
+            assert!(
+                matches!(entry, Entry::Void)
+                    || matches!(entry, Entry::Event(event) if event.data == r#"{"a":1}"#)
+            );
         }
     }
 }
@@ -49,7 +54,9 @@ async fn both_modes_are_counted_once() {
 /// What a transaction takes back was never there, and its offsets are void; nothing shows before it is committed.
 #[tokio::test]
 async fn transactions_are_all_or_nothing() {
-    let Some(options) = options("transaction") else { return };
+    let Some(options) = options("transaction") else {
+        return;
+    };
     let one = One::new(&options).await;
     let producer = foreign(&options, &[("transactional.id", &options.topic)]);
     producer.init_transactions(Duration::from_secs(60)).unwrap();
@@ -80,16 +87,24 @@ async fn transactions_are_all_or_nothing() {
         assert_eq!(texts(&one.log, 0), expected, "round {round}");
     }
     let whole = blocks(&one.log, 0);
-    assert_eq!(whole.iter().map(|block| block.len).sum::<u64>(), 20, "three messages and a marker each");
+    assert_eq!(
+        whole.iter().map(|block| block.len).sum::<u64>(),
+        20,
+        "three messages and a marker each"
+    );
     for from in 0..20 {
         let log = one.topic.log(0).unwrap();
         let seen: Vec<_> = blocks(&log, from)
             .iter()
-            .flat_map(|block| block.entries(from).map(|entry| format!("{entry:?}")).collect::<Vec<_>>())
+            .flat_map(|block| {
+                block.entries(from).map(|entry| format!("{entry:?}")).collect::<Vec<_>>()
+            })
             .collect();
         let expected: Vec<_> = whole
             .iter()
-            .flat_map(|block| block.entries(from).map(|entry| format!("{entry:?}")).collect::<Vec<_>>())
+            .flat_map(|block| {
+                block.entries(from).map(|entry| format!("{entry:?}")).collect::<Vec<_>>()
+            })
             .collect();
         assert_eq!(seen, expected, "from {from}");
     }

@@ -6,14 +6,19 @@ use std::collections::BTreeSet;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-async fn holds(assigned: &mut watch::Receiver<Assigned>, what: impl Fn(&BTreeSet<u16>) -> bool) -> BTreeSet<u16> {
+async fn holds(
+    assigned: &mut watch::Receiver<Assigned>,
+    what: impl Fn(&BTreeSet<u16>) -> bool,
+) -> BTreeSet<u16> {
     let held = timeout(SOON, assigned.wait_for(|assigned| what(&assigned.partitions))).await;
     held.expect("it comes in time").expect("the group goes on").partitions.clone()
 }
 
 #[tokio::test]
 async fn each_partition_has_one_member() {
-    let Some(options) = options("group") else { return };
+    let Some(options) = options("group") else {
+        return;
+    };
     made(&options, 4).await;
     let topic = KafkaTopic::open(options.clone()).await.unwrap();
     let first = Group::join(&topic).unwrap();
@@ -33,10 +38,15 @@ async fn each_partition_has_one_member() {
 /// A process with a name keeps its partitions while it is away for less than its session lasts.
 #[tokio::test]
 async fn a_named_member_keeps_its_partitions() {
-    let Some(options) = options("named") else { return };
+    let Some(options) = options("named") else {
+        return;
+    };
     made(&options, 4).await;
     let named = |name: &str| Options { instance_id: Some(name.to_owned()), ..options.clone() };
-    let (one, two) = (KafkaTopic::open(named("one")).await.unwrap(), KafkaTopic::open(named("two")).await.unwrap());
+    let (one, two) = (
+        KafkaTopic::open(named("one")).await.unwrap(),
+        KafkaTopic::open(named("two")).await.unwrap(),
+    );
     let (first, second) = (Group::join(&one).unwrap(), Group::join(&two).unwrap());
     let (mut of_first, mut of_second) = (first.assigned(), second.assigned());
     let ours = holds(&mut of_first, |held| held.len() == 2).await;
@@ -57,9 +67,13 @@ async fn a_named_member_keeps_its_partitions() {
 /// to the coordinator a member is a second one, too, when its session ended while the broker was away.
 #[tokio::test]
 async fn a_name_is_held_once() {
-    let Some(options) = options("twins") else { return };
+    let Some(options) = options("twins") else {
+        return;
+    };
     made(&options, 2).await;
-    let topic = KafkaTopic::open(Options { instance_id: Some("twin".to_owned()), ..options }).await.unwrap();
+    let topic = KafkaTopic::open(Options { instance_id: Some("twin".to_owned()), ..options })
+        .await
+        .unwrap();
     let first = Group::join(&topic).unwrap();
     let mut of_first = first.assigned();
     holds(&mut of_first, |held| held.len() == 2).await;
@@ -78,7 +92,9 @@ async fn a_name_is_held_once() {
 
 #[tokio::test]
 async fn positions_are_told_to_the_group() {
-    let Some(options) = options("positions") else { return };
+    let Some(options) = options("positions") else {
+        return;
+    };
     let options = Options { epoch: 2, ..options };
     made(&options, 2).await;
     let topic = KafkaTopic::open(options.clone()).await.unwrap();
@@ -90,8 +106,11 @@ async fn positions_are_told_to_the_group() {
     }
     crate::support::flush(&producer);
     let mut config = ClientConfig::new();
-    let asking: BaseConsumer =
-        config.set("bootstrap.servers", options.brokers.join(",")).set("group.id", &options.group).create().unwrap();
+    let asking: BaseConsumer = config
+        .set("bootstrap.servers", options.brokers.join(","))
+        .set("group.id", &options.group)
+        .create()
+        .unwrap();
     crate::support::until("the position is known", || {
         group.commit(0, options.base() + 3);
         let mut place = rdkafka::TopicPartitionList::new();

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 
 #[tokio::test]
 async fn everybody_hears_the_same_in_one_order_and_whoever_sent_is_told() {
-    let Some(options) = options("leases") else { return };
+    let Some(options) = options("leases") else {
+        return;
+    };
     made(&options, 3).await;
     let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
     let leases = KafkaLeases::open(&topic).await.expect("the leases open");
@@ -33,8 +35,9 @@ async fn everybody_hears_the_same_in_one_order_and_whoever_sent_is_told() {
         heard.iter().all(|heard| heard.lock().unwrap().contains(&opening))
     });
     // What was sent before is heard before.
-    let messages: Vec<LeaseMessage> =
-        (0..100).map(|offset| LeaseMessage::Held { reader: offset % 3, heard: vec![offset, 0, offset] }).collect();
+    let messages: Vec<LeaseMessage> = (0..100)
+        .map(|offset| LeaseMessage::Held { reader: offset % 3, heard: vec![offset, 0, offset] })
+        .collect();
     granted.store(0, Ordering::SeqCst);
     messages.iter().for_each(&send);
     let ours = |heard: &Mutex<Vec<LeaseMessage>>| {

@@ -10,7 +10,10 @@ const USER: &str = "raingauge";
 
 fn options(broker: &Broker, door: &str, mechanism: SaslMechanism, password: &str) -> Options {
     let sasl = Sasl { mechanism, user: USER.to_owned(), password: password.to_owned() };
-    Options { security: Security { tls: None, sasl: Some(sasl) }, ..options_at(&broker.variable(door), "logins") }
+    Options {
+        security: Security { tls: None, sasl: Some(sasl) },
+        ..options_at(&broker.variable(door), "logins")
+    }
 }
 
 fn with_tls(options: Options, ca: Option<&str>) -> Options {
@@ -42,7 +45,9 @@ async fn is_refused(options: Options) {
 
 #[tokio::test]
 async fn who_has_the_password_is_let_in() {
-    let Some(broker) = Broker::start(&["--kafka", "--kafka-sasl"]) else { return };
+    let Some(broker) = Broker::start(&["--kafka", "--kafka-sasl"]) else {
+        return;
+    };
     let plain = |door, password| options(&broker, door, SaslMechanism::Plain, password);
     goes_round(&plain("RAINGAUGE_TEST_KAFKA_SASL", USER)).await;
     is_refused(plain("RAINGAUGE_TEST_KAFKA_SASL", "wrong")).await;
@@ -53,7 +58,9 @@ async fn who_has_the_password_is_let_in() {
     let ca = broker.variable("RAINGAUGE_TEST_KAFKA_CA");
     for mechanism in [SaslMechanism::ScramSha256, SaslMechanism::ScramSha512] {
         goes_round(&options(&broker, "RAINGAUGE_TEST_KAFKA_SASL", mechanism, USER)).await;
-        let tls = |password, ca| with_tls(options(&broker, "RAINGAUGE_TEST_KAFKA_SASL_TLS", mechanism, password), ca);
+        let tls = |password, ca| {
+            with_tls(options(&broker, "RAINGAUGE_TEST_KAFKA_SASL_TLS", mechanism, password), ca)
+        };
         goes_round(&tls(USER, Some(&ca))).await;
         is_refused(tls("wrong", Some(&ca))).await;
         is_refused(tls(USER, None)).await;

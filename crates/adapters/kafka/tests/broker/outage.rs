@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 fn batch(round: usize) -> Batch {
     let mut batch = Batch::default();
     for index in 0..20 {
-        batch.push(&Event { id: format!("{round}-{index}").into(), ..Event::of_data("t", 1_000, "{}") });
+        batch.push(&Event {
+            id: format!("{round}-{index}").into(),
+            ..Event::of_data("t", 1_000, "{}")
+        });
     }
     batch
 }
@@ -38,15 +41,20 @@ fn follow(log: &KafkaLog, until: &AtomicUsize) -> Result<Vec<String>, Error> {
 /// What was confirmed is there, once, although the broker was killed and batches were sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
-    let Some(broker) = tokio::task::block_in_place(|| Broker::start(&["--kafka"])) else { return };
+    let Some(broker) = tokio::task::block_in_place(|| Broker::start(&["--kafka"])) else {
+        return;
+    };
     let options = Options {
         delivery_timeout: Duration::from_secs(2),
         request_timeout: Duration::from_secs(2),
         ..options_at(&broker.address, "outage")
     };
     let one = Arc::new(One::new(&Options { request_timeout: SOON, ..options.clone() }).await);
-    let (until, confirmed, stop) =
-        (Arc::new(AtomicUsize::new(usize::MAX)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (until, confirmed, stop) = (
+        Arc::new(AtomicUsize::new(usize::MAX)),
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
     let reading = {
         let (one, until) = (Arc::clone(&one), Arc::clone(&until));
         std::thread::spawn(move || follow(&one.log, &until))
@@ -89,10 +97,12 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
     stop.store(true, Ordering::Release);
     let (rounds, end) = sending.await.unwrap();
     until.store(end as usize, Ordering::Release);
-    let read = tokio::task::block_in_place(|| reading.join().unwrap()).expect("reading never fails");
+    let read =
+        tokio::task::block_in_place(|| reading.join().unwrap()).expect("reading never fails");
 
-    let expected: Vec<String> =
-        (0..rounds).flat_map(|round| (0..20).map(move |index| format!("{round}-{index}"))).collect();
+    let expected: Vec<String> = (0..rounds)
+        .flat_map(|round| (0..20).map(move |index| format!("{round}-{index}")))
+        .collect();
     assert_eq!(read, expected, "once each, in order");
     assert_eq!(tokio::task::block_in_place(|| texts(&one.topic.log(0).unwrap(), 0)), expected);
     let failures = failures.lock().unwrap();

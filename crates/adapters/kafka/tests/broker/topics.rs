@@ -18,12 +18,17 @@ async fn create(options: &Options, partitions: i32, settings: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn topics_are_made_once() {
-    let Some(options) = options("make") else { return };
+    let Some(options) = options("make") else {
+        return;
+    };
     assert!(matches!(KafkaTopic::open(options.clone()).await, Err(Error::NoTopic { .. })));
     let first = made(&options, 3).await;
     assert!(first.iter().all(|done| done.created), "{first:?}");
     let names: Vec<&String> = first.iter().map(|done| &done.topic).collect();
-    assert!([&options.topic, &options.dead_letter_topic].iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(
+        [&options.topic, &options.dead_letter_topic].iter().all(|name| names.contains(name)),
+        "{names:?}"
+    );
     let again = made(&options, 3).await;
     assert!(again.iter().all(|done| !done.created && done.warnings.is_empty()), "{again:?}");
     assert_eq!(KafkaTopic::open(options).await.unwrap().partitions(), 3);
@@ -31,40 +36,68 @@ async fn topics_are_made_once() {
 
 #[tokio::test]
 async fn without_a_topic_of_leases_it_is_said_how_to_make_it() {
-    let Some(options) = options("no-leases") else { return };
+    let Some(options) = options("no-leases") else {
+        return;
+    };
     create(&options, 1, &[("message.timestamp.type", "LogAppendTime")]).await;
     let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
     let refused = KafkaLeases::open(&topic).await.err().expect("it is refused").to_string();
-    assert!(refused.contains(&options.leases_topic()) && refused.contains("raingauge migrate"), "{refused}");
+    assert!(
+        refused.contains(&options.leases_topic()) && refused.contains("raingauge migrate"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn a_topic_with_other_partitions_is_refused() {
-    let Some(options) = options("partitions") else { return };
+    let Some(options) = options("partitions") else {
+        return;
+    };
     made(&options, 3).await;
-    assert!(matches!(migrate(&options, &plan(4)).await, Err(Error::PartitionsChanged { found: 3, wanted: 4, .. })));
+    assert!(matches!(
+        migrate(&options, &plan(4)).await,
+        Err(Error::PartitionsChanged { found: 3, wanted: 4, .. })
+    ));
     let wanted = Options { partitions: Some(2), ..options };
-    assert!(matches!(KafkaTopic::open(wanted).await, Err(Error::PartitionsChanged { found: 3, wanted: 2, .. })));
+    assert!(matches!(
+        KafkaTopic::open(wanted).await,
+        Err(Error::PartitionsChanged { found: 3, wanted: 2, .. })
+    ));
 }
 
 #[tokio::test]
 async fn a_topic_that_cannot_be_counted_by_is_refused() {
-    let Some(first) = options("times") else { return };
+    let Some(first) = options("times") else {
+        return;
+    };
     create(&first, 1, &[]).await;
     assert!(matches!(migrate(&first, &plan(1)).await, Err(Error::NotAppendTime { .. })));
     assert!(matches!(KafkaTopic::open(first).await, Err(Error::NotAppendTime { .. })));
     let compacted = options("compacted").unwrap();
-    create(&compacted, 1, &[("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "compact")]).await;
+    create(
+        &compacted,
+        1,
+        &[("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "compact")],
+    )
+    .await;
     assert!(matches!(migrate(&compacted, &plan(1)).await, Err(Error::Compacted { .. })));
     let short = options("short").unwrap();
     create(
         &short,
         1,
-        &[("message.timestamp.type", "LogAppendTime"), ("retention.ms", "3600000"), ("retention.bytes", "1000")],
+        &[
+            ("message.timestamp.type", "LogAppendTime"),
+            ("retention.ms", "3600000"),
+            ("retention.bytes", "1000"),
+        ],
     )
     .await;
     let done = migrate(&short, &plan(1)).await.unwrap();
-    assert_eq!(done[0].warnings.len(), 3, "retention by time and by size, and the length of messages: {done:?}");
+    assert_eq!(
+        done[0].warnings.len(),
+        3,
+        "retention by time and by size, and the length of messages: {done:?}"
+    );
     let brief = Plan { retention_ms: 1_000, ..plan(1) };
     assert!(matches!(migrate(&short, &brief).await, Err(Error::Settings(_))));
 }
@@ -72,8 +105,11 @@ async fn a_topic_that_cannot_be_counted_by_is_refused() {
 /// What is acknowledged survives the loss of one copy, or it is said that it does not.
 #[tokio::test]
 async fn a_topic_whose_acknowledged_events_can_be_lost_is_told() {
-    let Some(careless) = options("careless") else { return };
-    let settings = [("message.timestamp.type", "LogAppendTime"), ("unclean.leader.election.enable", "true")];
+    let Some(careless) = options("careless") else {
+        return;
+    };
+    let settings =
+        [("message.timestamp.type", "LogAppendTime"), ("unclean.leader.election.enable", "true")];
     create(&careless, 1, &[&settings[..], &[("max.message.bytes", "8388608")]].concat()).await;
     let planned = Plan { replication: 3, ..plan(1) };
     // The other topics are there already, so that three copies are not asked of one broker.
@@ -90,7 +126,13 @@ async fn a_topic_whose_acknowledged_events_can_be_lost_is_told() {
 async fn make_anew(options: &Options) {
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
-    admin.delete_topics(&[&options.topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
+    admin
+        .delete_topics(&[&options.topic], &AdminOptions::new())
+        .await
+        .unwrap()
+        .pop()
+        .unwrap()
+        .unwrap();
     // The brokers delete in the background.
     let deadline = Instant::now() + SOON;
     while !migrate(options, &plan(1)).await.is_ok_and(|done| done[0].created) {
@@ -102,14 +144,22 @@ async fn make_anew(options: &Options) {
 /// A topic that is made anew while it is read has another id, whatever its offsets and times are.
 #[tokio::test]
 async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
-    let Some(options) = options("under-way") else { return };
+    let Some(options) = options("under-way") else {
+        return;
+    };
     let one = One::new(&options).await;
     let id = one.topic.id().expect("these brokers know of ids");
     one.append(batch(&["a", "b"])).await;
-    assert_eq!(KafkaTopic::open(options.clone()).await.unwrap().id(), Some(id), "it stays the same");
+    assert_eq!(
+        KafkaTopic::open(options.clone()).await.unwrap().id(),
+        Some(id),
+        "it stays the same"
+    );
 
     make_anew(&options).await;
-    until("what is not the same is not read", || matches!(one.log.read(0, 1), Err(log::Error::Replaced(_))));
+    until("what is not the same is not read", || {
+        matches!(one.log.read(0, 1), Err(log::Error::Replaced(_)))
+    });
     let refused = one.log.verify(0, 0).unwrap_err().to_string();
     assert!(refused.contains("made anew") && refused.contains("kafka.epoch"), "{refused}");
 
@@ -123,7 +173,9 @@ async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
 /// Offsets alone do not tell a topic from its successor: what was appended later than the checkpoint lies before it.
 #[tokio::test]
 async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
-    let Some(options) = options("anew") else { return };
+    let Some(options) = options("anew") else {
+        return;
+    };
     let one = One::new(&options).await;
     let end = one.append(batch(&["a", "b", "c"])).await;
     let appended_ms = one.log.read(0, 10_000).unwrap().last().unwrap().appended_ms;
@@ -140,7 +192,10 @@ async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
     assert!(short.contains("kafka.epoch"), "{short}");
     one.append(batch(&["g", "h", "i"])).await;
     let refused = one.log.verify(end, appended_ms).unwrap_err();
-    assert!(matches!(&refused, log::Error::Replaced(reason) if reason.contains("made anew")), "{refused}");
+    assert!(
+        matches!(&refused, log::Error::Replaced(reason) if reason.contains("made anew")),
+        "{refused}"
+    );
     one.log.verify(0, 0).unwrap();
 }
 
@@ -161,7 +216,10 @@ async fn a_wrong_address_is_told() {
 
 #[tokio::test]
 async fn a_property_that_is_unknown_is_told() {
-    let options = Options { properties: [("no.such.thing".to_owned(), "1".to_owned())].into(), ..Options::default() };
+    let options = Options {
+        properties: [("no.such.thing".to_owned(), "1".to_owned())].into(),
+        ..Options::default()
+    };
     let error = KafkaTopic::open(options).await.err().expect("it is refused").to_string();
     assert!(error.contains("no.such.thing"), "{error}");
 }

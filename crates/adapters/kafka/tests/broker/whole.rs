@@ -27,18 +27,26 @@ fn note(text: &str) -> PayloadOf {
 fn notes(topic: &KafkaTopic, partition: u16) -> Vec<String> {
     let suffix = format!(" for {partition}]");
     let texts = texts(&topic.log(partition).unwrap(), 0);
-    texts.iter().filter_map(|text| text.strip_prefix('[')?.strip_suffix(&suffix)).map(str::to_owned).collect()
+    texts
+        .iter()
+        .filter_map(|text| text.strip_prefix('[')?.strip_suffix(&suffix))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_entry_is_in_every_partition_and_its_ends_are_told() {
-    let Some(options) = options("whole") else { return };
+    let Some(options) = options("whole") else {
+        return;
+    };
     let (topic, sink) = opened(&options).await;
     sink.append(batch(&["a", "b", "c", "d", "e"])).await.unwrap();
     let requests: Vec<_> = (0..20)
         .map(|number| {
             let sink = Arc::clone(&sink);
-            tokio::spawn(async move { sink.append_to_all(note(&number.to_string())).await.unwrap() })
+            tokio::spawn(
+                async move { sink.append_to_all(note(&number.to_string())).await.unwrap() },
+            )
         })
         .collect();
     let mut ends = Vec::new();
@@ -47,7 +55,8 @@ async fn an_entry_is_in_every_partition_and_its_ends_are_told() {
     }
     tokio::task::block_in_place(|| {
         for partition in 0..PARTITIONS {
-            let mine: BTreeSet<u64> = ends.iter().filter(|(of, _)| *of == partition).map(|(_, end)| *end).collect();
+            let mine: BTreeSet<u64> =
+                ends.iter().filter(|(of, _)| *of == partition).map(|(_, end)| *end).collect();
             assert_eq!(mine.len(), 20, "each has an end of its own");
             shown(&topic.log(partition).unwrap(), *mine.last().unwrap());
             let found = notes(&topic, partition);
@@ -59,16 +68,24 @@ async fn an_entry_is_in_every_partition_and_its_ends_are_told() {
 /// The brokers refuse the part of one partition: no other has its part either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_entry_that_one_partition_cannot_take_is_in_none() {
-    let Some(options) = options("none") else { return };
+    let Some(options) = options("none") else {
+        return;
+    };
     let (topic, sink) = opened(&options).await;
     let too_large = |partition| vec![b'x'; if partition == 2 { 9 << 20 } else { 10 }];
     let refused = sink.append_to_all(Box::new(too_large)).await;
-    assert!(matches!(&refused, Err(Error::NotTaken(reason)) if reason.contains("too large")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(Error::NotTaken(reason)) if reason.contains("too large")),
+        "{refused:?}"
+    );
     let ends = sink.append_to_all(note("next")).await.expect("the next one is taken");
     tokio::task::block_in_place(|| {
         for (partition, end) in ends {
             shown(&topic.log(partition).unwrap(), end);
-            assert_eq!(texts(&topic.log(partition).unwrap(), 0), [format!("[next for {partition}]")]);
+            assert_eq!(
+                texts(&topic.log(partition).unwrap(), 0),
+                [format!("[next for {partition}]")]
+            );
         }
     });
 }
@@ -76,7 +93,9 @@ async fn an_entry_that_one_partition_cannot_take_is_in_none() {
 /// The broker dies at any moment: every partition holds the same entries, those that were acknowledged among them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
-    let Some(broker) = tokio::task::block_in_place(|| Broker::start(&["--kafka"])) else { return };
+    let Some(broker) = tokio::task::block_in_place(|| Broker::start(&["--kafka"])) else {
+        return;
+    };
     let soon = options_at(&broker.address, "whole-outage");
     let options = Options { request_timeout: Duration::from_secs(2), ..soon.clone() };
     made(&Options { request_timeout: SOON, ..soon }, PARTITIONS).await;
@@ -86,7 +105,8 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
     let (acknowledged, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let stop = Arc::new(AtomicBool::new(false));
     let sending = {
-        let (acknowledged, failed, stop) = (Arc::clone(&acknowledged), Arc::clone(&failed), Arc::clone(&stop));
+        let (acknowledged, failed, stop) =
+            (Arc::clone(&acknowledged), Arc::clone(&failed), Arc::clone(&stop));
         tokio::spawn(async move {
             let (mut number, mut known, mut ends) = (0, Vec::new(), Vec::new());
             while !stop.load(Ordering::Acquire) {
@@ -103,7 +123,9 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
             (known, ends)
         })
     };
-    let wait = |what: &str, condition: &dyn Fn() -> bool| tokio::task::block_in_place(|| until(what, condition));
+    let wait = |what: &str, condition: &dyn Fn() -> bool| {
+        tokio::task::block_in_place(|| until(what, condition))
+    };
     for _ in 0..2 {
         let before = acknowledged.load(Ordering::Acquire);
         wait("some are acknowledged", &|| acknowledged.load(Ordering::Acquire) > before + 10);
@@ -127,7 +149,8 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
             .collect();
         assert_eq!(of_each.len(), usize::from(PARTITIONS));
         assert!(of_each.iter().all(|found| *found == of_each[0]), "{of_each:?}");
-        let missing: Vec<&String> = known.iter().filter(|number| !of_each[0].contains(number)).collect();
+        let missing: Vec<&String> =
+            known.iter().filter(|number| !of_each[0].contains(number)).collect();
         assert!(missing.is_empty(), "{missing:?}");
     });
 }

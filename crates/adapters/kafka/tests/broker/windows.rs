@@ -73,7 +73,9 @@ fn counts(log: &KafkaLog, from: Offset) -> Result<Vec<Offset>, Error> {
     while next < log.end() {
         assert!(Instant::now() < deadline, "read to {next} only");
         let blocks = log.read(next, 1 << 20)?;
-        for (offset, entry) in blocks.iter().flat_map(|block| block.entries(next)).map(|entry| entry.expect("sound")) {
+        for (offset, entry) in
+            blocks.iter().flat_map(|block| block.entries(next)).map(|entry| entry.expect("sound"))
+        {
             counting.extend(matches!(entry, Entry::Event(_)).then_some(offset));
         }
         next = blocks.last().map_or(next, Block::end);
@@ -84,7 +86,9 @@ fn counts(log: &KafkaLog, from: Offset) -> Result<Vec<Offset>, Error> {
 /// Whoever takes over decides as who read everything, and takes the window from where it is kept.
 #[tokio::test]
 async fn a_successor_takes_the_window_over() {
-    let Some(options) = options("successor") else { return };
+    let Some(options) = options("successor") else {
+        return;
+    };
     let (one, store) = (filled(&options).await, Arc::<Counted>::default());
     let first = successor(&options, &store).await;
     assert_eq!(counts(&first, 0).expect("read").len() as u64, EVENTS);
@@ -99,7 +103,11 @@ async fn a_successor_takes_the_window_over() {
     assert_eq!(counts(&first, EVENTS).expect("read"), expected);
     let next = successor(&options, &store).await;
     assert_eq!(counts(&next, EVENTS).expect("read"), expected);
-    assert_eq!(store.given.load(Ordering::Relaxed), 1, "the chunk was put in the place of its messages");
+    assert_eq!(
+        store.given.load(Ordering::Relaxed),
+        1,
+        "the chunk was put in the place of its messages"
+    );
 
     // Nobody who looks at a place within the chunk is misled by it, and one that is damaged is not
     // used.
@@ -130,7 +138,9 @@ async fn a_successor_takes_the_window_over() {
 /// A window that was kept of another log is no window of this one.
 #[tokio::test]
 async fn a_window_of_another_log_is_refused() {
-    let Some(options) = options("other-log") else { return };
+    let Some(options) = options("other-log") else {
+        return;
+    };
     let (_one, store) = (filled(&options).await, Arc::<Counted>::default());
     counts(&successor(&options, &store).await, 0).expect("read");
     until("the full chunk is stored", || store.chunks.len() == 1);
@@ -138,5 +148,8 @@ async fn a_window_of_another_log_is_refused() {
     let anew = Options { topic: format!("{}-anew", options.topic), ..options };
     let _other = filled(&anew).await;
     let refused = counts(&successor(&anew, &store).await, EVENTS - 1).expect_err("it is refused");
-    assert!(matches!(&refused, Error::Replaced(reason) if reason.contains("made anew")), "{refused}");
+    assert!(
+        matches!(&refused, Error::Replaced(reason) if reason.contains("made anew")),
+        "{refused}"
+    );
 }

@@ -12,7 +12,14 @@ const KEPT: Duration = Duration::from_secs(60);
 async fn start() -> Vec<Server> {
     let server = |_| {
         let bus = free_port().to_string();
-        Server::start(&["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", "60000"])
+        Server::start(&[
+            "--cluster-enabled",
+            "yes",
+            "--cluster-port",
+            &bus,
+            "--cluster-node-timeout",
+            "60000",
+        ])
     };
     let servers: Vec<Server> = (0..3).map(server).collect();
     let mut command = Command::new("redis-cli");
@@ -21,7 +28,10 @@ async fn start() -> Vec<Server> {
     command.args(["--cluster-replicas", "0", "--cluster-yes"]).stdout(Stdio::null());
     assert!(command.status().expect("redis-cli runs").success());
     for server in &servers {
-        until("the cluster", async || server.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok")).await;
+        until("the cluster", async || {
+            server.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+        })
+        .await;
     }
     servers
 }
@@ -38,7 +48,10 @@ fn entries() -> Vec<(String, i64)> {
 async fn found(cache: &RedisCache) -> Option<usize> {
     let entries = entries();
     let found = cache.get(entries.iter().map(|(key, _)| key.clone()).collect()).await.ok()?;
-    let right = found.iter().zip(&entries).all(|(found, (_, value))| found.is_none_or(|found| found == *value));
+    let right = found
+        .iter()
+        .zip(&entries)
+        .all(|(found, (_, value))| found.is_none_or(|found| found == *value));
     assert!(right, "what is found is what was kept");
     Some(found.iter().flatten().count())
 }
@@ -81,15 +94,22 @@ async fn a_node_that_sleeps_or_dies_costs_its_own_keys_alone() {
     }
     let cache = open(&urls(&servers), true, Duration::from_millis(200));
     until("a connection", async || works(&cache).await).await;
-    until("all entries", async || cache.put(entries(), KEPT).await.is_ok() && found(&cache).await == Some(200)).await;
+    until("all entries", async || {
+        cache.put(entries(), KEPT).await.is_ok() && found(&cache).await == Some(200)
+    })
+    .await;
     servers[0].signal(Signal::STOP);
-    until("an answer of the others", async || found(&cache).await.is_some_and(|found| (80..200).contains(&found)))
-        .await;
+    until("an answer of the others", async || {
+        found(&cache).await.is_some_and(|found| (80..200).contains(&found))
+    })
+    .await;
     servers[0].signal(Signal::CONT);
     until("all entries again", async || found(&cache).await == Some(200)).await;
     servers[0].kill();
-    until("an answer of the others", async || found(&cache).await.is_some_and(|found| (80..200).contains(&found)))
-        .await;
+    until("an answer of the others", async || {
+        found(&cache).await.is_some_and(|found| (80..200).contains(&found))
+    })
+    .await;
     servers[1].kill();
     servers[2].kill();
     until("an error", async || found(&cache).await.is_none()).await;
@@ -102,7 +122,10 @@ async fn keys_that_move_are_found() {
     }
     let servers = start().await;
     let cache = open(&urls(&servers), true, AMPLE);
-    until("all entries", async || cache.put(entries(), KEPT).await.is_ok() && found(&cache).await == Some(200)).await;
+    until("all entries", async || {
+        cache.put(entries(), KEPT).await.is_ok() && found(&cache).await == Some(200)
+    })
+    .await;
     let id = |server: &Server| server.ask(&["CLUSTER", "MYID"]);
     let moved = Command::new("redis-cli")
         .args(["--cluster", "reshard", &format!("127.0.0.1:{}", servers[0].port)])

@@ -21,12 +21,16 @@ pub struct Server {
 }
 
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+        .port()
 }
 
 /// Whether there is a redis-server; says so when there is none.
 pub fn is_installed() -> bool {
-    let found = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
+    let found =
+        Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
     if !found {
         println!("skipped: there is no redis-server on this machine");
     }
@@ -69,7 +73,8 @@ impl Server {
 
     /// What redis-cli answers.
     pub fn ask(&self, words: &[&str]) -> String {
-        let output = Command::new("redis-cli").arg("-p").arg(self.port.to_string()).args(words).output();
+        let output =
+            Command::new("redis-cli").arg("-p").arg(self.port.to_string()).args(words).output();
         String::from_utf8(output.expect("redis-cli runs").stdout).expect("text").trim().to_owned()
     }
 }
@@ -83,7 +88,16 @@ impl Drop for Server {
 
 fn spawn(port: u16, folder: &Path, arguments: &[String]) -> Child {
     let mut command = Command::new("redis-server");
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    command.args([
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+    ]);
     command.arg("--dir").arg(folder).args(arguments).stdout(Stdio::null());
     command.spawn().expect("redis-server starts")
 }
@@ -109,7 +123,8 @@ fn answers(port: u16, child: &mut Child) -> bool {
 }
 
 pub fn open(urls: &[String], cluster: bool, timeout: Duration) -> RedisCache {
-    RedisCache::open(&Options { cluster, timeout, ..Options::new(urls) }).expect("options that can be used")
+    RedisCache::open(&Options { cluster, timeout, ..Options::new(urls) })
+        .expect("options that can be used")
 }
 
 /// Waits until the cache answers as it should.

@@ -11,7 +11,10 @@ pub async fn keeps_the_contract(cache: &RedisCache) {
     let prefix = format!("{}:{}", std::process::id(), now.as_nanos());
     contract::keeps_what_it_is_told(cache, &prefix).await;
     contract::takes_many_at_once(cache, &prefix).await;
-    contract::forgets_in_time(cache, &prefix, async || tokio::time::sleep(Duration::from_millis(20)).await).await;
+    contract::forgets_in_time(cache, &prefix, async || {
+        tokio::time::sleep(Duration::from_millis(20)).await
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -56,20 +59,29 @@ async fn what_is_no_number_counts_as_nothing() {
     }
     let server = Server::start(&[]);
     let cache = open(&[server.url()], false, AMPLE);
-    for (key, value) in
-        [("text", "many"), ("empty", ""), ("big", "9223372036854775808"), ("half", "1.5"), ("good", "7")]
-    {
+    for (key, value) in [
+        ("text", "many"),
+        ("empty", ""),
+        ("big", "9223372036854775808"),
+        ("half", "1.5"),
+        ("good", "7"),
+    ] {
         server.ask(&["SET", key, value]);
     }
     server.ask(&["RPUSH", "list", "1"]);
     let keys = ["text", "empty", "big", "half", "list", "good"].map(str::to_owned);
-    assert_eq!(cache.get(keys.to_vec()).await.expect("got"), [None, None, None, None, None, Some(7)]);
+    assert_eq!(
+        cache.get(keys.to_vec()).await.expect("got"),
+        [None, None, None, None, None, Some(7)]
+    );
 }
 
 #[tokio::test]
 async fn addresses_are_checked() {
     let refused = |urls: &[&str], cluster| {
-        RedisCache::open(&Options { cluster, ..Options::new(urls.iter().copied()) }).err().expect("refused")
+        RedisCache::open(&Options { cluster, ..Options::new(urls.iter().copied()) })
+            .err()
+            .expect("refused")
     };
     assert!(matches!(refused(&[], false), Error::NoUrl));
     assert!(matches!(refused(&["redis://a:1", "redis://b:1"], false), Error::ManyUrls(2)));

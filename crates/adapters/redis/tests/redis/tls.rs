@@ -7,16 +7,36 @@ use std::process::{Command, Stdio};
 /// An authority, and a certificate for 127.0.0.1 that it signed, in files. False when openssl is missing.
 fn certificates(folder: &Path) -> bool {
     let openssl = |arguments: &[&str]| {
-        let run = Command::new("openssl").args(arguments).current_dir(folder).stderr(Stdio::null()).status();
+        let run = Command::new("openssl")
+            .args(arguments)
+            .current_dir(folder)
+            .stderr(Stdio::null())
+            .status();
         run.is_ok_and(|status| status.success())
     };
     let key = ["req", "-newkey", "rsa:2048", "-nodes"];
     let made = std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1").is_ok()
         && openssl(
-            &[&key[..], &["-x509", "-days", "2", "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem"]]
+            &[
+                &key[..],
+                &[
+                    "-x509",
+                    "-days",
+                    "2",
+                    "-subj",
+                    "/CN=test authority",
+                    "-keyout",
+                    "ca.key",
+                    "-out",
+                    "ca.pem",
+                ],
+            ]
+            .concat(),
+        )
+        && openssl(
+            &[&key[..], &["-subj", "/CN=redis", "-keyout", "key.pem", "-out", "request.pem"]]
                 .concat(),
         )
-        && openssl(&[&key[..], &["-subj", "/CN=redis", "-keyout", "key.pem", "-out", "request.pem"]].concat())
         && openssl(&[
             "x509",
             "-req",
@@ -61,9 +81,15 @@ async fn tls_is_spoken_with_whom_the_authority_vouches_for() {
         "--tls-ca-cert-file",
         &authority,
     ]);
-    let options = |tls| Options { tls, timeout: AMPLE, ..Options::new([format!("rediss://127.0.0.1:{port}")]) };
+    let options = |tls| Options {
+        tls,
+        timeout: AMPLE,
+        ..Options::new([format!("rediss://127.0.0.1:{port}")])
+    };
     let identity = Some(Identity { certificate: bytes("certificate.pem"), key: bytes("key.pem") });
-    let cache = RedisCache::open(&options(Some(Tls { authority: Some(bytes("ca.pem")), identity }))).expect("opened");
+    let cache =
+        RedisCache::open(&options(Some(Tls { authority: Some(bytes("ca.pem")), identity })))
+            .expect("opened");
     until("a connection", async || works(&cache).await).await;
     // The machine does not trust that authority, and Redis wants to know who asks.
     for tls in [None, Some(Tls { authority: Some(bytes("ca.pem")), identity: None })] {

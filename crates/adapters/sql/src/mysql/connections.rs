@@ -54,8 +54,14 @@ impl Connections {
         let deadline = Instant::now() + self.call_timeout;
         let permit = match timeout_at(deadline, self.permits.acquire()).await {
             Ok(Ok(permit)) => permit,
-            Ok(Err(_closed)) => return Err(self.faults.refuse("it has been closed, because raingauge is stopping")),
-            Err(_elapsed) => return Err(self.faults.refuse("other calls keep its connections busy: try again")),
+            Ok(Err(_closed)) => {
+                return Err(self
+                    .faults
+                    .refuse("it has been closed, because raingauge is stopping"));
+            }
+            Err(_elapsed) => {
+                return Err(self.faults.refuse("other calls keep its connections busy: try again"));
+            }
         };
         // Connecting, or finding out that a connection is dead, may not take all the time of the call.
         let connected_by = deadline.min(Instant::now() + self.connect_timeout);
@@ -88,7 +94,9 @@ impl Connections {
             schema::check(&mut connection, &self.faults).await?;
             Ok(Aged { connection, made: Instant::now() })
         };
-        timeout_at(deadline, connecting).await.unwrap_or_else(|_| Err(self.faults.too_slow(self.connect_timeout)))
+        timeout_at(deadline, connecting)
+            .await
+            .unwrap_or_else(|_| Err(self.faults.too_slow(self.connect_timeout)))
     }
 
     async fn open(&self) -> Result<MySqlConnection, Error> {
@@ -112,9 +120,10 @@ impl Connections {
         let mut connection = timeout_at(connected_by, self.open())
             .await
             .unwrap_or_else(|_| Err(self.faults.too_slow(self.connect_timeout)))?;
-        let migrated = timeout_at(Instant::now() + timeout, schema::migrate(&mut connection, &self.faults))
-            .await
-            .unwrap_or_else(|_| Err(self.faults.too_slow(timeout)))?;
+        let migrated =
+            timeout_at(Instant::now() + timeout, schema::migrate(&mut connection, &self.faults))
+                .await
+                .unwrap_or_else(|_| Err(self.faults.too_slow(timeout)))?;
         self.hang_up(connection).await;
         Ok(migrated)
     }
@@ -136,7 +145,10 @@ impl Connections {
 
 impl Lease<'_> {
     /// All rows of an answer.
-    pub async fn rows<R>(&mut self, query: QueryAs<'_, MySql, R, MySqlArguments>) -> Result<Vec<R>, Error>
+    pub async fn rows<R>(
+        &mut self,
+        query: QueryAs<'_, MySql, R, MySqlArguments>,
+    ) -> Result<Vec<R>, Error>
     where
         R: for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
     {
@@ -151,14 +163,18 @@ impl Lease<'_> {
 
     /// Runs statements that have no parameters and answers how many rows they changed together.
     pub async fn run(&mut self, statements: &'static str) -> Result<u64, Error> {
-        let answer = timeout_at(self.deadline, sqlx::raw_sql(statements).execute(&mut self.aged.connection)).await;
+        let answer =
+            timeout_at(self.deadline, sqlx::raw_sql(statements).execute(&mut self.aged.connection))
+                .await;
         let done = answer.map_err(|_| self.too_slow())?.map_err(|error| self.explain(error))?;
         Ok(done.rows_affected())
     }
 
     pub async fn commit(&mut self) -> Result<(), Error> {
         let faults = &self.connections.faults;
-        match timeout_at(self.deadline, sqlx::raw_sql("COMMIT").execute(&mut self.aged.connection)).await {
+        match timeout_at(self.deadline, sqlx::raw_sql("COMMIT").execute(&mut self.aged.connection))
+            .await
+        {
             Ok(answer) => answer.map(drop).map_err(|error| faults.explain_commit(error)),
             Err(_) => Err(faults.uncertain()),
         }

@@ -67,13 +67,19 @@ pub fn number(error: &sqlx::Error) -> Option<u16> {
 
 fn sentence_of_io(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "nothing listens there: start the server, or correct host and port",
-        io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => {
+        io::ErrorKind::ConnectionRefused => {
+            "nothing listens there: start the server, or correct host and port"
+        }
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::BrokenPipe => {
             // A server hangs up in the middle of a statement that is too large, and its reason may be lost on the way.
             "the connection broke: the server stopped, something between it and raingauge hung up, or the change is \
              larger than its max_allowed_packet; try again"
         }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no way leads to this host",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "no way leads to this host"
+        }
         // This is how a certificate that was not accepted comes.
         io::ErrorKind::InvalidData => NO_TLS,
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
@@ -94,14 +100,24 @@ fn sentence_of(number: u16) -> Option<&'static str> {
              encryption when it asks for that"
         }
         1129 | 1130 => "it does not let this machine in: allow it on the server",
-        1820 | 1862 | 3118 => "this user is locked or its password has expired: renew it on the server",
+        1820 | 1862 | 3118 => {
+            "this user is locked or its password has expired: renew it on the server"
+        }
         1049 => "there is no such database: make it, then run `raingauge migrate`",
         1146 => "it has no tables of raingauge: run `raingauge migrate`",
-        1044 | 1142 | 1143 | 1227 | 1370 => "this user lacks a right: docs/catalog.md lists those that it needs",
-        1290 | 1792 | 1836 => "it may only be read, as a standby: let the address lead to the primary server",
-        1040 | 1203 | 1226 => "it has no connection left: raise its max_connections, or end other programs",
+        1044 | 1142 | 1143 | 1227 | 1370 => {
+            "this user lacks a right: docs/catalog.md lists those that it needs"
+        }
+        1290 | 1792 | 1836 => {
+            "it may only be read, as a standby: let the address lead to the primary server"
+        }
+        1040 | 1203 | 1226 => {
+            "it has no connection left: raise its max_connections, or end other programs"
+        }
         1205 | 1213 => "another change keeps it busy: try again",
-        3159 => "it takes encrypted connections only: set ssl-mode to required, verify_ca or verify_identity",
+        3159 => {
+            "it takes encrypted connections only: set ssl-mode to required, verify_ca or verify_identity"
+        }
         1053 | 1077 | 1079 => "it is shutting down: try again when it is back",
         1021 | 1114 | 3675 => "its disk is full: make room and try again",
         1153 => "the change is larger than its max_allowed_packet: raise that",

@@ -71,7 +71,9 @@ impl MySqlOptions {
     /// What the driver needs, and who explains its errors. No sentence quotes the address: a part that looks harmless
     /// may be half of a password that was not encoded.
     pub(super) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Error> {
-        let wrong = |sentence: &str| Err(Error::Unavailable(format!("the address of the MySQL server {sentence}")));
+        let wrong = |sentence: &str| {
+            Err(Error::Unavailable(format!("the address of the MySQL server {sentence}")))
+        };
         if !self.url.starts_with(SCHEME) {
             return wrong("begins with mysql://, and the one that is set does not");
         }
@@ -89,7 +91,8 @@ impl MySqlOptions {
             );
         };
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', ':']);
-        let Some(database) = connect.get_database().filter(|name| is_name(name)).map(str::to_owned) else {
+        let Some(database) = connect.get_database().filter(|name| is_name(name)).map(str::to_owned)
+        else {
             return wrong(
                 "names no database: it is mysql://user:password@host:port/database, with special characters of the \
                  password percent-encoded",
@@ -112,7 +115,8 @@ impl MySqlOptions {
     /// Authorities that nobody asks would be a check that only seems to be made.
     fn check_authority(&self, connect: &MySqlConnectOptions) -> Result<(), Error> {
         let is_set = self.ca_path.is_some() || self.parameters().any(|name| name == "ssl-ca");
-        let is_asked = matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity);
+        let is_asked =
+            matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity);
         if is_set && !is_asked {
             return Err(Error::Unavailable(
                 "a certificate authority is set for the MySQL server, and its certificate is not checked: choose \
@@ -156,13 +160,21 @@ mod tests {
 
     #[test]
     fn an_address_says_where_without_the_password() {
-        let options = MySqlOptions::new("mysql://rain:s3%40cret@db.example:3307/raingauge?ssl-mode=verify_ca");
+        let options = MySqlOptions::new(
+            "mysql://rain:s3%40cret@db.example:3307/raingauge?ssl-mode=verify_ca",
+        );
         let (connect, faults) = options.prepare().unwrap();
-        assert_eq!((connect.get_host(), connect.get_port(), connect.get_username()), ("db.example", 3307, "rain"));
+        assert_eq!(
+            (connect.get_host(), connect.get_port(), connect.get_username()),
+            ("db.example", 3307, "rain")
+        );
         assert!(matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa));
         let sentence = faults.refuse("x").to_string();
         assert!(sentence.contains("db.example:3307, database raingauge"), "{sentence}");
-        assert!(!sentence.contains("s3") && !format!("{options:?}{faults:?}").contains("s3"), "{sentence}");
+        assert!(
+            !sentence.contains("s3") && !format!("{options:?}{faults:?}").contains("s3"),
+            "{sentence}"
+        );
         let options = MySqlOptions { tls: Some(MySqlTls::Required), ..options };
         assert!(matches!(options.prepare().unwrap().0.get_ssl_mode(), MySqlSslMode::Required));
     }
@@ -190,10 +202,16 @@ mod tests {
     #[test]
     fn an_authority_that_is_not_asked_is_refused() {
         let url = "mysql://rain:12345@h:3306/d";
-        let with = |tls| MySqlOptions { tls, ca_path: Some("ca.pem".into()), ..MySqlOptions::new(url) };
-        assert!(refusal(&with(None)).contains("is not checked: choose ssl-mode verify_ca or verify_identity"));
+        let with =
+            |tls| MySqlOptions { tls, ca_path: Some("ca.pem".into()), ..MySqlOptions::new(url) };
+        assert!(
+            refusal(&with(None))
+                .contains("is not checked: choose ssl-mode verify_ca or verify_identity")
+        );
         assert!(refusal(&with(Some(MySqlTls::Required))).contains("is not checked"));
-        assert!(refusal(&MySqlOptions::new(format!("{url}?ssl-ca=ca.pem"))).contains("is not checked"));
+        assert!(
+            refusal(&MySqlOptions::new(format!("{url}?ssl-ca=ca.pem"))).contains("is not checked")
+        );
         assert!(with(Some(MySqlTls::VerifyCa)).prepare().is_ok());
     }
 }

@@ -59,10 +59,15 @@ pub async fn check(connection: &mut MySqlConnection, faults: &Faults) -> Result<
 /// Brings the schema up to date. The lock ends with the connection.
 pub async fn migrate(connection: &mut MySqlConnection, faults: &Faults) -> Result<Migrated, Error> {
     let explain = |error| faults.explain(error);
-    let locked: Option<i64> =
-        sqlx::query_scalar(LOCK).bind(LOCK_WAIT_S).fetch_one(&mut *connection).await.map_err(explain)?;
+    let locked: Option<i64> = sqlx::query_scalar(LOCK)
+        .bind(LOCK_WAIT_S)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(explain)?;
     if locked != Some(1) {
-        return Err(faults.refuse("another migration runs for too long: try again when it has ended"));
+        return Err(
+            faults.refuse("another migration runs for too long: try again when it has ended")
+        );
     }
     let from = version(connection, faults).await?;
     if from == 0 {
@@ -82,9 +87,12 @@ async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), 
         // A first migration stopped halfway.
         return Ok(());
     }
-    let foreign: i64 = sqlx::query_scalar(FOREIGN).fetch_one(&mut *connection).await.map_err(explain)?;
+    let foreign: i64 =
+        sqlx::query_scalar(FOREIGN).fetch_one(&mut *connection).await.map_err(explain)?;
     if foreign > 0 {
-        return Err(faults.refuse("it has tables of another program: give raingauge a database of its own"));
+        return Err(
+            faults.refuse("it has tables of another program: give raingauge a database of its own")
+        );
     }
     sqlx::raw_sql(MAKE_VERSION).execute(&mut *connection).await.map_err(explain)?;
     sqlx::query(SET_VERSION).bind(0_i64).execute(&mut *connection).await.map(drop).map_err(explain)
@@ -92,7 +100,8 @@ async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), 
 
 /// The version of the schema, at most the one that this program knows; 0 when there is none.
 async fn version(connection: &mut MySqlConnection, faults: &Faults) -> Result<i64, Error> {
-    let version = stored_version(connection).await.map_err(|error| faults.explain(error))?.unwrap_or(0);
+    let version =
+        stored_version(connection).await.map_err(|error| faults.explain(error))?.unwrap_or(0);
     if !(0..=SCHEMA_VERSION).contains(&version) {
         return Err(faults.refuse(&format!(
             "its schema has version {version}, and this raingauge knows versions up to {SCHEMA_VERSION}: \

@@ -18,9 +18,11 @@ pub const ANY_USER: &str = "SELECT 1 FROM users LIMIT 1";
 pub const USER: &str = users!("WHERE user_id = ?");
 pub const USER_CALLED: &str = users!("WHERE handle = ?");
 pub const USER_OF_OPENID: &str = users!("WHERE openid = ? AND openid <> ''");
-const INSERT_USER: &str = "INSERT INTO users (user_id, handle, name, email, role, password, openid, created_at)
+const INSERT_USER: &str =
+    "INSERT INTO users (user_id, handle, name, email, role, password, openid, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-const UPDATE_USER: &str = "UPDATE users SET email = ?, role = ?, password = ?, openid = ?, disabled_at = ?
+const UPDATE_USER: &str =
+    "UPDATE users SET email = ?, role = ?, password = ?, openid = ?, disabled_at = ?
     WHERE user_id = ?";
 pub const SIGNED_IN: &str = "UPDATE users SET signed_in_at = ? WHERE user_id = ?";
 
@@ -30,7 +32,8 @@ macro_rules! sessions {
     };
 }
 pub const SESSION: &str = sessions!("WHERE session_hash = ?");
-pub const SESSIONS: &str = sessions!("WHERE user_id = ? ORDER BY seen_at DESC, created_at DESC, session_hash DESC");
+pub const SESSIONS: &str =
+    sessions!("WHERE user_id = ? ORDER BY seen_at DESC, created_at DESC, session_hash DESC");
 const INSERT_SESSION: &str =
     "INSERT INTO sessions (session_hash, user_id, created_at, seen_at, expires_at, address, browser)
     VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -69,11 +72,13 @@ pub const REVOKE_TOKEN: &str = "UPDATE api_tokens SET revoked_at = ? WHERE token
 pub const TOKEN_USED: &str = "UPDATE api_tokens SET used_at = ? WHERE token_id = ?";
 
 /// A text that is empty is found in every other one. What stands in a text is no pattern for `INSTR`.
-pub const ENTRIES: &str = "SELECT entry_id, at, who, address, verb, object, details, outcome FROM audit_entries
+pub const ENTRIES: &str =
+    "SELECT entry_id, at, who, address, verb, object, details, outcome FROM audit_entries
     WHERE entry_id < ? AND at >= ? AND at < ?
     AND INSTR(who, ?) > 0 AND INSTR(verb, ?) > 0 AND INSTR(object, ?) > 0
     ORDER BY entry_id DESC LIMIT ?";
-const INSERT_ENTRY: &str = "INSERT INTO audit_entries (at, who, address, verb, object, details, outcome)
+const INSERT_ENTRY: &str =
+    "INSERT INTO audit_entries (at, who, address, verb, object, details, outcome)
     VALUES (?, ?, ?, ?, ?, ?, ?)";
 /// Where a name says who did something. Each takes what stands in its place, and the name.
 pub const RENAME: [&str; 9] = [
@@ -88,9 +93,11 @@ pub const RENAME: [&str; 9] = [
     "UPDATE rollouts SET started_by = ? WHERE started_by = ?",
 ];
 /// Takes the name and what stands in its place, each as a text of JSON.
-pub const RENAME_CONTRIBUTOR: &str = "UPDATE draft_contributors SET contributors = REPLACE(contributors, ?, ?)";
+pub const RENAME_CONTRIBUTOR: &str =
+    "UPDATE draft_contributors SET contributors = REPLACE(contributors, ?, ?)";
 /// Takes the pseudonym, and `person NAME`.
-pub const FORGET_OBJECT: &str = "UPDATE audit_entries SET object = ?, details = '{}' WHERE object = ?";
+pub const FORGET_OBJECT: &str =
+    "UPDATE audit_entries SET object = ?, details = '{}' WHERE object = ?";
 pub const REMOVE_USER: &str = "DELETE FROM users WHERE user_id = ?";
 pub const SWEEP_ENTRIES: &str = "DELETE FROM audit_entries WHERE at < ?";
 
@@ -104,13 +111,15 @@ pub fn user(row: UserRow) -> Result<User, Error> {
 }
 
 pub fn insert_user(user: &User) -> Statement {
-    let statement = Statement::new(INSERT_USER).with(user.id).with(handle(&user.name)).with(&*user.name);
+    let statement =
+        Statement::new(INSERT_USER).with(user.id).with(handle(&user.name)).with(&*user.name);
     let statement = statement.with(&*user.email).with(user.role.name()).with(&*user.password);
     statement.with(&*user.openid).with(user.created_at)
 }
 
 pub fn update_user(user: &User) -> Statement {
-    let statement = Statement::new(UPDATE_USER).with(&*user.email).with(user.role.name()).with(&*user.password);
+    let statement =
+        Statement::new(UPDATE_USER).with(&*user.email).with(user.role.name()).with(&*user.password);
     statement.with(&*user.openid).with(user.disabled_at).with(user.id)
 }
 
@@ -125,7 +134,8 @@ pub fn session(row: SessionRow) -> Result<Session, Error> {
 
 pub fn insert_session(session: &Session) -> Statement {
     let statement = Statement::new(INSERT_SESSION).with(hex(&session.hash)).with(session.user_id);
-    let statement = statement.with(session.created_at).with(session.seen_at).with(session.expires_at);
+    let statement =
+        statement.with(session.created_at).with(session.seen_at).with(session.expires_at);
     statement.with(&*session.address).with(&*session.browser)
 }
 
@@ -140,13 +150,17 @@ pub fn invitation(row: InvitationRow) -> Result<Invitation, Error> {
 }
 
 pub fn insert_invitation(invitation: &Invitation) -> Statement {
-    let statement = Statement::new(INSERT_INVITATION).with(hex(&invitation.hash)).with(handle(&invitation.name));
-    let statement = statement.with(&*invitation.name).with(&*invitation.email).with(invitation.role.name());
+    let statement = Statement::new(INSERT_INVITATION)
+        .with(hex(&invitation.hash))
+        .with(handle(&invitation.name));
+    let statement =
+        statement.with(&*invitation.name).with(&*invitation.email).with(invitation.role.name());
     statement.with(&*invitation.invited_by).with(invitation.created_at).with(invitation.expires_at)
 }
 
 /// Id, hash, name, scopes, by whom, made, ends, revoked, used.
-pub type TokenRow = (i64, String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
+pub type TokenRow =
+    (i64, String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
 
 pub fn token(row: TokenRow) -> Result<ApiToken, Error> {
     let (id, hash, name, scopes, created_by, created_at, expires_at, revoked_at, used_at) = row;
@@ -157,7 +171,8 @@ pub fn token(row: TokenRow) -> Result<ApiToken, Error> {
 }
 
 pub fn insert_token(token: &ApiToken) -> Statement {
-    let statement = Statement::new(INSERT_TOKEN).with(token.id).with(hex(&token.hash)).with(&*token.name);
+    let statement =
+        Statement::new(INSERT_TOKEN).with(token.id).with(hex(&token.hash)).with(&*token.name);
     let statement = statement.with(token.scopes.to_string()).with(&*token.created_by);
     statement.with(token.created_at).with(token.expires_at)
 }
@@ -170,7 +185,8 @@ pub fn entry((id, at_s, who, address, verb, object, details, outcome): EntryRow)
 }
 
 pub fn insert_entry(entry: Entry) -> Statement {
-    let statement = Statement::new(INSERT_ENTRY).with(entry.at_s).with(entry.who).with(entry.address);
+    let statement =
+        Statement::new(INSERT_ENTRY).with(entry.at_s).with(entry.who).with(entry.address);
     statement.with(entry.verb).with(entry.object).with(entry.details).with(entry.outcome)
 }
 
@@ -186,12 +202,15 @@ fn hash_of(text: &str, what: &str) -> Result<Hash, Error> {
         return Err(unreadable(what));
     }
     for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        let pair = std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let pair =
+            std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
         *byte = pair.ok_or_else(|| unreadable(what))?;
     }
     Ok(hash)
 }
 
 fn unreadable(what: &str) -> Error {
-    Error::Unavailable(format!("the row of {what} cannot be read: correct it, or restore the catalog from a backup"))
+    Error::Unavailable(format!(
+        "the row of {what} cannot be read: correct it, or restore the catalog from a backup"
+    ))
 }

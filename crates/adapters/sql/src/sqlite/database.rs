@@ -21,13 +21,18 @@ impl Database for SqliteCatalog {
 
     async fn run(&self, statement: Statement) -> Result<(), Away> {
         let query = bound!(sqlx::query::<Sqlite>(statement.text), statement.values);
-        query.execute(&self.writer).await.map(drop).map_err(|error| self.faults.explain(error).into())
+        query
+            .execute(&self.writer)
+            .await
+            .map(drop)
+            .map_err(|error| self.faults.explain(error).into())
     }
 
     async fn begin(&self, lock: &'static str) -> Result<SqliteChange<'_>, Away> {
         let explain = |error| Away::from(self.faults.explain(error));
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(explain)?;
-        let locked = sqlx::query::<Sqlite>(lock).execute(&mut *transaction).await.map_err(explain)?;
+        let locked =
+            sqlx::query::<Sqlite>(lock).execute(&mut *transaction).await.map_err(explain)?;
         match locked.rows_affected() {
             1 => Ok(SqliteChange { transaction, faults: &self.faults }),
             _ => Err(self.faults.refuse(NO_LOCK_ROW).into()),
@@ -38,12 +43,19 @@ impl Database for SqliteCatalog {
 impl Change for SqliteChange<'_> {
     async fn rows<R: Row>(&mut self, statement: Statement) -> Result<Vec<R>, Away> {
         let query = bound!(sqlx::query_as::<Sqlite, R>(statement.text), statement.values);
-        query.fetch_all(&mut *self.transaction).await.map_err(|error| self.faults.explain(error).into())
+        query
+            .fetch_all(&mut *self.transaction)
+            .await
+            .map_err(|error| self.faults.explain(error).into())
     }
 
     async fn run(&mut self, statement: Statement) -> Result<(), Away> {
         let query = bound!(sqlx::query::<Sqlite>(statement.text), statement.values);
-        query.execute(&mut *self.transaction).await.map(drop).map_err(|error| self.faults.explain(error).into())
+        query
+            .execute(&mut *self.transaction)
+            .await
+            .map(drop)
+            .map_err(|error| self.faults.explain(error).into())
     }
 
     async fn commit(self) -> Result<(), Away> {

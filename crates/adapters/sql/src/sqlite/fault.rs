@@ -16,11 +16,13 @@ impl Faults {
 
     pub fn explain(&self, error: sqlx::Error) -> Error {
         let sentence = match &error {
-            sqlx::Error::Database(refusal) => {
-                primary_code(&error).and_then(sentence_of).map(|sentence| format!("{sentence} ({})", refusal.message()))
-            }
+            sqlx::Error::Database(refusal) => primary_code(&error)
+                .and_then(sentence_of)
+                .map(|sentence| format!("{sentence} ({})", refusal.message())),
             sqlx::Error::PoolTimedOut => Some("other calls keep it busy: try again".to_owned()),
-            sqlx::Error::PoolClosed => Some("it has been closed, because raingauge is stopping".to_owned()),
+            sqlx::Error::PoolClosed => {
+                Some("it has been closed, because raingauge is stopping".to_owned())
+            }
             _ => None,
         };
         self.refuse(&sentence.unwrap_or_else(|| error.to_string()))
@@ -51,7 +53,9 @@ fn sentence_of(primary_code: i32) -> Option<&'static str> {
         10 => "it could not be read or written: look at the disk",
         11 => "it is damaged: restore it from a backup",
         13 => "the disk is full: make room and try again",
-        14 => "it cannot be opened: the folder must exist, and raingauge must have the right to write in it",
+        14 => {
+            "it cannot be opened: the folder must exist, and raingauge must have the right to write in it"
+        }
         26 => "it is no catalog of raingauge: choose another file, or restore it from a backup",
         _ => return None,
     })

@@ -26,7 +26,8 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// Makes the file if need be, refuses one that is not a catalog or newer than this program, and migrates an older one.
 pub async fn prepare(options: &SqliteConnectOptions, faults: &Faults) -> Result<(), Error> {
     let explain = |error| faults.explain(error);
-    let mut connection = options.clone().create_if_missing(true).connect().await.map_err(explain)?;
+    let mut connection =
+        options.clone().create_if_missing(true).connect().await.map_err(explain)?;
     // Looked at first without a lock for writing, so that a foreign file is not even locked.
     let version = version(&mut connection, faults).await?;
     if version < SCHEMA_VERSION {
@@ -68,7 +69,9 @@ async fn migrate(connection: &mut SqliteConnection, faults: &Faults) -> Result<(
         sqlx::raw_sql(*migration).execute(&mut *transaction).await.map_err(explain)?;
     }
     // A pragma takes no parameters; what stands here are constants of this program.
-    let stamp = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};");
+    let stamp = format!(
+        "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+    );
     sqlx::raw_sql(AssertSqlSafe(stamp)).execute(&mut *transaction).await.map_err(explain)?;
     transaction.commit().await.map_err(explain)
 }
@@ -79,7 +82,9 @@ async fn enter_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error>
     let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
         match sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *connection).await {
-            Err(error) if is_busy(&error) && Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
+            Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                tokio::time::sleep(BUSY_PAUSE).await
+            }
             done => return done.map(drop),
         }
     }

@@ -19,10 +19,15 @@ pub enum Step {
 }
 
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let templates = prop::sample::select(vec!["a", "b", "a:{x}", "{x}:b", "a:b", "c:{y}", "c", "{"]);
-    let states = prop::sample::select(vec![State::Draft, State::Active, State::Paused, State::Archived]);
-    let changed =
-        (0..6_u32, templates, states).prop_map(|(id, template, state)| Counter { id, state, ..counter(template) });
+    let templates =
+        prop::sample::select(vec!["a", "b", "a:{x}", "{x}:b", "a:b", "c:{y}", "c", "{"]);
+    let states =
+        prop::sample::select(vec![State::Draft, State::Active, State::Paused, State::Archived]);
+    let changed = (0..6_u32, templates, states).prop_map(|(id, template, state)| Counter {
+        id,
+        state,
+        ..counter(template)
+    });
     let caching = prop::sample::select(Caching::ALL.to_vec());
     let expected = || prop::option::of(0..4_u32);
     let step = prop_oneof![
@@ -56,13 +61,20 @@ async fn take(catalog: &dyn Catalog, step: Step, number: usize) -> String {
     let change = change(&number.to_string());
     match step {
         Step::Create(counter) => format!("{:?}", catalog.create(counter, change).await),
-        Step::Replace(counter, expected) => format!("{:?}", catalog.replace(counter, expected, change).await),
-        Step::SetPolicy(policy, expected) => format!("{:?}", catalog.set_cache_policy(policy, expected, change).await),
+        Step::Replace(counter, expected) => {
+            format!("{:?}", catalog.replace(counter, expected, change).await)
+        }
+        Step::SetPolicy(policy, expected) => {
+            format!("{:?}", catalog.set_cache_policy(policy, expected, change).await)
+        }
     }
 }
 
 /// The answer of a future that waits so many times at most; any other is dropped.
-pub async fn unless_it_waits_longer<T>(mut future: impl Future<Output = T> + Unpin, waits_max: u32) -> Option<T> {
+pub async fn unless_it_waits_longer<T>(
+    mut future: impl Future<Output = T> + Unpin,
+    waits_max: u32,
+) -> Option<T> {
     let mut waits = 0;
     poll_fn(|context| match Pin::new(&mut future).poll(context) {
         Poll::Ready(answer) => Poll::Ready(Some(answer)),

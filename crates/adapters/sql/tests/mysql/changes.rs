@@ -18,14 +18,18 @@ use tokio::runtime::Runtime;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mysql_keeps_the_contract() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     suite(async || server.catalog().await).await;
     server.clean_up().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mysql_keeps_the_contracts_of_instances_and_checks() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     instances::suite(async || server.catalog().await.instances()).await;
     checks::suite(async || server.catalog().await.checks()).await;
     server.clean_up().await;
@@ -33,28 +37,36 @@ async fn mysql_keeps_the_contracts_of_instances_and_checks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mysql_keeps_the_contract_of_people() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     people::suite(async || server.catalog().await.people()).await;
     server.clean_up().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mysql_keeps_the_contract_of_drafts() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     drafts::suite(async || server.catalog().await.drafts()).await;
     server.clean_up().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mysql_keeps_the_contract_of_rollouts() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     rollouts::suite(async || server.catalog().await.rollouts()).await;
     server.clean_up().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_instances_keep_the_contract_together() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     suite(async || Two::open(&server.database().await).await).await;
     server.clean_up().await;
 }
@@ -67,7 +79,10 @@ struct Two {
 
 impl Two {
     async fn open(options: &MySqlOptions) -> Self {
-        let instances = [MySqlCatalog::open(options).await.unwrap(), MySqlCatalog::open(options).await.unwrap()];
+        let instances = [
+            MySqlCatalog::open(options).await.unwrap(),
+            MySqlCatalog::open(options).await.unwrap(),
+        ];
         Self { instances, calls: AtomicUsize::new(0) }
     }
 
@@ -126,9 +141,14 @@ impl Catalog for Two {
 
 #[test]
 fn mysql_and_memory_answer_alike() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let runtime = Runtime::new().unwrap();
-    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) });
+    let mut runner = TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(12)
+    });
     let compared = runner.run(&histories::steps(), |steps| {
         runtime.block_on(async { histories::compare(&server.catalog().await, steps).await });
         Ok(())
@@ -139,7 +159,9 @@ fn mysql_and_memory_answer_alike() {
 
 #[tokio::test]
 async fn opening_again_finds_everything() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = server.database().await;
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let first = catalog.create(counter("a:{x}"), change("first")).await.unwrap();
@@ -163,9 +185,12 @@ async fn opening_again_finds_everything() {
 async fn who_follows_the_revision_misses_nothing() {
     const EDITORS: usize = 4;
     const CHANGES: usize = 15;
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = server.database().await;
-    let instances = [MySqlCatalog::open(&options).await.unwrap(), MySqlCatalog::open(&options).await.unwrap()];
+    let instances =
+        [MySqlCatalog::open(&options).await.unwrap(), MySqlCatalog::open(&options).await.unwrap()];
     for number in 0..EDITORS {
         let zero = Counter { description: "0".to_owned(), ..counter(&format!("t{number}")) };
         instances[0].create(zero, change("")).await.unwrap();
@@ -186,8 +211,12 @@ async fn who_follows_the_revision_misses_nothing() {
     while seen < all {
         let revision = follower.revision().await.unwrap();
         assert!(revision >= seen, "the revision fell from {seen} to {revision}");
-        let changes: u32 = follower.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
-        assert!(i64::from(changes) >= revision, "{revision} was seen, and {changes} changes are there");
+        let changes: u32 =
+            follower.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
+        assert!(
+            i64::from(changes) >= revision,
+            "{revision} was seen, and {changes} changes are there"
+        );
         seen = revision;
     }
     for editor in editing {
@@ -199,18 +228,26 @@ async fn who_follows_the_revision_misses_nothing() {
 
 #[tokio::test]
 async fn readers_go_on_while_a_change_waits_for_another() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = server.database().await;
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let first = catalog.create(counter("a"), change("")).await.unwrap();
     let mut other = server.connect(&name_of(&options)).await;
     let mut holding = other.begin().await.unwrap();
-    sqlx::query("UPDATE catalog_revision SET revision = revision + 1").execute(&mut *holding).await.unwrap();
+    sqlx::query("UPDATE catalog_revision SET revision = revision + 1")
+        .execute(&mut *holding)
+        .await
+        .unwrap();
     let impatient = MySqlOptions { call_timeout: Duration::from_secs(1), ..options };
     let impatient = MySqlCatalog::open(&impatient).await.unwrap();
     // The server and the caller give up at about the same time; whoever is first says so.
     let refusal = sentence(impatient.create(counter("b"), change("")).await);
-    assert!(refusal.contains("keeps it busy") || refusal.contains("did not answer within 1000 ms"), "{refusal}");
+    assert!(
+        refusal.contains("keeps it busy") || refusal.contains("did not answer within 1000 ms"),
+        "{refusal}"
+    );
     assert_eq!(impatient.list().await.unwrap(), std::slice::from_ref(&first));
     assert_eq!(impatient.revision().await.unwrap(), 1);
 
@@ -226,15 +263,21 @@ async fn readers_go_on_while_a_change_waits_for_another() {
 /// A caller may hang up at any point where a change waits. That leaves neither a part of the change nor its lock.
 #[tokio::test]
 async fn a_change_that_is_given_up_leaves_nothing_half_done() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let catalog = server.catalog().await;
-    catalog.create(Counter { description: "0".to_owned(), ..counter("a") }, change("")).await.unwrap();
+    catalog
+        .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
+        .await
+        .unwrap();
     let mut given_up = 0;
     for round in 0..48 {
         let creating = catalog.create(counter(&format!("t{round}")), change("may be given up"));
         given_up += i64::from(unless_it_waits_longer(creating, round % 16).await.is_none());
         increment(&catalog, 1).await;
-        let changes: u32 = catalog.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
+        let changes: u32 =
+            catalog.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
         assert_eq!(i64::from(changes), catalog.revision().await.unwrap());
     }
     assert!(given_up > 0);
@@ -244,13 +287,17 @@ async fn a_change_that_is_given_up_leaves_nothing_half_done() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_callers_than_connections_wait_for_each_other() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = MySqlOptions { connections_max: 1, ..server.database().await };
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let calls: Vec<_> = (0..32)
         .map(|number| {
             let catalog = catalog.clone();
-            tokio::spawn(async move { catalog.create(counter(&format!("t{number}")), change("")).await.unwrap() })
+            tokio::spawn(async move {
+                catalog.create(counter(&format!("t{number}")), change("")).await.unwrap()
+            })
         })
         .collect();
     for call in calls {

@@ -10,16 +10,24 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn a_server_that_went_away_and_came_back_needs_no_restart() {
-    let Some(mut server) = PrivateServer::start(&[]).await else { return };
+    let Some(mut server) = PrivateServer::start(&[]).await else {
+        return;
+    };
     let options = server.databases().database().await;
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let mut kept = vec![catalog.create(counter("a"), change("before")).await.unwrap()];
     for (round, signal) in [Signal::TERM, Signal::KILL].into_iter().enumerate() {
         server.stop(signal);
         let place = format!("127.0.0.1:{}", server.port());
-        for answer in [catalog.list().await.map(drop), catalog.create(counter("lost"), change("")).await.map(drop)] {
+        for answer in [
+            catalog.list().await.map(drop),
+            catalog.create(counter("lost"), change("")).await.map(drop),
+        ] {
             let sentence = sentence(answer);
-            assert!(sentence.contains(&place) && sentence.contains("nothing listens there"), "{sentence}");
+            assert!(
+                sentence.contains(&place) && sentence.contains("nothing listens there"),
+                "{sentence}"
+            );
         }
         says(MySqlCatalog::open(&options).await, "nothing listens there");
         server.go().await;
@@ -32,7 +40,9 @@ async fn a_server_that_went_away_and_came_back_needs_no_restart() {
 
 #[tokio::test]
 async fn a_server_that_answers_nothing_is_given_up() {
-    let Some(server) = PrivateServer::start(&[]).await else { return };
+    let Some(server) = PrivateServer::start(&[]).await else {
+        return;
+    };
     let options = MySqlOptions {
         connections_max: 2,
         connect_timeout: Duration::from_millis(200),
@@ -62,7 +72,9 @@ async fn a_server_that_answers_nothing_is_given_up() {
 
 #[tokio::test]
 async fn a_role_may_start_before_its_database() {
-    let Some(mut server) = PrivateServer::prepare(&[]) else { return };
+    let Some(mut server) = PrivateServer::prepare(&[]) else {
+        return;
+    };
     let options = server.databases().options("later");
     let catalog = MySqlCatalog::lazy(&options).unwrap();
     says(catalog.list().await, "nothing listens there");
@@ -78,17 +90,29 @@ async fn a_role_may_start_before_its_database() {
 
 #[tokio::test]
 async fn a_server_that_may_only_be_read_is_told_apart() {
-    let Some(server) = PrivateServer::start(&[]).await else { return };
+    let Some(server) = PrivateServer::start(&[]).await else {
+        return;
+    };
     let databases = server.databases();
     let name = name_of(&databases.database().await);
     // The administrator may write even then.
-    databases.run("", &format!("CREATE USER rain@'%' IDENTIFIED BY 'fall'; GRANT ALL ON {name}.* TO rain@'%'")).await;
+    databases
+        .run(
+            "",
+            &format!(
+                "CREATE USER rain@'%' IDENTIFIED BY 'fall'; GRANT ALL ON {name}.* TO rain@'%'"
+            ),
+        )
+        .await;
     let options = databases.options_of("rain", "fall", &name);
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let first = catalog.create(counter("a"), change("")).await.unwrap();
     databases.run("", "SET GLOBAL read_only = 1").await;
     says(catalog.create(counter("b"), change("")).await, "it may only be read, as a standby");
-    says(catalog.set_cache_policy(Default::default(), None, change("")).await, "it may only be read");
+    says(
+        catalog.set_cache_policy(Default::default(), None, change("")).await,
+        "it may only be read",
+    );
     assert_eq!(catalog.list().await.unwrap(), [first]);
     databases.run("", "SET GLOBAL read_only = 0").await;
     assert_eq!(catalog.create(counter("b"), change("")).await.unwrap().counter.id, 2);
@@ -107,14 +131,19 @@ async fn the_defaults_of_the_server_do_not_matter() {
         "--log-bin",
         "--binlog-format=STATEMENT",
     ];
-    let Some(server) = PrivateServer::start(&unusual).await else { return };
+    let Some(server) = PrivateServer::start(&unusual).await else {
+        return;
+    };
     let databases = server.databases();
     suite(async || databases.catalog().await).await;
 }
 
 #[tokio::test]
 async fn what_does_not_fit_is_refused_and_never_cut_off() {
-    let Some(server) = PrivateServer::start(&["--sql-mode=", "--max-allowed-packet=1M"]).await else { return };
+    let Some(server) = PrivateServer::start(&["--sql-mode=", "--max-allowed-packet=1M"]).await
+    else {
+        return;
+    };
     let catalog = server.databases().catalog().await;
     let long = "x".repeat(2_000_000);
     says(catalog.create(counter("a"), change(&long)).await, "max_allowed_packet");
@@ -124,7 +153,9 @@ async fn what_does_not_fit_is_refused_and_never_cut_off() {
 
 #[tokio::test]
 async fn a_server_that_is_full_says_so() {
-    let Some(server) = PrivateServer::start(&["--max-connections=10"]).await else { return };
+    let Some(server) = PrivateServer::start(&["--max-connections=10"]).await else {
+        return;
+    };
     let databases = server.databases();
     let options = databases.database().await;
     let catalog = MySqlCatalog::lazy(&options).unwrap();

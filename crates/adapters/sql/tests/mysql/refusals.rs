@@ -28,14 +28,22 @@ async fn make_user(server: &Server, name: &str) {
 
 #[tokio::test]
 async fn a_wrong_address_is_explained_without_its_password() {
-    let Some(private) = PrivateServer::start(&[]).await else { return };
+    let Some(private) = PrivateServer::start(&[]).await else {
+        return;
+    };
     let server = private.databases();
     let options = server.database().await;
     let user = "known";
     make_user(&server, user).await;
     let cases = [
-        (server.options_of(user, "guessed-123", &name_of(&options)), "correct the name and the password"),
-        (server.options_of("nobody_at_all", PASSWORD, &name_of(&options)), "correct the name and the password"),
+        (
+            server.options_of(user, "guessed-123", &name_of(&options)),
+            "correct the name and the password",
+        ),
+        (
+            server.options_of("nobody_at_all", PASSWORD, &name_of(&options)),
+            "correct the name and the password",
+        ),
         (server.options_of(user, PASSWORD, &name_of(&options)), "this user lacks a right"),
         (server.options("raingauge_test_not_there"), "there is no such database"),
         (
@@ -67,7 +75,9 @@ async fn a_wrong_address_is_explained_without_its_password() {
 
 #[tokio::test]
 async fn the_documented_rights_are_enough() {
-    let Some(private) = PrivateServer::start(&[]).await else { return };
+    let Some(private) = PrivateServer::start(&[]).await else {
+        return;
+    };
     let server = private.databases();
     let name = server.empty_database().await;
     let [migrates, serves] = ["migrates", "serves"];
@@ -99,12 +109,18 @@ async fn the_documented_rights_are_enough() {
         )
         .await;
     let serving = server.options_of(serves, PASSWORD, &name);
-    says(MySqlCatalog::migrate(&server.options_of(serves, PASSWORD, "mysql")).await, "this user lacks a right");
+    says(
+        MySqlCatalog::migrate(&server.options_of(serves, PASSWORD, "mysql")).await,
+        "this user lacks a right",
+    );
     // The user who made the tables may go.
     server.run("", &format!("DROP USER '{migrates}'@'%'")).await;
     let catalog = MySqlCatalog::open(&serving).await.unwrap();
     let first = catalog.create(counter("a"), change("")).await.unwrap();
-    catalog.replace(Counter { name: "b".to_owned(), ..first.counter }, None, change("")).await.unwrap();
+    catalog
+        .replace(Counter { name: "b".to_owned(), ..first.counter }, None, change(""))
+        .await
+        .unwrap();
     catalog.set_cache_policy(Default::default(), None, change("")).await.unwrap();
     assert_eq!(catalog.versions(1).await.unwrap().len(), 2);
     assert_eq!(catalog.list().await.unwrap().len(), 1);
@@ -122,7 +138,10 @@ async fn the_documented_rights_are_enough() {
     instances.leave("a").await.unwrap();
     instances.forget(9).await.unwrap();
     checks.add(vec![check("k", Outcome::Equal)], 1).await.unwrap();
-    assert_eq!((instances.list().await.unwrap().len(), checks.differing(1).await.unwrap().len()), (0, 0));
+    assert_eq!(
+        (instances.list().await.unwrap().len(), checks.differing(1).await.unwrap().len()),
+        (0, 0)
+    );
 
     // Removing somebody rewrites what the serving user otherwise never alters.
     let people = catalog.people();

@@ -7,7 +7,9 @@ use raingauge_sql::{Migrated, MySqlCatalog};
 
 #[tokio::test]
 async fn a_second_migration_changes_nothing() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = server.options(&server.empty_database().await);
     assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 6 });
     let catalog = MySqlCatalog::open(&options).await.unwrap();
@@ -20,7 +22,9 @@ async fn a_second_migration_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_may_migrate_at_once() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = server.options(&server.empty_database().await);
     let migrating: Vec<_> = (0..8)
         .map(|_| {
@@ -39,7 +43,9 @@ async fn many_may_migrate_at_once() {
 
 #[tokio::test]
 async fn a_migration_that_stopped_halfway_is_completed() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = server.database().await;
     let name = name_of(&options);
     server.run(&name, "DROP VIEW counters; DROP TABLE cache_policies; UPDATE raingauge_schema SET version = 0").await;
@@ -50,17 +56,30 @@ async fn a_migration_that_stopped_halfway_is_completed() {
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     // Stopped before the first table of the catalog.
     let name = server.empty_database().await;
-    server.run(&name, "CREATE TABLE raingauge_schema (only_row TINYINT PRIMARY KEY, version BIGINT NOT NULL)").await;
-    assert_eq!(MySqlCatalog::migrate(&server.options(&name)).await.unwrap(), Migrated { from: 0, to: 6 });
+    server
+        .run(
+            &name,
+            "CREATE TABLE raingauge_schema (only_row TINYINT PRIMARY KEY, version BIGINT NOT NULL)",
+        )
+        .await;
+    assert_eq!(
+        MySqlCatalog::migrate(&server.options(&name)).await.unwrap(),
+        Migrated { from: 0, to: 6 }
+    );
     server.clean_up().await;
 }
 
 #[tokio::test]
 async fn a_schema_that_does_not_fit_is_refused_with_what_to_do() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let name = server.empty_database().await;
     let options = server.options(&name);
-    says(MySqlCatalog::open(&options).await, "it has no tables of raingauge: run `raingauge migrate`");
+    says(
+        MySqlCatalog::open(&options).await,
+        "it has no tables of raingauge: run `raingauge migrate`",
+    );
     MySqlCatalog::migrate(&options).await.unwrap();
     let before = MySqlCatalog::open(&options).await.unwrap();
     server.run(&name, "UPDATE raingauge_schema SET version = 99").await;
@@ -75,41 +94,59 @@ async fn a_schema_that_does_not_fit_is_refused_with_what_to_do() {
 
 #[tokio::test]
 async fn tables_of_another_program_are_left_alone() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let name = server.empty_database().await;
     server.run(&name, "CREATE TABLE counters (title TEXT)").await;
     says(MySqlCatalog::migrate(&server.options(&name)).await, "it has tables of another program");
     let mut connection = server.connect(&name).await;
-    let tables: Vec<(String,)> =
-        sqlx::query_as("SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()")
-            .fetch_all(&mut connection)
-            .await
-            .unwrap();
+    let tables: Vec<(String,)> = sqlx::query_as(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
     assert_eq!(tables, [("counters".to_owned(),)]);
     server.clean_up().await;
 }
 
 #[tokio::test]
 async fn a_row_altered_by_hand_is_named_and_never_served() {
-    let Some(server) = Server::shared() else { return };
+    let Some(server) = Server::shared() else {
+        return;
+    };
     let options = server.database().await;
     let name = name_of(&options);
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     for number in 1..=8 {
         catalog.create(counter(&format!("t{number}")), change("")).await.unwrap();
     }
-    server.run(&name, "UPDATE counter_versions SET configuration = '{\"id\": 7}' WHERE counter_id = 7").await;
+    server
+        .run(
+            &name,
+            "UPDATE counter_versions SET configuration = '{\"id\": 7}' WHERE counter_id = 7",
+        )
+        .await;
     says(catalog.list().await, "version 1 of counter 7 cannot be read");
     says(catalog.get(7).await, "version 1 of counter 7 cannot be read");
     says(catalog.create(counter("new"), change("")).await, "version 1 of counter 7 cannot be read");
     assert_eq!(catalog.get(6).await.unwrap().counter.id, 6);
 
-    server.run(&name, "INSERT INTO cache_policies VALUES (1, '{\"strategy\": \"best\"}', 'hand', '', 0)").await;
+    server
+        .run(
+            &name,
+            "INSERT INTO cache_policies VALUES (1, '{\"strategy\": \"best\"}', 'hand', '', 0)",
+        )
+        .await;
     says(catalog.cache_policy().await, "version 1 of the cache policy cannot be read");
 
     server.run(&name, "DELETE FROM catalog_revision").await;
     says(catalog.revision().await, "its table catalog_revision does not have its one row");
-    says(catalog.create(counter("new"), change("")).await, "its table catalog_revision does not have its one row");
+    says(
+        catalog.create(counter("new"), change("")).await,
+        "its table catalog_revision does not have its one row",
+    );
 
     server.run(&name, "DROP VIEW counters").await;
     says(catalog.list().await, "run `raingauge migrate`");

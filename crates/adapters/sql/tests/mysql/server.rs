@@ -69,7 +69,11 @@ impl PrivateServer {
         while tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.is_err() {
             let ended = self.running.as_mut().and_then(|child| child.try_wait().unwrap());
             let log = || std::fs::read_to_string(self.log_path()).unwrap_or_default();
-            assert!(ended.is_none() && Instant::now() < deadline, "the server did not start: {ended:?}\n{}", log());
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "the server did not start: {ended:?}\n{}",
+                log()
+            );
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }

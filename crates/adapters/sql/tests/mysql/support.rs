@@ -51,7 +51,10 @@ impl Server {
     /// As `options`, but by another user.
     pub fn options_of(&self, user: &str, password: &str, database: &str) -> MySqlOptions {
         let (_, place) = self.address.rsplit_once('@').expect("the address names a user");
-        MySqlOptions::new(format!("mysql://{user}:{password}@{place}/{database}{}", self.parameters))
+        MySqlOptions::new(format!(
+            "mysql://{user}:{password}@{place}/{database}{}",
+            self.parameters
+        ))
     }
 
     /// A database without tables.

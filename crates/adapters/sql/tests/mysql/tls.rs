@@ -20,26 +20,44 @@ async fn the_server_is_checked_as_far_as_asked() {
         option("ssl-key", file("server.key")),
     ];
     let [ca, certificate, key] = options.each_ref().map(String::as_str);
-    let Some(server) = PrivateServer::start(&[ca, certificate, key]).await else { return };
+    let Some(server) = PrivateServer::start(&[ca, certificate, key]).await else {
+        return;
+    };
     let databases = server.databases();
     let plain = databases.database().await;
     databases.run("", "SET GLOBAL require_secure_transport = 1").await;
-    let with = |tls, ca_path: Option<&str>| MySqlOptions { tls, ca_path: ca_path.map(file), ..plain.clone() };
+    let with = |tls, ca_path: Option<&str>| MySqlOptions {
+        tls,
+        ca_path: ca_path.map(file),
+        ..plain.clone()
+    };
     // The certificate is one for localhost, and the address says 127.0.0.1.
     let named = plain.url.replace("127.0.0.1", "localhost");
-    let named = |ca: &str| MySqlOptions { url: named.clone(), ..with(Some(MySqlTls::VerifyIdentity), Some(ca)) };
+    let named = |ca: &str| MySqlOptions {
+        url: named.clone(),
+        ..with(Some(MySqlTls::VerifyIdentity), Some(ca))
+    };
 
     for good in [
         with(None, None),
         with(Some(MySqlTls::Required), None),
         with(Some(MySqlTls::VerifyCa), Some("ca.pem")),
         named("ca.pem"),
-        MySqlOptions::new(format!("{}?ssl-mode=verify_ca&ssl-ca={}", plain.url, file("ca.pem").display())),
+        MySqlOptions::new(format!(
+            "{}?ssl-mode=verify_ca&ssl-ca={}",
+            plain.url,
+            file("ca.pem").display()
+        )),
     ] {
         let catalog = MySqlCatalog::open(&good).await.unwrap();
         catalog.revision().await.unwrap();
     }
-    MySqlCatalog::open(&named("ca.pem")).await.unwrap().create(counter("a"), change("")).await.unwrap();
+    MySqlCatalog::open(&named("ca.pem"))
+        .await
+        .unwrap()
+        .create(counter("a"), change(""))
+        .await
+        .unwrap();
 
     for bad in [
         with(Some(MySqlTls::VerifyCa), Some("other.pem")),
@@ -57,23 +75,43 @@ async fn the_server_is_checked_as_far_as_asked() {
 
 #[tokio::test]
 async fn a_server_that_cannot_encrypt_is_refused_when_that_is_asked() {
-    let Some(server) = PrivateServer::start(&["--skip-ssl"]).await else { return };
+    let Some(server) = PrivateServer::start(&["--skip-ssl"]).await else {
+        return;
+    };
     let plain = server.databases().database().await;
     MySqlCatalog::open(&plain).await.unwrap();
     let options = MySqlOptions { tls: Some(MySqlTls::Required), ..plain };
-    says(MySqlCatalog::open(&options).await, "look at ssl-mode and ssl-ca (server does not support TLS)");
+    says(
+        MySqlCatalog::open(&options).await,
+        "look at ssl-mode and ssl-ca (server does not support TLS)",
+    );
 }
 
 /// An authority, a server of its own for `localhost`, and another authority, by the command of OpenSSL.
 fn make_certificates(folder: &Path) {
     let make = |arguments: &[&str]| {
-        let made = Command::new("openssl").args(arguments).current_dir(folder).output().expect("openssl is needed");
+        let made = Command::new("openssl")
+            .args(arguments)
+            .current_dir(folder)
+            .output()
+            .expect("openssl is needed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     };
     let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     for (name, subject) in [("ca", "/CN=Rain"), ("other", "/CN=Snow")] {
         let (key_file, certificate) = (format!("{name}.key"), format!("{name}.pem"));
-        let own = ["req", "-x509", "-days", "2", "-subj", subject, "-keyout", &key_file, "-out", &certificate];
+        let own = [
+            "req",
+            "-x509",
+            "-days",
+            "2",
+            "-subj",
+            subject,
+            "-keyout",
+            &key_file,
+            "-out",
+            &certificate,
+        ];
         make(&[&own[..], &key[..]].concat());
     }
     let request = ["req", "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr"];

@@ -37,7 +37,14 @@ impl Jobs {
             return Err(Refused::Busy(running));
         }
         let id = hex::encode(rand::random::<[u8; 16]>());
-        let job = Job { id, asked, by: by.to_owned(), began_s: now_s, progress: Progress::default(), found: None };
+        let job = Job {
+            id,
+            asked,
+            by: by.to_owned(),
+            began_s: now_s,
+            progress: Progress::default(),
+            found: None,
+        };
         jobs.push_front(job.clone());
         jobs.truncate(JOBS_MAX);
         Ok(job)

@@ -43,11 +43,13 @@ impl<'a> Sampler<'a> {
         let mut candidates = self.recent().await;
         let mut order: Vec<u32> = candidates.keys().copied().collect();
         order.shuffle(&mut rand::rng());
-        let last_s =
-            |counter: u32| checked.iter().filter(|check| check.counter == counter).map(|check| check.at_s).max();
+        let last_s = |counter: u32| {
+            checked.iter().filter(|check| check.counter == counter).map(|check| check.at_s).max()
+        };
         order.sort_by_key(|counter| last_s(*counter));
         for counter in order.iter().take(len_max) {
-            if let (Some(largest), Some(own)) = (self.largest(*counter, &candidates).await, candidates.get_mut(counter))
+            if let (Some(largest), Some(own)) =
+                (self.largest(*counter, &candidates).await, candidates.get_mut(counter))
             {
                 // Taken from the end: the largest key is the first that is checked.
                 own.push(largest);
@@ -58,9 +60,13 @@ impl<'a> Sampler<'a> {
         while asked.len() < len_max {
             let before = taken.len();
             for counter in &order {
-                let Some(candidate) = candidates.get_mut(counter).and_then(Vec::pop) else { continue };
+                let Some(candidate) = candidates.get_mut(counter).and_then(Vec::pop) else {
+                    continue;
+                };
                 let is_new = taken.insert(candidate.clone());
-                if let (true, true, Some(range)) = (is_new, asked.len() < len_max, range_of(&candidate, now_s)) {
+                if let (true, true, Some(range)) =
+                    (is_new, asked.len() < len_max, range_of(&candidate, now_s))
+                {
                     asked.push(Asked { key: candidate.key, range });
                 }
             }
@@ -82,9 +88,18 @@ impl<'a> Sampler<'a> {
     }
 
     /// One of the largest keys of a counter over the days of its newest events, where the store can tell.
-    async fn largest(&self, counter: u32, candidates: &BTreeMap<u32, Vec<Candidate>>) -> Option<Candidate> {
+    async fn largest(
+        &self,
+        counter: u32,
+        candidates: &BTreeMap<u32, Vec<Candidate>>,
+    ) -> Option<Candidate> {
         let day_s = candidates.get(&counter)?.iter().map(|candidate| candidate.day_s).max()?;
-        let largest = self.means.reader.largest_keys(counter, day_s - DAY_S, day_s + DAY_S, LARGEST_MAX).await.ok()?;
+        let largest = self
+            .means
+            .reader
+            .largest_keys(counter, day_s - DAY_S, day_s + DAY_S, LARGEST_MAX)
+            .await
+            .ok()?;
         let keys: Vec<String> = largest.keys.into_iter().map(|found| found.key).collect();
         let place = rand::random_range(0..keys.len().max(1));
         Some(Candidate { key: keys.into_iter().nth(place)?, day_s })
@@ -108,9 +123,13 @@ fn recent_of(logs: &[Arc<dyn EventLog>], published: &Published) -> BTreeMap<u32,
         let to = published.applied(log.partition());
         let from = to.saturating_sub(each).max(log.start());
         let walked = walk(&**log, from, to, &Stop::default(), |step, scratch| {
-            let Entry::Event(event) = &step.entry else { return };
+            let Entry::Event(event) = &step.entry else {
+                return;
+            };
             let day_s = Granularity::Day.floor(event.time_s());
-            let count = |rule: usize, rendered: &str, _value| remember(&view, &mut seen, rule, rendered, day_s);
+            let count = |rule: usize, rendered: &str, _value| {
+                remember(&view, &mut seen, rule, rendered, day_s)
+            };
             view.ruleset.apply(event, scratch, count, |_, _| {});
         });
         if let Err(error) = walked {
@@ -125,13 +144,23 @@ fn recent_of(logs: &[Arc<dyn EventLog>], published: &Published) -> BTreeMap<u32,
     seen.into_iter().map(shuffled).collect()
 }
 
-fn remember(view: &View, seen: &mut HashMap<u32, HashSet<Candidate>>, rule: usize, key: &str, day_s: i64) {
-    let Some(rule) = view.ruleset.rules().get(rule) else { return };
+fn remember(
+    view: &View,
+    seen: &mut HashMap<u32, HashSet<Candidate>>,
+    rule: usize,
+    key: &str,
+    day_s: i64,
+) {
+    let Some(rule) = view.ruleset.rules().get(rule) else {
+        return;
+    };
     let own = seen.entry(rule.counter.id).or_default();
     // The newest ones count as well as the oldest: a full set lets one of its own go.
     let candidate = Candidate { key: key.to_owned(), day_s };
     if own.len() >= CANDIDATES_MAX && !own.contains(&candidate) {
-        let Some(given_up) = own.iter().next().cloned() else { return };
+        let Some(given_up) = own.iter().next().cloned() else {
+            return;
+        };
         own.remove(&given_up);
     }
     own.insert(candidate);
@@ -144,7 +173,9 @@ mod tests {
     #[test]
     fn a_range_is_closed_and_has_a_whole_day() {
         let candidate = |day_s| Candidate { key: "k".to_owned(), day_s };
-        let range = |day_s, now_s| range_of(&candidate(day_s), now_s).map(|range| (range.from_s, range.to_s));
+        let range = |day_s, now_s| {
+            range_of(&candidate(day_s), now_s).map(|range| (range.from_s, range.to_s))
+        };
         assert_eq!(range(9 * DAY_S, 20 * DAY_S), Some((8 * DAY_S, 10 * DAY_S)));
         assert_eq!(range(9 * DAY_S, 9 * DAY_S + 1_000), Some((8 * DAY_S, 9 * DAY_S + 900)));
         // An event may come from a little ahead of the clock.

@@ -57,7 +57,9 @@ impl Node {
         let mut flat = Vec::new();
         for number in 0..NODES_MAX {
             let text = |name: &str| fields.exact(&format!("{name}.{number}"));
-            let Ok(depth) = text("depth").parse::<usize>() else { break };
+            let Ok(depth) = text("depth").parse::<usize>() else {
+                break;
+            };
             let own = |name: &str| text(name).to_owned();
             let node = Self {
                 operator: own("operator"),
@@ -77,7 +79,9 @@ impl Node {
     pub fn to_fields(&self) -> Vec<(String, String)> {
         let mut fields = Vec::new();
         for (number, (depth, node)) in self.numbered().into_iter().enumerate() {
-            let mut field = |name: &str, value: &str| fields.push((format!("{name}.{number}"), value.to_owned()));
+            let mut field = |name: &str, value: &str| {
+                fields.push((format!("{name}.{number}"), value.to_owned()))
+            };
             field("depth", &depth.to_string());
             field("operator", &node.operator);
             field("field", &node.field);
@@ -160,7 +164,10 @@ impl Node {
             Ok(None) => {}
             Err(detail) => {
                 problems.push(Problem::new("filter", format!("{at}.rhs {detail}")));
-                condition.insert("rhs".to_owned(), if self.operator == "in" { json!([]) } else { json!("") });
+                condition.insert(
+                    "rhs".to_owned(),
+                    if self.operator == "in" { json!([]) } else { json!("") },
+                );
             }
         }
         Json::Object(condition)
@@ -168,12 +175,19 @@ impl Node {
 
     fn list(&self, kind: Option<Kind>) -> Result<Json, &'static str> {
         if self.meant == "json" {
-            let raw: Vec<&RawValue> =
-                serde_json::from_str(&self.value).map_err(|_| "must be a list in JSON, such as [\"a, b\", 5]")?;
-            return raw.iter().map(|raw| of_json(raw.get())).collect::<Result<Vec<_>, _>>().map(Json::Array);
+            let raw: Vec<&RawValue> = serde_json::from_str(&self.value)
+                .map_err(|_| "must be a list in JSON, such as [\"a, b\", 5]")?;
+            return raw
+                .iter()
+                .map(|raw| of_json(raw.get()))
+                .collect::<Result<Vec<_>, _>>()
+                .map(Json::Array);
         }
         let texts = self.value.split(',').map(str::trim).filter(|text| !text.is_empty());
-        texts.map(|text| constant(text, &self.meant, kind)).collect::<Result<Vec<_>, _>>().map(Json::Array)
+        texts
+            .map(|text| constant(text, &self.meant, kind))
+            .collect::<Result<Vec<_>, _>>()
+            .map(Json::Array)
     }
 }
 
@@ -208,7 +222,9 @@ fn remove(nodes: &mut Vec<Node>, left: &mut usize) -> bool {
 
 /// How a constant is typed: how it is meant, and its text.
 fn typed(constant: Option<&Json>) -> (&'static str, String) {
-    let Some(constant) = constant else { return ("", String::new()) };
+    let Some(constant) = constant else {
+        return ("", String::new());
+    };
     match constant {
         Json::String(text) if is_plain(text) => ("text", text.clone()),
         Json::Number(number) => ("number", number.to_string()),
@@ -222,7 +238,8 @@ fn typed(constant: Option<&Json>) -> (&'static str, String) {
 fn typed_list(list: &[Json]) -> Option<(&'static str, String)> {
     let values: Vec<(&'static str, String)> = list.iter().map(|value| typed(Some(value))).collect();
     let (meant, _) = values.first()?;
-    let leads_back = |(other, text): &(&str, String)| other == meant && *other != "json" && !text.contains(',');
+    let leads_back =
+        |(other, text): &(&str, String)| other == meant && *other != "json" && !text.contains(',');
     values.iter().all(leads_back).then(|| {
         let texts: Vec<&str> = values.iter().map(|(_, text)| text.as_str()).collect();
         (*meant, texts.join(", "))
@@ -264,9 +281,10 @@ fn of_json(raw: &str) -> Result<Json, &'static str> {
     const EXPECTED: &str = "must be a text in quotes, a number, true or false";
     match number_of(raw) {
         Some(number) => Ok(number),
-        None => {
-            serde_json::from_str::<Json>(raw).ok().filter(|json| json.is_string() || json.is_boolean()).ok_or(EXPECTED)
-        }
+        None => serde_json::from_str::<Json>(raw)
+            .ok()
+            .filter(|json| json.is_string() || json.is_boolean())
+            .ok_or(EXPECTED),
     }
 }
 
@@ -278,7 +296,8 @@ fn number_of(text: &str) -> Option<Json> {
     if !looks_like_one {
         return None;
     }
-    let whole = text.parse::<i64>().map(Json::from).or_else(|_| text.parse::<u64>().map(Json::from));
+    let whole =
+        text.parse::<i64>().map(Json::from).or_else(|_| text.parse::<u64>().map(Json::from));
     // `-0` is a float in JSON.
     let whole = whole.ok().filter(|_| text != "-0");
     whole.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64).map(Json::Number))

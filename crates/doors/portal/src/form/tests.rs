@@ -10,7 +10,8 @@ fn nothing_known(_: &str) -> Option<Kind> {
 
 /// Through the page and back.
 fn sent(form: &Form) -> Form {
-    let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(form.to_fields()).finish();
+    let encoded =
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(form.to_fields()).finish();
     Form::of_fields(&Fields::parse(encoded.as_bytes()))
 }
 
@@ -20,7 +21,8 @@ fn constants() -> impl Strategy<Value = Json> {
         any::<i64>().prop_map(Json::from),
         any::<u64>().prop_map(Json::from),
         (-1e12..1e12_f64).prop_map(Json::from),
-        (any::<i32>(), 0..6_u32).prop_map(|(number, scale)| Json::from(f64::from(number) / 10_f64.powi(scale as i32))),
+        (any::<i32>(), 0..6_u32)
+            .prop_map(|(number, scale)| Json::from(f64::from(number) / 10_f64.powi(scale as i32))),
         "[ -~]{0,12}".prop_map(Json::from),
         "\\PC{0,6}".prop_map(Json::from),
         Just(json!("")),
@@ -37,11 +39,14 @@ fn paths() -> impl Strategy<Value = String> {
 fn comparisons() -> impl Strategy<Value = Json> {
     let one = vec!["eq", "ne", "gt", "gte", "lt", "lte"];
     prop_oneof![
-        (proptest::sample::select(one), paths(), constants())
-            .prop_map(|(operator, lhs, rhs)| json!({ "operator": operator, "lhs": lhs, "rhs": rhs })),
-        (paths(), "\\PC{0,8}").prop_map(|(lhs, rhs)| json!({ "operator": "prefix", "lhs": lhs, "rhs": rhs })),
+        (proptest::sample::select(one), paths(), constants()).prop_map(
+            |(operator, lhs, rhs)| json!({ "operator": operator, "lhs": lhs, "rhs": rhs })
+        ),
+        (paths(), "\\PC{0,8}")
+            .prop_map(|(lhs, rhs)| json!({ "operator": "prefix", "lhs": lhs, "rhs": rhs })),
         paths().prop_map(|lhs| json!({ "operator": "exists", "lhs": lhs })),
-        (paths(), any::<bool>()).prop_map(|(lhs, rhs)| json!({ "operator": "exists", "lhs": lhs, "rhs": rhs })),
+        (paths(), any::<bool>())
+            .prop_map(|(lhs, rhs)| json!({ "operator": "exists", "lhs": lhs, "rhs": rhs })),
         (paths(), proptest::collection::vec(constants(), 0..5))
             .prop_map(|(lhs, rhs)| json!({ "operator": "in", "lhs": lhs, "rhs": rhs })),
         (paths(), proptest::collection::vec("[a-z]{1,4}", 1..5))
@@ -63,8 +68,11 @@ fn filters() -> impl Strategy<Value = Json> {
 fn values() -> impl Strategy<Value = Json> {
     prop_oneof![
         Just(json!(1)),
-        any::<i64>().prop_filter("the smallest is kept back", |value| *value != i64::MIN).prop_map(Json::from),
-        (paths(), 1..1_000_000_000_i64).prop_map(|(field, scale)| json!({ "field": field, "scale": scale })),
+        any::<i64>()
+            .prop_filter("the smallest is kept back", |value| *value != i64::MIN)
+            .prop_map(Json::from),
+        (paths(), 1..1_000_000_000_i64)
+            .prop_map(|(field, scale)| json!({ "field": field, "scale": scale })),
     ]
 }
 
@@ -135,11 +143,19 @@ fn most_generated_configurations_are_valid() {
 
 #[test]
 fn values_are_meant_as_their_field_is() {
-    let mut form =
-        Form { event_type: "t".to_owned(), name: "n".to_owned(), template: "a".to_owned(), ..Form::default() };
+    let mut form = Form {
+        event_type: "t".to_owned(),
+        name: "n".to_owned(),
+        template: "a".to_owned(),
+        ..Form::default()
+    };
     let mut meant = |value: &str, kind: Option<Kind>| {
-        let condition =
-            Node { operator: "eq".to_owned(), field: "paid".to_owned(), value: value.to_owned(), ..Node::default() };
+        let condition = Node {
+            operator: "eq".to_owned(),
+            field: "paid".to_owned(),
+            value: value.to_owned(),
+            ..Node::default()
+        };
         form.filter = Some(condition);
         form.counter(&|_| kind).map(|counter| counter.filter.unwrap().rhs.unwrap())
     };
@@ -148,7 +164,10 @@ fn values_are_meant_as_their_field_is() {
     assert_eq!(meant(" 1.50", None), Ok(json!(1.5)));
     assert_eq!(meant("true", None), Ok(json!(true)));
     assert_eq!(meant("cash", Some(Kind::Number)), Ok(json!("cash")));
-    assert_eq!(meant("", None).unwrap_err()[0].detail, "filter.rhs is missing: type what the field is compared with");
+    assert_eq!(
+        meant("", None).unwrap_err()[0].detail,
+        "filter.rhs is missing: type what the field is compared with"
+    );
 }
 
 #[test]
@@ -176,8 +195,11 @@ fn what_is_wrong_is_told_by_field_and_by_condition() {
     let told = |field: &str| problems.iter().filter(|problem| problem.field == field).count();
     let fields = ["name", "eventType", "template", "value", "retentionDays.quarter", "activeFrom"];
     assert_eq!(fields.map(told), [1; 6], "{problems:#?}");
-    let filter: Vec<&str> =
-        problems.iter().filter(|problem| problem.field == "filter").map(|problem| problem.detail.as_str()).collect();
+    let filter: Vec<&str> = problems
+        .iter()
+        .filter(|problem| problem.field == "filter")
+        .map(|problem| problem.detail.as_str())
+        .collect();
     assert_eq!(filter.len(), 2, "{filter:?}");
     assert!(filter[0].starts_with("filter.conditions[1].rhs must be a number"));
     assert!(filter[1].starts_with("filter.conditions[2]: `or` needs"));
@@ -186,7 +208,13 @@ fn what_is_wrong_is_told_by_field_and_by_condition() {
 #[test]
 fn times_are_read_as_browsers_write_them() {
     let at = parse_rfc3339_ms(b"2024-09-24T22:00:00Z").map(|ms| ms / 1_000);
-    for text in ["2024-09-24T22:00", "2024-09-24T22:00:00", "2024-09-24 22:00", "2024-09-24T22:00:00Z", "1727215200"] {
+    for text in [
+        "2024-09-24T22:00",
+        "2024-09-24T22:00:00",
+        "2024-09-24 22:00",
+        "2024-09-24T22:00:00Z",
+        "1727215200",
+    ] {
         assert_eq!(instant_of(text), at, "{text}");
     }
     assert_eq!(instant_of("2024-09-24"), at.map(|at| at - 22 * 3_600));

@@ -27,7 +27,13 @@ pub fn of_route(pattern: &str, path: &str) -> Deed {
         "people" => "person",
         part => part.strip_suffix('s').unwrap_or(part),
     };
-    let did = parts.iter().skip(1).rev().map(|(part, _)| *part).find(|part| !is_named(part)).unwrap_or("change");
+    let did = parts
+        .iter()
+        .skip(1)
+        .rev()
+        .map(|(part, _)| *part)
+        .find(|part| !is_named(part))
+        .unwrap_or("change");
     let which = parts.iter().find(|(part, _)| is_named(part)).map(|(_, value)| *value);
     let object = which.map_or_else(|| what.to_owned(), |which| format!("{what} {which}"));
     Deed { verb: Cow::Owned(format!("{what}.{did}")), object, details: json!({}) }
@@ -44,9 +50,15 @@ mod tests {
             (verb.into_owned(), object)
         };
         let pair = |verb: &str, object: &str| (verb.to_owned(), object.to_owned());
-        assert_eq!(said("/counters/{id}/pause", "/counters/34/pause"), pair("counter.pause", "counter 34"));
+        assert_eq!(
+            said("/counters/{id}/pause", "/counters/34/pause"),
+            pair("counter.pause", "counter 34")
+        );
         assert_eq!(said("/counters/new", "/counters/new"), pair("counter.new", "counter"));
-        assert_eq!(said("/system/cache/back", "/system/cache/back"), pair("cache_policy.replace", "cache policy"));
+        assert_eq!(
+            said("/system/cache/back", "/system/cache/back"),
+            pair("cache_policy.replace", "cache policy")
+        );
         assert_eq!(said("/drafts/{id}", "/drafts/7"), pair("draft.change", "draft 7"));
     }
 }

@@ -9,8 +9,15 @@ use axum::http::{HeaderMap, Uri, header};
 use std::net::IpAddr;
 
 /// Headers that proxies add, besides those that begin with [`FORWARDED_PREFIX`].
-const FORWARDED: [&str; 7] =
-    ["forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-host", "true-client-ip"];
+const FORWARDED: [&str; 7] = [
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-host",
+    "true-client-ip",
+];
 const FORWARDED_PREFIX: &str = "x-forwarded-";
 /// Stands for a host that no text can name.
 const UNREADABLE: &str = "?";
@@ -53,8 +60,12 @@ pub fn is_loopback_name(host: &str) -> bool {
         Some(address) => address.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    let is_address = name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
-    name.is_empty() || name.eq_ignore_ascii_case("localhost") || name.ends_with(".localhost") || is_address
+    let is_address =
+        name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
+    name.is_empty()
+        || name.eq_ignore_ascii_case("localhost")
+        || name.ends_with(".localhost")
+        || is_address
 }
 
 /// Whether a form was sent by a page of ours: the browser says so, and the form carries the person's secret. Somebody who
@@ -89,18 +100,32 @@ mod tests {
     use axum::http::Request;
 
     fn head(headers: &[(&str, &str)]) -> Parts {
-        let request = headers.iter().fold(Request::post("/"), |request, (name, value)| request.header(*name, *value));
+        let request = headers
+            .iter()
+            .fold(Request::post("/"), |request, (name, value)| request.header(*name, *value));
         request.body(()).unwrap().into_parts().0
     }
 
     #[test]
     fn only_names_of_this_machine_are_loopback() {
-        for own in ["", "localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.9.9.9", "[::1]:8080", "a.localhost:1"] {
+        for own in [
+            "",
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:1",
+            "127.9.9.9",
+            "[::1]:8080",
+            "a.localhost:1",
+        ] {
             assert!(is_loopback_name(own), "{own}");
         }
-        for foreign in
-            ["evil.example", "localhost.evil.example", "192.0.2.7:80", "127.0.0.1.evil.example", "[2001:db8::1]"]
-        {
+        for foreign in [
+            "evil.example",
+            "localhost.evil.example",
+            "192.0.2.7:80",
+            "127.0.0.1.evil.example",
+            "[2001:db8::1]",
+        ] {
             assert!(!is_loopback_name(foreign), "{foreign}");
         }
     }
@@ -109,11 +134,16 @@ mod tests {
     fn without_a_token_only_requests_of_this_machine_are_local() {
         let reason = |headers: &[(&str, &str)]| {
             let head = head(headers);
-            (remote(&head.headers, &head.uri).is_some(), foreign(&head.headers, &head.uri).is_some())
+            (
+                remote(&head.headers, &head.uri).is_some(),
+                foreign(&head.headers, &head.uri).is_some(),
+            )
         };
         let host = ("host", "localhost:8080");
         let own = ("origin", "http://localhost:8080");
-        for local in [&[][..], &[host], &[host, own], &[host, own, ("sec-fetch-site", "same-origin")]] {
+        for local in
+            [&[][..], &[host], &[host, own], &[host, own, ("sec-fetch-site", "same-origin")]]
+        {
             assert_eq!(reason(local), (false, false), "{local:?}");
         }
         assert_eq!(reason(&[host, ("sec-fetch-site", "none")]), (false, false));
@@ -123,29 +153,43 @@ mod tests {
         for name in ["rain.example", "192.0.2.7:8080", "localhost.rain.example"] {
             assert_eq!(reason(&[("host", name)]), (true, true), "{name}");
         }
-        for page in [("origin", "http://evil.example"), ("origin", "null"), ("origin", "http://localhost:9")] {
+        for page in [
+            ("origin", "http://evil.example"),
+            ("origin", "null"),
+            ("origin", "http://localhost:9"),
+        ] {
             assert_eq!(reason(&[host, page]), (false, true), "{page:?}");
         }
         for site in ["cross-site", "same-site", "anything"] {
             assert_eq!(reason(&[host, ("sec-fetch-site", site)]), (false, true), "{site}");
         }
         let mut unreadable = head(&[]);
-        unreadable.headers.insert(header::HOST, axum::http::HeaderValue::from_bytes(b"\xff").unwrap());
+        unreadable
+            .headers
+            .insert(header::HOST, axum::http::HeaderValue::from_bytes(b"\xff").unwrap());
         assert!(remote(&unreadable.headers, &unreadable.uri).is_some());
-        let named = Request::get("http://rain.example/v1/counters").body(()).unwrap().into_parts().0;
+        let named =
+            Request::get("http://rain.example/v1/counters").body(()).unwrap().into_parts().0;
         assert!(remote(&named.headers, &named.uri).is_some(), "HTTP/2 has the host in the address");
     }
 
     #[test]
     fn a_form_of_somebody_signed_in_carries_their_secret() {
-        let person = Person { name: "zoe".into(), role: Role::Viewer, csrf: "abc".into(), signed_in: None };
+        let person =
+            Person { name: "zoe".into(), role: Role::Viewer, csrf: "abc".into(), signed_in: None };
         let own = |headers: &[(&str, &str)], form: &str| {
-            let options = Options { public_url: Some("https://rain.example".to_owned()), ..Options::default() };
+            let options = Options {
+                public_url: Some("https://rain.example".to_owned()),
+                ..Options::default()
+            };
             is_own(&head(headers), &Fields::parse(form.as_bytes()), Some(&person), &options)
         };
         let host = ("host", "rain.example");
         assert!(own(&[host], "csrf=abc"));
-        assert!(own(&[host, ("sec-fetch-site", "same-origin"), ("origin", "https://rain.example")], "csrf=abc"));
+        assert!(own(
+            &[host, ("sec-fetch-site", "same-origin"), ("origin", "https://rain.example")],
+            "csrf=abc"
+        ));
         assert!(own(&[("host", "behind:1"), ("origin", "https://rain.example")], "csrf=abc"));
         for form in ["", "csrf=", "csrf=abd", "csrf=abcd", "csrf=abd&csrf=abc"] {
             assert!(!own(&[host], form), "{form}");
@@ -164,10 +208,16 @@ mod tests {
 
     #[test]
     fn a_form_of_somebody_unknown_needs_the_word_of_the_browser() {
-        let own = |headers: &[(&str, &str)]| is_own(&head(headers), &Fields::default(), None, &Options::default());
+        let own = |headers: &[(&str, &str)]| {
+            is_own(&head(headers), &Fields::default(), None, &Options::default())
+        };
         assert!(own(&[("sec-fetch-site", "same-origin")]));
         assert!(own(&[("host", "h:1"), ("origin", "http://h:1")]));
-        assert!(!own(&[]) && !own(&[("sec-fetch-site", "none")]) && !own(&[("host", "h"), ("origin", "http://g")]));
+        assert!(
+            !own(&[])
+                && !own(&[("sec-fetch-site", "none")])
+                && !own(&[("host", "h"), ("origin", "http://g")])
+        );
         assert!(!own(&[("origin", "http://")]));
     }
 }

@@ -146,7 +146,10 @@ impl Chart<'_> {
                 words::number(self.times.len() as i128)
             ),
             Points::Moments => {
-                format!("There are {} points. The picture shows the mean of {merged} at a time.", self.times.len())
+                format!(
+                    "There are {} points. The picture shows the mean of {merged} at a time.",
+                    self.times.len()
+                )
             }
         }
     }
@@ -166,7 +169,9 @@ impl Chart<'_> {
     /// The same numbers as a table: what is not 0, latest first.
     fn table(&self) -> Markup {
         let says_something = |place: &usize| {
-            self.lines.iter().any(|line| line.values.get(*place).copied().flatten().is_some_and(|value| value != 0.0))
+            self.lines.iter().any(|line| {
+                line.values.get(*place).copied().flatten().is_some_and(|value| value != 0.0)
+            })
         };
         let places: Vec<usize> = (0..self.times.len()).rev().filter(says_something).collect();
         let caption = match places.len() {

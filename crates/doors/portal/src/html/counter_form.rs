@@ -68,8 +68,12 @@ impl Sheet<'_> {
 
     /// What is wrong with a field of the configuration, in one text.
     fn problem(&self, field: &str) -> Option<String> {
-        let details: Vec<&str> =
-            self.problems.iter().filter(|problem| problem.field == field).map(|problem| &*problem.detail).collect();
+        let details: Vec<&str> = self
+            .problems
+            .iter()
+            .filter(|problem| problem.field == field)
+            .map(|problem| &*problem.detail)
+            .collect();
         if details.is_empty() { None } else { Some(details.join("; ")) }
     }
 
@@ -78,11 +82,22 @@ impl Sheet<'_> {
         if self.problems.is_empty() {
             return html! {};
         }
-        let known =
-            ["id", "name", "eventType", "template", "filter", "activeFrom", "activeUntil", "owner", "description"];
+        let known = [
+            "id",
+            "name",
+            "eventType",
+            "template",
+            "filter",
+            "activeFrom",
+            "activeUntil",
+            "owner",
+            "description",
+        ];
         let elsewhere = |problem: &&Problem| {
             let field = problem.field.as_str();
-            !known.contains(&field) && !field.starts_with("value") && !field.starts_with("retentionDays")
+            !known.contains(&field)
+                && !field.starts_with("value")
+                && !field.starts_with("retentionDays")
         };
         parts::notice(
             parts::Mood::Bad,
@@ -299,15 +314,19 @@ impl Sheet<'_> {
         ];
         let problem = self.problem("state");
         let shown = |name: &str| name != "archived" || self.form.state == "archived";
-        Field { name: "state", label: "State when it takes effect", hint: "", problem: problem.as_deref() }.around(
-            &html! {
-                select id="state" name="state" {
-                    @for (name, words) in states.into_iter().filter(|(name, _)| shown(name)) {
-                        option value=(name) selected[self.form.state == name] { (words) }
-                    }
+        Field {
+            name: "state",
+            label: "State when it takes effect",
+            hint: "",
+            problem: problem.as_deref(),
+        }
+        .around(&html! {
+            select id="state" name="state" {
+                @for (name, words) in states.into_iter().filter(|(name, _)| shown(name)) {
+                    option value=(name) selected[self.form.state == name] { (words) }
                 }
-            },
-        )
+            }
+        })
     }
 
     /// What the fields of text offer while one types.

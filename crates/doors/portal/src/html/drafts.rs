@@ -101,10 +101,14 @@ pub fn meanwhile(theirs: &Draft, mine: &Counter) -> Markup {
 
 /// Three versions of a counter: what a draft began with, what it is by now, what the draft would make of it.
 pub fn three_ways(draft: &Draft, base: &Counter, theirs: &Versioned, actions: &Markup) -> Markup {
-    let (changed, wanted) = (difference::differing(base, &theirs.counter), difference::differing(base, &draft.counter));
+    let (changed, wanted) =
+        (difference::differing(base, &theirs.counter), difference::differing(base, &draft.counter));
+    let rows = difference::say(base)
+        .into_iter()
+        .zip(difference::say(&theirs.counter))
+        .zip(difference::say(&draft.counter));
     let rows =
-        difference::say(base).into_iter().zip(difference::say(&theirs.counter)).zip(difference::say(&draft.counter));
-    let rows = rows.zip(changed.into_iter().zip(wanted)).filter(|(_, (theirs, mine))| *theirs || *mine);
+        rows.zip(changed.into_iter().zip(wanted)).filter(|(_, (theirs, mine))| *theirs || *mine);
     html! {
         section.card.conflict aria-labelledby="conflict-head" {
             h2 #conflict-head { "The counter was changed meanwhile" }

@@ -97,7 +97,12 @@ fn account(person: &Person) -> Markup {
 
 /// A page that a script may have asked for with more words than it takes: the browser then shows this address, which
 /// leads to the same. For who did not ask by a script it is left out.
-pub fn addressed(page: Html<String>, asked: &HeaderMap, header: &'static str, address: &str) -> Response {
+pub fn addressed(
+    page: Html<String>,
+    asked: &HeaderMap,
+    header: &'static str,
+    address: &str,
+) -> Response {
     let mut response = page.into_response();
     if asked.contains_key("hx-request")
         && let Ok(address) = HeaderValue::from_str(address)

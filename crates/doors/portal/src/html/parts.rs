@@ -151,7 +151,9 @@ pub fn number(value: i128) -> String {
 
 /// A moment in a time zone, with its exact form for machines: `24 Sep 2024, 22:15`.
 pub fn moment(seconds: i64, zone: &TimeZone) -> Markup {
-    let Some(local) = words::local(seconds, zone) else { return html! { "–" } };
+    let Some(local) = words::local(seconds, zone) else {
+        return html! { "–" };
+    };
     html! { time datetime=(local.timestamp()) { (local.strftime("%-d %b %Y, %H:%M").to_string()) } }
 }
 
@@ -177,7 +179,8 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_by_thousands() {
-        let grouped = [0, 999, 1_000, -12_345_678].map(|value| number(value).replace('\u{202f}', " "));
+        let grouped =
+            [0, 999, 1_000, -12_345_678].map(|value| number(value).replace('\u{202f}', " "));
         assert_eq!(grouped, ["0", "999", "1 000", "\u{2212}12 345 678"]);
     }
 

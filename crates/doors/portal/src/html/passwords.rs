@@ -5,7 +5,13 @@ use crate::people::passwords::{PASSWORD_CHARS_MIN, PASSWORD_LEN_MAX};
 use maud::{Markup, html};
 
 /// A field that does not show what is typed. What was typed before is never put into it.
-pub fn field(name: &str, label: &str, hint: &str, problem: Option<&str>, autocomplete: &str) -> Markup {
+pub fn field(
+    name: &str,
+    label: &str,
+    hint: &str,
+    problem: Option<&str>,
+    autocomplete: &str,
+) -> Markup {
     Field { name, label, hint, problem }.around(&html! {
         input type="password" id=(name) name=(name) required autocomplete=(autocomplete) maxlength=(PASSWORD_LEN_MAX)
             aria-invalid=[problem.map(|_| "true")] aria-describedby={ (name) "-words" };

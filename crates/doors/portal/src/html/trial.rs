@@ -125,7 +125,8 @@ fn skipped(found: &Preview) -> Markup {
 }
 
 fn reasons<'a>(before: &'a Preview, after: &'a Preview) -> Vec<&'a str> {
-    let mut reasons: Vec<&str> = before.skipped.keys().chain(after.skipped.keys()).copied().collect();
+    let mut reasons: Vec<&str> =
+        before.skipped.keys().chain(after.skipped.keys()).copied().collect();
     reasons.sort_unstable();
     reasons.dedup();
     reasons
@@ -165,7 +166,8 @@ fn hottest(keys: &[Hot]) -> Markup {
 
 fn key_changes(changes: &KeyChanges) -> Markup {
     let all = changes.gained + changes.lost + changes.changed;
-    let count = |words: &str, keys: usize| html! { li { strong { (whole(keys as u64)) } " " (words) } };
+    let count =
+        |words: &str, keys: usize| html! { li { strong { (whole(keys as u64)) } " " (words) } };
     html! {
         h3 { "Keys that differ" }
         @if all == 0 {
@@ -246,7 +248,11 @@ fn whole(number: u64) -> String {
 
 /// An average: with a decimal while it is small.
 fn about(number: f64) -> String {
-    if number < 10.0 && number.fract() != 0.0 { format!("{number:.1}") } else { parts::number(number.round() as i128) }
+    if number < 10.0 && number.fract() != 0.0 {
+        format!("{number:.1}")
+    } else {
+        parts::number(number.round() as i128)
+    }
 }
 
 /// Bytes in the largest unit that keeps them above one.
@@ -272,7 +278,10 @@ mod tests {
 
     #[test]
     fn figures_read_well() {
-        assert_eq!([0.0, 999.0, 1_500.0, 42_000_000.0].map(size), ["0 B", "999 B", "1.5 kB", "42 MB"]);
+        assert_eq!(
+            [0.0, 999.0, 1_500.0, 42_000_000.0].map(size),
+            ["0 B", "999 B", "1.5 kB", "42 MB"]
+        );
         assert_eq!([0.0, 2.25, 12.6, 3.0].map(about), ["0", "2.2", "13", "3"]);
     }
 }

@@ -99,7 +99,9 @@ pub fn cut(text: &str, len_max: usize) -> String {
 pub fn template(template: &str) -> Markup {
     let mut parts = Vec::new();
     let mut rest = template;
-    while let Some((open, close)) = rest.find('{').and_then(|open| Some((open, open + rest[open..].find('}')? + 1))) {
+    while let Some((open, close)) =
+        rest.find('{').and_then(|open| Some((open, open + rest[open..].find('}')? + 1)))
+    {
         parts.push((&rest[..open], &rest[open..close]));
         rest = &rest[close..];
     }
@@ -117,7 +119,11 @@ pub fn local(at_s: i64, zone: &TimeZone) -> Option<Zoned> {
 
 /// `Mon 3 Feb 2025, 14:00:10`
 pub fn weekday_moment(at_s: i64, zone: &TimeZone) -> String {
-    formatted(at_s, zone, if at_s % 60 == 0 { "%a %-d %b %Y, %H:%M" } else { "%a %-d %b %Y, %H:%M:%S" })
+    formatted(
+        at_s,
+        zone,
+        if at_s % 60 == 0 { "%a %-d %b %Y, %H:%M" } else { "%a %-d %b %Y, %H:%M:%S" },
+    )
 }
 
 fn formatted(at_s: i64, zone: &TimeZone, format: &str) -> String {
@@ -143,7 +149,8 @@ pub fn bucket(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
 /// `1 Nov 2018 – 30 Nov 2018` for whole days, which is how people name them; with clock times otherwise.
 pub fn range(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
     if from_s < to_s && begins_date(from_s, zone) && begins_date(to_s, zone) {
-        let (first, last) = (formatted(from_s, zone, "%-d %b %Y"), formatted(to_s - 1, zone, "%-d %b %Y"));
+        let (first, last) =
+            (formatted(from_s, zone, "%-d %b %Y"), formatted(to_s - 1, zone, "%-d %b %Y"));
         return if first == last { first } else { format!("{first} – {last}") };
     }
     let format = "%-d %b %Y, %H:%M";
@@ -160,7 +167,8 @@ mod tests {
 
     #[test]
     fn numbers_fit_an_axis() {
-        let short = [0.0, 9_800.0, 12_000.0, 1_234_567.0, -2_500_000.0, 0.25, 3e9].map(short_number);
+        let short =
+            [0.0, 9_800.0, 12_000.0, 1_234_567.0, -2_500_000.0, 0.25, 3e9].map(short_number);
         assert_eq!(short, ["0", "9\u{202f}800", "12k", "1.23M", "\u{2212}2.5M", "0.25", "3G"]);
         assert_eq!(
             [0.000_25, 0.002_5, 3.0, 600.0, 864_000.0].map(duration),

@@ -12,7 +12,10 @@ struct Told {
 impl Told {
     fn new() -> Self {
         let clock = Arc::new(ManualClock::at_s(START_S));
-        let measures = Measures::new(|| "raingauge_events_accepted_total 5".to_owned(), Arc::clone(&clock) as _);
+        let measures = Measures::new(
+            || "raingauge_events_accepted_total 5".to_owned(),
+            Arc::clone(&clock) as _,
+        );
         Self { measures, clock }
     }
 
@@ -57,8 +60,12 @@ fn processes_come_go_and_begin_anew() {
     told.at(10, &[("b", 9_010)]);
     // Under the same name, from 0 again.
     told.at(15, &[("b", 4)]);
-    let counts: Vec<f64> =
-        told.measures.moments().iter().map(|moment| moment.values.total(values::RANGE_COUNTS)).collect();
+    let counts: Vec<f64> = told
+        .measures
+        .moments()
+        .iter()
+        .map(|moment| moment.values.total(values::RANGE_COUNTS))
+        .collect();
     assert_eq!(counts, [10.0, 10.0, 4.0]);
     assert_eq!(told.measures.totals().total(values::RANGE_COUNTS), 4.0);
 }
@@ -71,7 +78,10 @@ fn an_hour_is_kept_and_no_more() {
     }
     let moments = told.measures.moments();
     assert_eq!(moments.len(), MOMENTS_MAX);
-    assert_eq!(moments.last().map(|moment| moment.at_s), Some(START_S + (MOMENTS_MAX as i64 + 49) * 5));
+    assert_eq!(
+        moments.last().map(|moment| moment.at_s),
+        Some(START_S + (MOMENTS_MAX as i64 + 49) * 5)
+    );
     let spans = told.measures.spans(30);
     assert!(spans.iter().all(|span| span.to_s - span.from_s == 30 && span.from_s % 30 == 0));
     assert!(spans[1..spans.len() - 1].iter().all(|span| span.rate(values::RANGE_COUNTS) == 2.0));

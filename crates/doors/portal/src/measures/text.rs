@@ -74,7 +74,10 @@ mod tests {
         let found: Vec<_> = lines(text).collect();
         assert_eq!(found.len(), 3);
         assert_eq!((found[0].name, found[0].labels.len(), found[0].value), ("a", 0, 7.0));
-        assert_eq!((found[1].label("partition"), found[1].label("none"), found[1].value), (Some("0"), None, 1_500.0));
+        assert_eq!(
+            (found[1].label("partition"), found[1].label("none"), found[1].value),
+            (Some("0"), None, 1_500.0)
+        );
         assert_eq!((found[2].name, found[2].label("le")), ("c_bucket", Some("+Inf")));
     }
 

@@ -102,13 +102,16 @@ impl Values {
     pub fn parse(metrics: &str) -> Self {
         let mut values = Self::default();
         for line in text::lines(metrics) {
-            let Some(followed) = find(line.name) else { continue };
+            let Some(followed) = find(line.name) else {
+                continue;
+            };
             let is_latency = [LATENCY, LATENCY_SUM].contains(&followed.metric);
             let is_other_route = is_latency && line.label("route") != Some(ROUTE);
             if is_other_route || !line.value.is_finite() {
                 continue;
             }
-            let kept: Vec<&str> = followed.labels.iter().map(|label| line.label(label).unwrap_or_default()).collect();
+            let kept: Vec<&str> =
+                followed.labels.iter().map(|label| line.label(label).unwrap_or_default()).collect();
             *values.entry(followed.metric, &kept.join("/")) += line.value;
         }
         values
@@ -166,14 +169,17 @@ impl Values {
 
     /// Without what has happened: what a process that is seen for the first time adds to a moment.
     pub fn without_totals(mut self) -> Self {
-        self.0.retain(|metric, _| find(metric).is_some_and(|followed| followed.kind != Kind::Total));
+        self.0
+            .retain(|metric, _| find(metric).is_some_and(|followed| followed.kind != Kind::Total));
         self
     }
 
     /// Adds what another process, or another span of time of the same one, comes to.
     pub fn add(&mut self, other: &Self) {
         for (metric, by_labels) in &other.0 {
-            let Some(followed) = find(metric) else { continue };
+            let Some(followed) = find(metric) else {
+                continue;
+            };
             for (labels, value) in by_labels {
                 let sum = self.entry(followed.metric, labels);
                 *sum = if followed.kind == Kind::Worst { sum.max(*value) } else { *sum + value };
@@ -260,9 +266,12 @@ mod tests {
 
     fn histogram(counts: &[(&str, u64)]) -> Values {
         let line = |(le, sum): &(&str, u64)| {
-            format!("raingauge_http_request_seconds_bucket{{route=\"/v1/counts\",le=\"{le}\"}} {sum}\n")
+            format!(
+                "raingauge_http_request_seconds_bucket{{route=\"/v1/counts\",le=\"{le}\"}} {sum}\n"
+            )
         };
-        let other = "raingauge_http_request_seconds_bucket{route=\"/metrics\",le=\"0.001\"} 1000000\n";
+        let other =
+            "raingauge_http_request_seconds_bucket{route=\"/metrics\",le=\"0.001\"} 1000000\n";
         Values::parse(&(counts.iter().map(line).collect::<String>() + other))
     }
 
@@ -300,13 +309,20 @@ mod tests {
         assert_eq!(at(4, 0).since(&at(10, 0)).total(ACCEPTED), 4.0);
         // One that was not there before began at 0.
         assert_eq!(at(4, 0).since(&Values::default()).total(ACCEPTED), 4.0);
-        assert_eq!(at(4, 8).without_totals(), Values::parse("raingauge_log_lag_events{partition=\"0\"} 8"));
+        assert_eq!(
+            at(4, 8).without_totals(),
+            Values::parse("raingauge_log_lag_events{partition=\"0\"} 8")
+        );
     }
 
     #[test]
     fn several_processes_come_to_a_sum_or_to_the_worst() {
-        let mut sum = Values::parse("raingauge_range_counts_total 5\nraingauge_breaker_state{engine=\"store\"} 2");
-        sum.add(&Values::parse("raingauge_range_counts_total 7\nraingauge_breaker_state{engine=\"store\"} 0"));
+        let mut sum = Values::parse(
+            "raingauge_range_counts_total 5\nraingauge_breaker_state{engine=\"store\"} 2",
+        );
+        sum.add(&Values::parse(
+            "raingauge_range_counts_total 7\nraingauge_breaker_state{engine=\"store\"} 0",
+        ));
         assert_eq!((sum.total(RANGE_COUNTS), sum.of(BREAKER_STATE, "store")), (12.0, 2.0));
     }
 
@@ -331,12 +347,17 @@ mod tests {
         assert_eq!(histogram(&[("0.001", 0), ("+Inf", 0)]).latency(0.99), None);
         // All that is known of what was slower than the largest bound is that it was.
         assert_eq!(histogram(&[("0.001", 0), ("30", 1), ("+Inf", 10)]).latency(0.99), Some(30.0));
-        assert_eq!(histogram(&[("0.001", 3), ("+Inf", 3)]).latency(0.999).map(|found| found < 0.001), Some(true));
+        assert_eq!(
+            histogram(&[("0.001", 3), ("+Inf", 3)]).latency(0.999).map(|found| found < 0.001),
+            Some(true)
+        );
     }
 
     #[test]
     fn the_largest_labels_are_kept() {
-        let text: String = (1..=9).map(|code| format!("raingauge_errors_total{{code=\"c{code}\"}} {code}\n")).collect();
+        let text: String = (1..=9)
+            .map(|code| format!("raingauge_errors_total{{code=\"c{code}\"}} {code}\n"))
+            .collect();
         let bounded = Values::parse(&text).bounded(2);
         assert_eq!(bounded.by(ERRORS).collect::<Vec<_>>(), [("c8", 8.0), ("c9", 9.0)]);
     }

@@ -34,13 +34,17 @@ pub async fn change_password(
     let (current, new) = (fields.exact("current"), fields.exact("password"));
     let changed = match new == fields.exact("again") {
         true => portal.accounts.change_password(&person, current, new).await,
-        false => Err(Refusal::Field("again", "The two passwords differ. Type the same one twice.".to_owned())),
+        false => Err(Refusal::Field(
+            "again",
+            "The two passwords differ. Type the same one twice.".to_owned(),
+        )),
     };
     let (status, field, words) = match changed {
         Ok(mark) => {
             let deed = Deed::new("person.password", format!("person {}", person.name), json!({}));
             let is_https = portal.accounts.options.is_https();
-            let cookie = mark.map(|mark| (header::SET_COOKIE, cookies::give_device(&mark, is_https)));
+            let cookie =
+                mark.map(|mark| (header::SET_COOKIE, cookies::give_device(&mark, is_https)));
             let to = Redirect::to("/account?note=password");
             return Ok((Extension(deed), AppendHeaders(cookie), to).into_response());
         }
@@ -69,7 +73,13 @@ pub async fn end_session(
     let signed_in = person.signed_in.ok_or_else(without_sign_in)?;
     match fields.given("session") {
         Some(session) => portal.accounts.close_own(&signed_in, hash_of(session)?).await?,
-        None => portal.accounts.people.close_sessions(signed_in.user_id, Some(signed_in.session)).await?,
+        None => {
+            portal
+                .accounts
+                .people
+                .close_sessions(signed_in.user_id, Some(signed_in.session))
+                .await?
+        }
     }
     let deed = Deed::new("session.end", format!("person {}", person.name), json!({}));
     Ok((Extension(deed), Redirect::to("/account?note=session-ended")).into_response())
@@ -87,8 +97,7 @@ fn without_passwords() -> Fault {
 }
 
 fn without_sign_in() -> Fault {
-    let advice =
-        "Nobody needs to sign in here: portal.sign_in is off. Switch it on in the configuration to have accounts.";
+    let advice = "Nobody needs to sign in here: portal.sign_in is off. Switch it on in the configuration to have accounts.";
     Fault::new(StatusCode::CONFLICT, "There are no accounts", advice)
 }
 
@@ -149,7 +158,13 @@ fn password_card(person: &Person, problem: Option<(&str, &str)>) -> Markup {
     }
 }
 
-fn sessions_card(person: &Person, own: &SignedIn, sessions: &[Session], now_s: i64, zone: &TimeZone) -> Markup {
+fn sessions_card(
+    person: &Person,
+    own: &SignedIn,
+    sessions: &[Session],
+    now_s: i64,
+    zone: &TimeZone,
+) -> Markup {
     html! {
         section.card {
             h2 { "Where you are signed in" }
@@ -187,9 +202,15 @@ fn sessions_card(person: &Person, own: &SignedIn, sessions: &[Session], now_s: i
 
 /// A browser and its system, as far as its own long name tells them.
 fn browser(agent: &str) -> String {
-    let first =
-        |known: &[(&str, &'static str)]| known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name);
-    let browser = first(&[("Edg/", "Edge"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari")]);
+    let first = |known: &[(&str, &'static str)]| {
+        known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name)
+    };
+    let browser = first(&[
+        ("Edg/", "Edge"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ]);
     let system = first(&[
         ("Android", "Android"),
         ("iPhone", "iPhone"),
@@ -212,8 +233,7 @@ mod tests {
 
     #[test]
     fn browsers_have_short_names() {
-        let chrome =
-            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Safari/537.36";
+        let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Safari/537.36";
         assert_eq!(browser(chrome), "Chrome on Linux");
         assert_eq!(
             browser("Mozilla/5.0 (Windows NT 10.0; rv:132.0) Gecko/20100101 Firefox/132.0"),

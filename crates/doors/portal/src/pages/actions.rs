@@ -142,14 +142,25 @@ confirmed!(ask_archive, archive, Action::Archive);
 confirmed!(ask_roll_back, roll_back, Action::RollBack);
 
 /// The page that asks whether it is meant, and why.
-async fn ask(portal: &Portal, person: &Person, id: u32, action: Action, query: &Fields) -> Result<Html<String>, Fault> {
+async fn ask(
+    portal: &Portal,
+    person: &Person,
+    id: u32,
+    action: Action,
+    query: &Fields,
+) -> Result<Html<String>, Fault> {
     let current = portal.counters.catalog().get(id).await?;
     let wanted = wanted(portal, &current, action, query).await?;
     Ok(confirmation(person, &current, action, query, &wanted, None))
 }
 
 /// What the counter is to become.
-async fn wanted(portal: &Portal, current: &Versioned, action: Action, fields: &Fields) -> Result<Counter, Fault> {
+async fn wanted(
+    portal: &Portal,
+    current: &Versioned,
+    action: Action,
+    fields: &Fields,
+) -> Result<Counter, Fault> {
     if let Some(state) = action.state() {
         return Ok(Counter { state, ..current.counter.clone() });
     }
@@ -170,11 +181,17 @@ fn confirmation(
 ) -> Html<String> {
     let Versioned { counter, version, .. } = current;
     let title = match action {
-        Action::RollBack => format!("Roll back {} to version {}", counter.name, fields.text("version")),
+        Action::RollBack => {
+            format!("Roll back {} to version {}", counter.name, fields.text("version"))
+        }
         action => format!("{} {}", action.title(), counter.name),
     };
-    let reason =
-        parts::Field { name: "reason", label: "Reason", hint: "It stands in the history of the counter.", problem };
+    let reason = parts::Field {
+        name: "reason",
+        label: "Reason",
+        hint: "It stands in the history of the counter.",
+        problem,
+    };
     let changed = difference::between(counter, wanted);
     let body = html! {
         div.page-head { h1 { (title) } (parts::state(counter.state)) }
@@ -200,7 +217,13 @@ fn confirmation(
     layout::page(Some(person), layout::Place::Counters, &title, &body)
 }
 
-async fn act(portal: &Portal, person: &Person, id: u32, action: Action, fields: &Fields) -> Result<Response, Fault> {
+async fn act(
+    portal: &Portal,
+    person: &Person,
+    id: u32,
+    action: Action,
+    fields: &Fields,
+) -> Result<Response, Fault> {
     let current = portal.counters.catalog().get(id).await?;
     let wanted = wanted(portal, &current, action, fields).await?;
     if !fields.pairs().iter().any(|(name, _)| name == "reason") {
@@ -219,13 +242,18 @@ async fn act(portal: &Portal, person: &Person, id: u32, action: Action, fields: 
     }
     // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at again.
     let expected = fields.text("base").parse().unwrap_or(0);
-    let replaced = portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
+    let replaced =
+        portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
     let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
-    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note()))).into_response())
+    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
+        .into_response())
 }
 
 /// `POST /counters/{id}/backfill`
-pub async fn start_backfill(State(portal): State<Portal>, Path(id): Path<u32>) -> Result<Redirect, Fault> {
+pub async fn start_backfill(
+    State(portal): State<Portal>,
+    Path(id): Path<u32>,
+) -> Result<Redirect, Fault> {
     let counter = portal.counters.catalog().get(id).await?.counter;
     if !counter.state.answers() {
         let advice = "Resume it first: only counters that answer are counted again.";
@@ -310,7 +338,9 @@ fn backfill_part(portal: &Portal, person: &Person, counter: &Counter) -> Markup 
 fn progress_part(found: &Progress, now_s: i64) -> Markup {
     let percent = (found.share * 100.0).clamp(0.0, 100.0).floor() as u32;
     let counted = parts::number(found.backfill.counted.into());
-    let when = |ended_at: i64| if ended_at > 0 { format!(" {}", parts::ago(now_s - ended_at)) } else { String::new() };
+    let when = |ended_at: i64| {
+        if ended_at > 0 { format!(" {}", parts::ago(now_s - ended_at)) } else { String::new() }
+    };
     html! {
         @match found.backfill.status {
             BackfillStatus::Running => {

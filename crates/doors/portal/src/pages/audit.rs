@@ -66,7 +66,10 @@ pub async fn csv(State(portal): State<Portal>, Query(fields): Query) -> Result<R
 
 /// `GET /audit.ndjson`
 pub async fn ndjson(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
-    export(&portal, &fields, "application/x-ndjson", "audit.ndjson", |entries, _| to_ndjson(entries)).await
+    export(&portal, &fields, "application/x-ndjson", "audit.ndjson", |entries, _| {
+        to_ndjson(entries)
+    })
+    .await
 }
 
 async fn export(
@@ -84,13 +87,18 @@ async fn export(
         text.push_str(&write(&entries, false));
         written += entries.len();
         match entries.last() {
-            Some(last) if entries.len() == AUDIT_ENTRIES_MAX && written < EXPORT_ENTRIES_MAX => filter.before = last.id,
+            Some(last) if entries.len() == AUDIT_ENTRIES_MAX && written < EXPORT_ENTRIES_MAX => {
+                filter.before = last.id
+            }
             _ => break,
         }
     }
     let disposition = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\""));
     let about = [(header::CONTENT_TYPE, content_type.to_owned()), disposition];
-    let is_whole = (HeaderName::from_static("x-complete"), if written < EXPORT_ENTRIES_MAX { "true" } else { "false" });
+    let is_whole = (
+        HeaderName::from_static("x-complete"),
+        if written < EXPORT_ENTRIES_MAX { "true" } else { "false" },
+    );
     Ok((about, [is_whole], text).into_response())
 }
 
@@ -98,14 +106,15 @@ async fn export(
 fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
     let text = |name: &str| fields.text(name).to_owned();
     let before = match fields.given("before") {
-        Some(before) => {
-            before.parse().map_err(|_| Fault::bad_request("There is no such page", "Go back to the newest entries."))?
-        }
+        Some(before) => before.parse().map_err(|_| {
+            Fault::bad_request("There is no such page", "Go back to the newest entries.")
+        })?,
         None => i64::MAX,
     };
     let from_s = day(fields, "from")?.unwrap_or(i64::MIN);
     // The last day is meant whole.
-    let to_s = day(fields, "to")?.map_or(i64::MAX, |day_s| next_bucket(day_s, Granularity::Day, &fields.zone()));
+    let to_s = day(fields, "to")?
+        .map_or(i64::MAX, |day_s| next_bucket(day_s, Granularity::Day, &fields.zone()));
     Ok(Filter {
         who: text("who"),
         verb: text("what"),
@@ -119,7 +128,9 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
 
 /// When a day begins in the zone that is asked for.
 fn day(fields: &Fields, name: &str) -> Result<Option<i64>, Fault> {
-    let Some(day) = fields.given(name) else { return Ok(None) };
+    let Some(day) = fields.given(name) else {
+        return Ok(None);
+    };
     let begins = moment_of(&format!("{day}T00:00"), &fields.zone());
     let refused = || Fault::bad_request("This is no day", "Write a day as 2024-09-24.");
     begins.map(Some).ok_or_else(refused)
@@ -140,7 +151,8 @@ fn query(fields: &Fields, before: Option<i64>) -> String {
 }
 
 fn filters(fields: &Fields) -> Markup {
-    let text = |name, label, hint| Field { name, label, hint, problem: None }.text(fields.text(name));
+    let text =
+        |name, label, hint| Field { name, label, hint, problem: None }.text(fields.text(name));
     let day = |name, label| {
         let field = Field { name, label, hint: "", problem: None };
         field.around(&html! { input type="date" id=(name) name=(name) value=(fields.text(name)); })

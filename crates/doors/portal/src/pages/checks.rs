@@ -56,7 +56,10 @@ pub async fn page(
 }
 
 /// `POST /checks/now`
-pub async fn now(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Redirect, Fault> {
+pub async fn now(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+) -> Result<Redirect, Fault> {
     portal.audit.start(&person.name).await?;
     Ok(Redirect::to("/checks?note=audit-begun"))
 }
@@ -104,5 +107,9 @@ fn audit(portal: &Portal, person: &Person, zone: &TimeZone) -> Markup {
 }
 
 fn due(seconds: i64) -> String {
-    if seconds <= 60 { "within a minute".to_owned() } else { format!("in {}", words::duration(seconds as f64)) }
+    if seconds <= 60 {
+        "within a minute".to_owned()
+    } else {
+        format!("in {}", words::duration(seconds as f64))
+    }
 }

@@ -80,14 +80,21 @@ pub async fn picture(
     let view = look(&portal, found, Asked::of(&fields), false).await;
     let shown = view.shown.ok_or_else(nothing_to_draw)?;
     if shown.rows.is_empty() {
-        return Err(shown.failures.into_iter().next().map_or_else(nothing_to_draw, |(_, failure)| failure.into()));
+        return Err(shown
+            .failures
+            .into_iter()
+            .next()
+            .map_or_else(nothing_to_draw, |(_, failure)| failure.into()));
     }
     let file = shown.chart(&view.asked, portal.clock.now_s()).document().into_string();
     Ok(([(header::CONTENT_TYPE, "image/svg+xml")], file).into_response())
 }
 
 fn nothing_to_draw() -> Fault {
-    Fault::bad_request("There is nothing to draw", "Name a key of an active or paused counter: ?key=…")
+    Fault::bad_request(
+        "There is nothing to draw",
+        "Name a key of an active or paused counter: ?key=…",
+    )
 }
 
 /// Finds out what a question comes to. Without a key, the largest one answers.
@@ -98,7 +105,13 @@ async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest:
         view.ruleset.index_of(id).map(|index| view.horizons(index, now_s))
     };
     let Some(horizons) = horizons else {
-        return View { found, asked, horizons: None, shown: None, largest: Largest::Found(Arc::default()) };
+        return View {
+            found,
+            asked,
+            horizons: None,
+            shown: None,
+            largest: Largest::Found(Arc::default()),
+        };
     };
     let mut largest = Largest::Found(Arc::default());
     if asked.keys.is_empty() {

@@ -94,9 +94,13 @@ fn nothing_yet(person: &Person) -> Markup {
 }
 
 fn controls(listing: &Listing, counters: &[Versioned]) -> Markup {
-    let owners: BTreeSet<&str> =
-        counters.iter().map(|found| found.counter.owner.as_str()).filter(|owner| !owner.is_empty()).collect();
-    let types: BTreeSet<&str> = counters.iter().map(|found| found.counter.event_type.as_str()).collect();
+    let owners: BTreeSet<&str> = counters
+        .iter()
+        .map(|found| found.counter.owner.as_str())
+        .filter(|owner| !owner.is_empty())
+        .collect();
+    let types: BTreeSet<&str> =
+        counters.iter().map(|found| found.counter.event_type.as_str()).collect();
     html! {
         form.row.filters id="filters" role="search" method="get" action="/" hx-get="/" hx-trigger="input delay:200ms, change" hx-target="#counters"
             hx-select="#counters" hx-swap="outerHTML" hx-replace-url="true" hx-sync="this:replace" {
@@ -133,7 +137,8 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
 /// The part of the page that a search exchanges.
 fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup {
     let (activity, now_s) = (portal.watch.activity(), portal.clock.now_s());
-    let day_of = |found: &Versioned| activity.of(found.counter.id).map(|recent| recent.day_up_to(now_s));
+    let day_of =
+        |found: &Versioned| activity.of(found.counter.id).map(|recent| recent.day_up_to(now_s));
     let mut rows: Vec<Row<'_>> = counters
         .iter()
         .filter(|found| listing.shows(&found.counter))
@@ -158,7 +163,11 @@ fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup
 
 fn tally(shown: usize, all: usize) -> String {
     let all_words = words::count_of(all as i128, "counter", "counters");
-    if shown == all { all_words } else { format!("{} of {all_words}", words::number(shown as i128)) }
+    if shown == all {
+        all_words
+    } else {
+        format!("{} of {all_words}", words::number(shown as i128))
+    }
 }
 
 fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
@@ -191,8 +200,11 @@ fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
 
 /// The column's words, as a link that sorts by it; the other way round when it is sorted by already.
 fn heading(listing: &Listing, column: Column) -> Markup {
-    let sorted =
-        (listing.sort.column == column).then_some(if listing.sort.descending { "descending" } else { "ascending" });
+    let sorted = (listing.sort.column == column).then_some(if listing.sort.descending {
+        "descending"
+    } else {
+        "ascending"
+    });
     let next = listing.sort.next(column);
     html! {
         th scope="col" aria-sort=[sorted] class=[(column == Column::Changed).then_some("number")] {

@@ -29,7 +29,11 @@ fn change(before: &str, after: &str) -> Json {
 /// Which fields of a counter are otherwise, by their names.
 fn changes(before: &Counter, after: &Counter) -> Json {
     let changed = difference::between(before, after);
-    changed.iter().map(|one| (one.field.to_owned(), change(&one.before, &one.after))).collect::<Map<_, _>>().into()
+    changed
+        .iter()
+        .map(|one| (one.field.to_owned(), change(&one.before, &one.after)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn with_reason(mut details: Json, name: &str, reason: &str) -> Json {
@@ -78,7 +82,12 @@ pub struct Share {
 }
 
 /// Another cache policy holds.
-pub fn of_policy(verb: &'static str, before: &Policy, set: &VersionedPolicy, share: &Share) -> Deed {
+pub fn of_policy(
+    verb: &'static str,
+    before: &Policy,
+    set: &VersionedPolicy,
+    share: &Share,
+) -> Deed {
     let VersionedPolicy { policy, version, reason, .. } = set;
     let mut details = json!({
         "version": version,
@@ -97,11 +106,13 @@ pub fn of_policy(verb: &'static str, before: &Policy, set: &VersionedPolicy, sha
 
 /// The instances whose own choice is otherwise.
 fn instances(before: &Policy, after: &Policy) -> Map<String, Json> {
-    let words = |choice: Option<&Choice>| choice.map_or_else(|| "as all".to_owned(), ToString::to_string);
+    let words =
+        |choice: Option<&Choice>| choice.map_or_else(|| "as all".to_owned(), ToString::to_string);
     let mut names: Vec<&String> = before.overrides.keys().chain(after.overrides.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let sides = names.into_iter().map(|name| (name, before.overrides.get(name), after.overrides.get(name)));
+    let sides =
+        names.into_iter().map(|name| (name, before.overrides.get(name), after.overrides.get(name)));
     let changed = sides.filter(|(_, old, new)| old != new).take(INSTANCES_MAX);
     changed.map(|(name, old, new)| (name.clone(), change(&words(old), &words(new)))).collect()
 }
@@ -122,13 +133,22 @@ mod tests {
         let before = Policy { choice: choice(Strategy::None), overrides };
         let overrides = [("a".to_owned(), choice(Strategy::Live))].into();
         let policy = Policy { choice: Choice { strategy: Strategy::Result, rollout }, overrides };
-        let set = VersionedPolicy { policy, version: 3, reason: "☔".repeat(200), ..VersionedPolicy::default() };
+        let set = VersionedPolicy {
+            policy,
+            version: 3,
+            reason: "☔".repeat(200),
+            ..VersionedPolicy::default()
+        };
         let share = Share { changed: 2, counters: 4, asked: Some("30 %".to_owned()) };
-        let Deed { verb, object, details } = of_policy("cache_policy.replace", &before, &set, &share);
+        let Deed { verb, object, details } =
+            of_policy("cache_policy.replace", &before, &set, &share);
         assert_eq!((&*verb, &*object), ("cache_policy.replace", "cache policy"));
         assert_eq!(details["policy"], "none → live where id % 2 < 1; otherwise result");
         assert_eq!(details["instances"], json!({ "a": "as all → live", "b": "none → as all" }));
-        assert_eq!((&details["countersChanged"], &details["countsChanged"]), (&json!("2 of 4"), &json!("30 %")));
+        assert_eq!(
+            (&details["countersChanged"], &details["countsChanged"]),
+            (&json!("2 of 4"), &json!("30 %"))
+        );
         assert_eq!(details["reason"].as_str().map(str::len), Some(303));
     }
 
@@ -140,9 +160,17 @@ mod tests {
             Counter::from_json(&json).expect("a counter")
         };
         let (before, after) = (long("☔"), long("\"\""));
-        let draft = Draft { reason: "\"".repeat(2_000), comment: "\"".repeat(2_000), ..Draft::new(after, 1, "zoe", 0) };
+        let draft = Draft {
+            reason: "\"".repeat(2_000),
+            comment: "\"".repeat(2_000),
+            ..Draft::new(after, 1, "zoe", 0)
+        };
         let details = of_draft("draft.save", &draft, Some(&before)).details;
         assert_eq!(details["changes"].as_object().map(serde_json::Map::len), Some(4));
-        assert!(details.to_string().len() <= crate::people::audit::DETAILS_LEN_MAX, "{}", details.to_string().len());
+        assert!(
+            details.to_string().len() <= crate::people::audit::DETAILS_LEN_MAX,
+            "{}",
+            details.to_string().len()
+        );
     }
 }

@@ -25,7 +25,10 @@ use raingauge_ports::drafts::{self, Draft};
 const ENDED_MAX: u32 = 50;
 
 /// `GET /drafts`
-pub async fn list(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Html<String>, Fault> {
+pub async fn list(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+) -> Result<Html<String>, Fault> {
     let open = portal.drafts.list(true, OPEN_MAX).await?;
     let ended = portal.drafts.list(false, ENDED_MAX).await?;
     let body = html! {
@@ -97,7 +100,9 @@ pub async fn one(
     let draft = portal.drafts.get(id).await?;
     let shown = match fields.given("preview") {
         Some(_) => tried(&portal, &person, &draft).await?,
-        None => html! { p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } } },
+        None => {
+            html! { p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } } }
+        }
     };
     page(&portal, &person, &draft, &notes::shown(&fields), &shown).await
 }
@@ -133,12 +138,16 @@ impl Standing {
             return Ok(Self { base: None, current: None });
         }
         let base = version_of(portal, draft.counter.id, draft.base_version).await?;
-        Ok(Self { base: Some(base), current: Some(portal.counters.catalog().get(draft.counter.id).await?) })
+        Ok(Self {
+            base: Some(base),
+            current: Some(portal.counters.catalog().get(draft.counter.id).await?),
+        })
     }
 
     /// The base and what the counter is by now, when somebody changed it meanwhile.
     fn conflict(&self, draft: &Draft) -> Option<(&Counter, &Versioned)> {
-        let current = self.current.as_ref().filter(|current| current.version != draft.base_version)?;
+        let current =
+            self.current.as_ref().filter(|current| current.version != draft.base_version)?;
         Some((self.base.as_ref()?, current))
     }
 }
@@ -234,7 +243,12 @@ fn own(person: &Person, draft: &Draft) -> Markup {
 }
 
 /// What can be done about a draft. `no_second` is why this person cannot be the one who approves it.
-fn decisions(portal: &Portal, person: &Person, draft: &Draft, no_second: Option<&NotSecond>) -> Markup {
+fn decisions(
+    portal: &Portal,
+    person: &Person,
+    draft: &Draft,
+    no_second: Option<&NotSecond>,
+) -> Markup {
     let (in_review, needs_approval) = (draft.state == drafts::State::Review, portal.approval);
     let reason = |label: &'static str, name: &'static str, hint: &'static str, value: &str| {
         parts::Field { name, label, hint, problem: None }.around(&html! {

@@ -27,7 +27,11 @@ pub async fn new(
     let mut form = Form { owner: person.name.to_string(), ..Form::default() };
     if let Some(id) = fields.given("copy").and_then(|id| id.parse().ok()) {
         let copied = portal.counters.catalog().get(id).await?.counter;
-        form = Form { chosen_id: String::new(), state: "active".to_owned(), ..Form::of_counter(&copied, 0) };
+        form = Form {
+            chosen_id: String::new(),
+            state: "active".to_owned(),
+            ..Form::of_counter(&copied, 0)
+        };
     }
     if let Some(kind) = fields.given("type") {
         form.event_type = kind.to_owned();
@@ -44,7 +48,8 @@ pub async fn edit(
     let current = portal.counters.catalog().get(id).await?;
     let form = Form::of_counter(&current.counter, current.version);
     let open = portal.drafts.list(true, OPEN_MAX).await?;
-    let others: Vec<&Draft> = open.iter().filter(|draft| draft.counter.id == id && !draft.is_new()).collect();
+    let others: Vec<&Draft> =
+        open.iter().filter(|draft| draft.counter.id == id && !draft.is_new()).collect();
     page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
 }
 
@@ -65,7 +70,10 @@ pub async fn edit_draft(
     if fields.given("on_top").is_some() && !draft.is_new() {
         let current = portal.counters.catalog().get(draft.counter.id).await?;
         let base = version_of(&portal, draft.counter.id, draft.base_version).await?;
-        form = Form::of_counter(&difference::on_top(&base, &current.counter, &draft.counter), current.version);
+        form = Form::of_counter(
+            &difference::on_top(&base, &current.counter, &draft.counter),
+            current.version,
+        );
         notice = parts::notice(
             parts::Mood::Wait,
             &html! {
@@ -150,16 +158,24 @@ async fn tried(portal: &Portal, person: &Person, form: &Form) -> Result<Markup, 
 }
 
 /// The configuration that a form means, or what is wrong with it; that the chosen id is taken, too.
-async fn meant(portal: &Portal, form: &Form, observed: &Observed) -> Result<Result<Counter, Vec<Problem>>, Fault> {
+async fn meant(
+    portal: &Portal,
+    form: &Form,
+    observed: &Observed,
+) -> Result<Result<Counter, Vec<Problem>>, Fault> {
     let meant = form.counter(&kinds(observed, &form.event_type));
-    let Ok(Counter { id: id @ 1.., .. }) = &meant else { return Ok(meant) };
+    let Ok(Counter { id: id @ 1.., .. }) = &meant else {
+        return Ok(meant);
+    };
     if form.base_version > 0 {
         return Ok(meant);
     }
     Ok(match portal.counters.catalog().get(*id).await {
         Ok(taken) => {
             let name = &taken.counter.name;
-            let detail = format!("is that of the counter {name}: choose another, or leave it empty to be given one");
+            let detail = format!(
+                "is that of the counter {name}: choose another, or leave it empty to be given one"
+            );
             Err(vec![Problem::new("id", detail)])
         }
         Err(catalog::Error::NotFound(_)) => meant,
@@ -210,16 +226,23 @@ pub async fn save(
         false => Some(version_of(&portal, kept.counter.id, kept.base_version).await?),
     };
     let deed = deeds::of_draft("draft.save", &kept, base.as_ref());
-    Ok((Extension(deed), Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id))).into_response())
+    Ok((Extension(deed), Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id)))
+        .into_response())
 }
 
 /// Most drafts that are open at once.
 pub const OPEN_MAX: u32 = 1_000;
 
-async fn keep_new(portal: &Portal, person: &Person, counter: Counter, base_version: u32) -> Result<Draft, Fault> {
+async fn keep_new(
+    portal: &Portal,
+    person: &Person,
+    counter: Counter,
+    base_version: u32,
+) -> Result<Draft, Fault> {
     if portal.drafts.list(true, OPEN_MAX).await?.len() >= OPEN_MAX as usize {
-        let advice =
-            format!("{OPEN_MAX} drafts are open, which is the most there may be: withdraw some that nobody needs.");
+        let advice = format!(
+            "{OPEN_MAX} drafts are open, which is the most there may be: withdraw some that nobody needs."
+        );
         return Err(Fault::new(StatusCode::CONFLICT, "There are too many drafts", advice));
     }
     if base_version > 0 {
@@ -242,14 +265,21 @@ impl<E: Into<Fault>> From<E> for Kept {
     }
 }
 
-async fn keep_again(portal: &Portal, person: &Person, counter: Counter, form: &Form, id: u64) -> Result<Draft, Kept> {
+async fn keep_again(
+    portal: &Portal,
+    person: &Person,
+    counter: Counter,
+    form: &Form,
+    id: u64,
+) -> Result<Draft, Kept> {
     let draft = portal.drafts.get(id).await?;
     if !draft.state.is_open() {
         let advice = "Somebody applied or withdrew it meanwhile. Edit the counter instead: that makes a new draft.";
         return Err(Kept::Fault(Fault::new(StatusCode::CONFLICT, "This draft has ended", advice)));
     }
     // A draft stays one of the same counter; a new one may still get another id.
-    let counter = if draft.is_new() { counter } else { Counter { id: draft.counter.id, ..counter } };
+    let counter =
+        if draft.is_new() { counter } else { Counter { id: draft.counter.id, ..counter } };
     let base_version = if draft.is_new() { 0 } else { form.base_version };
     let changed = Draft {
         revision: form.revision,
@@ -263,7 +293,9 @@ async fn keep_again(portal: &Portal, person: &Person, counter: Counter, form: &F
         ..draft
     };
     match portal.drafts.replace(changed.edited_by(&person.name)).await {
-        Err(drafts::Error::RevisionMismatch { .. }) => Err(Kept::Meanwhile(Box::new(portal.drafts.get(id).await?))),
+        Err(drafts::Error::RevisionMismatch { .. }) => {
+            Err(Kept::Meanwhile(Box::new(portal.drafts.get(id).await?)))
+        }
         kept => Ok(kept?),
     }
 }
@@ -276,7 +308,10 @@ pub(super) async fn version_of(portal: &Portal, id: u32, version: u32) -> Result
 }
 
 /// How the fields of a type are meant.
-fn kinds<'a>(observed: &'a Observed, kind: &'a str) -> impl Fn(&str) -> Option<raingauge_writer::observed::Kind> + 'a {
+fn kinds<'a>(
+    observed: &'a Observed,
+    kind: &'a str,
+) -> impl Fn(&str) -> Option<raingauge_writer::observed::Kind> + 'a {
     move |path| Some(observed.of_type(kind)?.field(path)?.kind)
 }
 

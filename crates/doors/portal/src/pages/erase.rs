@@ -66,14 +66,19 @@ pub async fn erase_key(
     let refuse = async |place, problem| {
         let (key, reasons) = (key.clone(), [reason.clone(), String::new()]);
         let typed = Typed { key, reasons, problem: Some((place, problem)), ..Typed::default() };
-        (StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &counter, &typed).await).into_response()
+        (StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &counter, &typed).await)
+            .into_response()
     };
     if let Some(problem) = problem_of_reason(&reason) {
         return Ok(refuse(Place::KeyReason, problem).await);
     }
     match portal.counters.erase(id, &key).await {
         Err(counters::Error::KeyOfAnother { .. }) => {
-            return Ok(refuse(Place::Key, "is no key of this counter: its template renders others").await);
+            return Ok(refuse(
+                Place::Key,
+                "is no key of this counter: its template renders others",
+            )
+            .await);
         }
         erased => erased?,
     }
@@ -111,7 +116,9 @@ async fn erase_all(
     let counter = portal.counters.catalog().get(id).await?.counter;
     let (name, reason) = (fields.text("name").to_owned(), fields.text("reason").to_owned());
     let problem = match problem_of_reason(&reason) {
-        _ if name.trim() != counter.name.trim() => Some((Place::Name, "is not the name of this counter")),
+        _ if name.trim() != counter.name.trim() => {
+            Some((Place::Name, "is not the name of this counter"))
+        }
         problem => problem.map(|problem| (Place::Reason, problem)),
     };
     if problem.is_some() {
@@ -172,7 +179,12 @@ async fn page(portal: &Portal, person: &Person, counter: &Counter, typed: &Typed
 
 fn one_key(person: &Person, counter: &Counter, typed: &Typed, choices: &[&str]) -> Markup {
     let problem = typed.problem_of(Place::Key);
-    let key = parts::Field { name: "key", label: "Key", hint: "As a whole, as it stands in answers.", problem };
+    let key = parts::Field {
+        name: "key",
+        label: "Key",
+        hint: "As a whole, as it stands in answers.",
+        problem,
+    };
     html! {
         section.card aria-labelledby="one-key-title" {
             h2 id="one-key-title" { "One key" }
@@ -193,9 +205,14 @@ fn one_key(person: &Person, counter: &Counter, typed: &Typed, choices: &[&str]) 
 
 fn whole(person: &Person, counter: &Counter, typed: &Typed, is_archived: bool) -> Markup {
     let problem = typed.problem_of(Place::Name);
-    let name =
-        parts::Field { name: "name", label: "Name of the counter", hint: "To confirm that it is meant.", problem };
-    let (action, button) = if is_archived { ("purge", "Purge") } else { ("erase", "Erase every count") };
+    let name = parts::Field {
+        name: "name",
+        label: "Name of the counter",
+        hint: "To confirm that it is meant.",
+        problem,
+    };
+    let (action, button) =
+        if is_archived { ("purge", "Purge") } else { ("erase", "Erase every count") };
     html! {
         section.card aria-labelledby="whole-title" {
             h2 id="whole-title" { @if is_archived { "What it keeps" } @else { "Every key" } }
@@ -226,7 +243,8 @@ fn whole(person: &Person, counter: &Counter, typed: &Typed, is_archived: bool) -
 }
 
 fn reason(name: &str, typed: &str, problem: Option<&'static str>) -> Markup {
-    let field = parts::Field { name, label: "Reason", hint: "It stands in the audit log.", problem };
+    let field =
+        parts::Field { name, label: "Reason", hint: "It stands in the audit log.", problem };
     field.around(&html! {
         textarea id=(name) name=(name) rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby={ (name) "-words" }
             aria-invalid=[problem.map(|_| "true")] { (typed) }

@@ -61,9 +61,14 @@ pub async fn page(
 }
 
 /// The counters that count a type, or would.
-pub fn listeners<'a>(counters: &'a [Versioned], event_type: &'a str) -> impl Iterator<Item = &'a Versioned> {
+pub fn listeners<'a>(
+    counters: &'a [Versioned],
+    event_type: &'a str,
+) -> impl Iterator<Item = &'a Versioned> {
     use raingauge_core::counter::State::Archived;
-    counters.iter().filter(move |found| found.counter.event_type == event_type && found.counter.state != Archived)
+    counters.iter().filter(move |found| {
+        found.counter.event_type == event_type && found.counter.state != Archived
+    })
 }
 
 /// The address of a type, whatever its name has in it.
@@ -76,7 +81,13 @@ fn create_address(event_type: &str) -> String {
     format!("/counters/new?type={encoded}")
 }
 
-fn types(observed: &Observed, counters: &[Versioned], person: &Person, now_s: i64, zone: &TimeZone) -> Markup {
+fn types(
+    observed: &Observed,
+    counters: &[Versioned],
+    person: &Person,
+    now_s: i64,
+    zone: &TimeZone,
+) -> Markup {
     html! {
         section.card aria-labelledby="types-title" {
             h2 #types-title { "Event types" }
@@ -133,9 +144,15 @@ fn counted_by(counters: &[Versioned], event_type: &str, person: &Person) -> Mark
 }
 
 /// Types that counters listen to and that have not arrived lately.
-fn silent<'a>(observed: &Observed, counters: &'a [Versioned]) -> Vec<(&'a str, Vec<&'a Versioned>)> {
+fn silent<'a>(
+    observed: &Observed,
+    counters: &'a [Versioned],
+) -> Vec<(&'a str, Vec<&'a Versioned>)> {
     let mut silent = std::collections::BTreeMap::<&str, Vec<&Versioned>>::new();
-    for found in counters.iter().filter(|found| found.counter.state == raingauge_core::counter::State::Active) {
+    for found in counters
+        .iter()
+        .filter(|found| found.counter.state == raingauge_core::counter::State::Active)
+    {
         if observed.of_type(&found.counter.event_type).is_none() {
             silent.entry(&found.counter.event_type).or_default().push(found);
         }
@@ -166,7 +183,8 @@ fn waiting(silent: &[(&str, Vec<&Versioned>)]) -> Markup {
 /// What is known of all types together: how far counting is, what was refused, what was repeated.
 pub fn arrival(portal: &Portal) -> Markup {
     let totals = portal.measures.totals();
-    let rejected: Vec<(&str, f64)> = totals.by(REJECTED).filter(|(_, count)| *count > 0.0).collect();
+    let rejected: Vec<(&str, f64)> =
+        totals.by(REJECTED).filter(|(_, count)| *count > 0.0).collect();
     html! {
         section.card aria-labelledby="arrival-title" {
             h2 #arrival-title { "Arrival, all types" }

@@ -10,7 +10,10 @@ use axum::response::{IntoResponse, Response};
 use raingauge_ports::catalog::Versioned;
 
 /// `GET /settings.yaml`: the counters that are not archived, and the cache policy; with `?all=1` every counter.
-pub async fn settings(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
+pub async fn settings(
+    State(portal): State<Portal>,
+    Query(fields): Query,
+) -> Result<Response, Fault> {
     let counters = portal.list.counters(&portal).await?;
     let policy = portal.counters.catalog().cache_policy().await?.policy;
     let counters = counters.iter().map(|found| found.counter.clone());
@@ -20,8 +23,12 @@ pub async fn settings(State(portal): State<Portal>, Query(fields): Query) -> Res
 
 /// `GET /counters/{id}/counter.yaml`
 pub async fn counter(State(portal): State<Portal>, Path(id): Path<u32>) -> Result<Response, Fault> {
-    let Versioned { counter, version, changed_by, changed_at, .. } = portal.counters.catalog().get(id).await?;
-    file(&format!("counter-{id}.yaml"), counter_to_yaml(&counter, version.into(), changed_at, &changed_by))
+    let Versioned { counter, version, changed_by, changed_at, .. } =
+        portal.counters.catalog().get(id).await?;
+    file(
+        &format!("counter-{id}.yaml"),
+        counter_to_yaml(&counter, version.into(), changed_at, &changed_by),
+    )
 }
 
 fn file(name: &str, yaml: Result<String, Error>) -> Result<Response, Fault> {

@@ -26,7 +26,11 @@ struct Words {
 }
 
 /// `GET /sign-in/openid`: a link and not a form, because a page may send its forms to itself alone.
-pub async fn leave(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Result<Response, Fault> {
+pub async fn leave(
+    State(portal): State<Portal>,
+    person: Maybe,
+    uri: Uri,
+) -> Result<Response, Fault> {
     let openid = configured(&portal)?;
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let next = local(fields.text("next"));
@@ -36,7 +40,8 @@ pub async fn leave(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Res
     let trip = Trip::begin(next, portal.clock.now_s());
     match openid.provider.begin(trip.ticket()).await {
         Ok(address) => {
-            let cookie = cookies::give_trip(trip.cookie(), TRIP_S, portal.accounts.options.is_https());
+            let cookie =
+                cookies::give_trip(trip.cookie(), TRIP_S, portal.accounts.options.is_https());
             Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&address)).into_response())
         }
         Err(error) => Ok(refused(&failed(&error))),
@@ -55,8 +60,11 @@ pub async fn back(
     let is_https = portal.accounts.options.is_https();
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let cookie = cookies::trip_in(&headers, is_https).unwrap_or_default();
-    let trip = Trip::read(cookie, portal.clock.now_s()).filter(|trip| trip.ticket().state == fields.exact("state"));
-    let Some(trip) = trip else { return Ok(refused(&astray())) };
+    let trip = Trip::read(cookie, portal.clock.now_s())
+        .filter(|trip| trip.ticket().state == fields.exact("state"));
+    let Some(trip) = trip else {
+        return Ok(refused(&astray()));
+    };
     let mut response = match come_in(&portal, openid, &trip, &fields, &caller).await {
         Ok(admitted) => {
             // The browser had a session before: it is not gone on with.
@@ -95,7 +103,8 @@ async fn identify(openid: &OpenId, trip: &Trip, fields: &Fields) -> Result<Ident
         let is_plain = |char: &char| char.is_ascii_alphanumeric() || *char == '_';
         return Err(Error::Refused(code.chars().filter(is_plain).take(64).collect()));
     }
-    let code = fields.given("code").ok_or_else(|| Error::Unproven("there is no code in it".to_owned()))?;
+    let code =
+        fields.given("code").ok_or_else(|| Error::Unproven("there is no code in it".to_owned()))?;
     openid.provider.finish(code.to_owned(), trip.ticket()).await
 }
 

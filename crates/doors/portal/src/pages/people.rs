@@ -48,7 +48,8 @@ pub async fn invite(
         }
         Err(Refusal::Field(field, words)) => {
             let shown = Shown::refused(&fields, field, &words);
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?).into_response())
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
+                .into_response())
         }
         Err(Refusal::Store(error)) => Err(error.into()),
         Err(_) => Err(Fault::bad_request("Nobody was invited", "Try again in a moment.")),
@@ -56,14 +57,23 @@ pub async fn invite(
 }
 
 /// `POST /people/withdraw`
-pub async fn withdraw(State(portal): State<Portal>, Extension(fields): Extension<Fields>) -> Result<Response, Fault> {
+pub async fn withdraw(
+    State(portal): State<Portal>,
+    Extension(fields): Extension<Fields>,
+) -> Result<Response, Fault> {
     let mut hash = Hash::default();
-    hex::decode_to_slice(fields.text("invitation"), &mut hash).map_err(|_| Fault::not_found("such invitation"))?;
+    hex::decode_to_slice(fields.text("invitation"), &mut hash)
+        .map_err(|_| Fault::not_found("such invitation"))?;
     let people = &portal.accounts.people;
     let found = people.invitations().await?.into_iter().find(|invitation| invitation.hash == hash);
-    let name = found.map(|invitation| invitation.name).ok_or_else(|| Fault::not_found("such invitation"))?;
+    let name = found
+        .map(|invitation| invitation.name)
+        .ok_or_else(|| Fault::not_found("such invitation"))?;
     people.withdraw(hash).await?;
-    Ok(done(Deed::new("person.withdraw_invitation", format!("person {name}"), json!({})), "withdrawn"))
+    Ok(done(
+        Deed::new("person.withdraw_invitation", format!("person {name}"), json!({})),
+        "withdrawn",
+    ))
 }
 
 /// `POST /people/{id}/role`
@@ -74,7 +84,10 @@ pub async fn change_role(
 ) -> Result<Response, Fault> {
     let role = role_of(&fields)?;
     let user = portal.accounts.people.change_user(id, UserChange::Role(role)).await?;
-    Ok(done(Deed::new("person.role", format!("person {}", user.name), json!({ "role": role.name() })), "role"))
+    Ok(done(
+        Deed::new("person.role", format!("person {}", user.name), json!({ "role": role.name() })),
+        "role",
+    ))
 }
 
 /// `POST /people/{id}/disable`
@@ -83,8 +96,15 @@ pub async fn disable(State(portal): State<Portal>, Path(id): Path<i64>) -> Resul
     let people = &portal.accounts.people;
     let user = people.change_user(id, UserChange::Disabled(at_s)).await?;
     let tokens = people.tokens().await?;
-    let left = tokens.iter().filter(|token| token.is_in_use(at_s) && token.created_by == user.name).count();
-    let deed = Deed::new("person.disable", format!("person {}", user.name), json!({ "tokensInUse": left }));
+    let left = tokens
+        .iter()
+        .filter(|token| token.is_in_use(at_s) && token.created_by == user.name)
+        .count();
+    let deed = Deed::new(
+        "person.disable",
+        format!("person {}", user.name),
+        json!({ "tokensInUse": left }),
+    );
     Ok(done(deed, if left > 0 { "disabled-tokens" } else { "disabled" }))
 }
 
@@ -101,7 +121,10 @@ pub async fn remove(State(portal): State<Portal>, Path(id): Path<i64>) -> Result
 }
 
 /// `POST /people/{id}/sign-out`: everywhere.
-pub async fn sign_out(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+pub async fn sign_out(
+    State(portal): State<Portal>,
+    Path(id): Path<i64>,
+) -> Result<Response, Fault> {
     let people = &portal.accounts.people;
     let user = people.users().await?.into_iter().find(|user| user.id == id);
     let user = user.ok_or_else(|| Fault::not_found("such person"))?;
@@ -114,8 +137,9 @@ fn done(deed: Deed, note: &str) -> Response {
 }
 
 fn role_of(fields: &Fields) -> Result<Role, Fault> {
-    Role::from_name(fields.text("role"))
-        .ok_or_else(|| Fault::bad_request("There is no such role", "The roles are viewer, editor and admin."))
+    Role::from_name(fields.text("role")).ok_or_else(|| {
+        Fault::bad_request("There is no such role", "The roles are viewer, editor and admin.")
+    })
 }
 
 /// How the browser reaches this portal.
@@ -125,11 +149,16 @@ pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
     portal.accounts.options.public_url.clone().unwrap_or_else(|| format!("{scheme}://{host}"))
 }
 
-async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) -> Result<Html<String>, Fault> {
+async fn page(
+    portal: &Portal,
+    person: &Person,
+    shown: &Shown<'_, Link<'_>>,
+) -> Result<Html<String>, Fault> {
     let people = &portal.accounts.people;
     let (users, invitations) = (people.users().await?, people.invitations().await?);
     let now_s = portal.clock.now_s();
-    let open: Vec<&Invitation> = invitations.iter().filter(|invitation| now_s < invitation.expires_at).collect();
+    let open: Vec<&Invitation> =
+        invitations.iter().filter(|invitation| now_s < invitation.expires_at).collect();
     let body = html! {
         div.page-head { h1 { "People" } }
         (shown.note)
@@ -236,8 +265,13 @@ fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) ->
     let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
     let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
     let email_hint = match &portal.openid {
-        Some(openid) => format!("With it they may also come in by “{}”, without the link.", openid.rules.label),
-        None => "For sign-in by OpenID Connect, which is not set up here. Nothing is ever sent to it.".to_owned(),
+        Some(openid) => {
+            format!("With it they may also come in by “{}”, without the link.", openid.rules.label)
+        }
+        None => {
+            "For sign-in by OpenID Connect, which is not set up here. Nothing is ever sent to it."
+                .to_owned()
+        }
     };
     html! {
         section.card {

@@ -159,7 +159,9 @@ const fn strategy_words(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::None => "no sums are kept: every count is added up anew by the bucket store",
         Strategy::Result => "sums are kept for some minutes under the key and the range",
-        Strategy::Phased => "sums are kept, and each key moves on to the next quarter hour at a moment of its own",
+        Strategy::Phased => {
+            "sums are kept, and each key moves on to the next quarter hour at a moment of its own"
+        }
         Strategy::Live => "what is in use is kept in memory, and follows what the writers count",
     }
 }
@@ -192,7 +194,9 @@ async fn offered(portal: &Portal, begun: &str) -> Vec<String> {
         let literal = |template: &str| template.split('{').next().unwrap_or_default().to_owned();
         counters.map(|counter| (counter.id, literal(&counter.template))).collect()
     };
-    let fits = |(_, literal): &&(u32, String)| literal.starts_with(begun) || begun.starts_with(literal.as_str());
+    let fits = |(_, literal): &&(u32, String)| {
+        literal.starts_with(begun) || begun.starts_with(literal.as_str())
+    };
     let mut offers = BTreeSet::new();
     let mut looked_at = 0;
     for (id, literal) in beginnings.iter().filter(fits) {
@@ -200,7 +204,9 @@ async fn offered(portal: &Portal, begun: &str) -> Vec<String> {
         if begun.starts_with(literal.as_str()) || looked_at < 3 {
             looked_at += 1;
             let found = largest::keys(portal, *id, 0, portal.end_of_today_s()).await;
-            offers.extend(found.keys().iter().map(|key| key.key.clone()).filter(|key| key.starts_with(begun)));
+            offers.extend(
+                found.keys().iter().map(|key| key.key.clone()).filter(|key| key.starts_with(begun)),
+            );
         } else {
             offers.insert(literal.clone());
         }

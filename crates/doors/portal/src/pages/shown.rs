@@ -18,7 +18,13 @@ pub struct Shown<'a, M> {
 impl<'a, M> Shown<'a, M> {
     /// The list, as an address asks for it.
     pub fn asked(fields: &Fields) -> Self {
-        Self { note: notes::shown(fields), zone: fields.zone(), made: None, typed: None, problem: None }
+        Self {
+            note: notes::shown(fields),
+            zone: fields.zone(),
+            made: None,
+            typed: None,
+            problem: None,
+        }
     }
 
     pub fn made(made: M) -> Self {
@@ -27,7 +33,11 @@ impl<'a, M> Shown<'a, M> {
 
     /// A form again, with what is wrong beside its field.
     pub fn refused(typed: &'a Fields, field: &'static str, words: &'a str) -> Self {
-        Self { typed: Some(typed), problem: Some((field, words)), ..Self::asked(&Fields::default()) }
+        Self {
+            typed: Some(typed),
+            problem: Some((field, words)),
+            ..Self::asked(&Fields::default())
+        }
     }
 
     pub fn text(&self, field: &str) -> &str {

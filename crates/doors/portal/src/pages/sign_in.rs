@@ -17,7 +17,11 @@ use raingauge_ports::people::Invitation;
 pub type Maybe = Option<Extension<Person>>;
 
 /// `GET /sign-in`
-pub async fn form(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Result<Response, Fault> {
+pub async fn form(
+    State(portal): State<Portal>,
+    person: Maybe,
+    uri: Uri,
+) -> Result<Response, Fault> {
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let next = local(fields.text("next"));
     let is_again = fields.given("again").is_some();
@@ -49,7 +53,13 @@ pub async fn enter(
         }
         Err(refusal) => {
             let (status, words) = explain(refusal)?;
-            let shown = SignIn { next, name, problem: Some(&words), is_empty: false, person: person.as_deref() };
+            let shown = SignIn {
+                next,
+                name,
+                problem: Some(&words),
+                is_empty: false,
+                person: person.as_deref(),
+            };
             let mut response = page(status.0, &sign_in(&portal, &shown));
             if let Some(seconds) = status.1 {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -60,7 +70,10 @@ pub async fn enter(
 }
 
 /// `POST /sign-out`
-pub async fn leave(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Response, Fault> {
+pub async fn leave(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+) -> Result<Response, Fault> {
     portal.accounts.sign_out(&person).await?;
     let cookie = cookies::take(portal.accounts.options.is_https());
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/sign-in")).into_response())
@@ -88,7 +101,10 @@ pub async fn accept(
     let (name, password) = (fields.text("name"), fields.exact("password"));
     let accepted = match password == fields.exact("again") {
         true => portal.accounts.welcome(&secret, name, password, &caller).await,
-        false => Err(Refusal::Field("again", "The two passwords differ. Type the same one twice.".to_owned())),
+        false => Err(Refusal::Field(
+            "again",
+            "The two passwords differ. Type the same one twice.".to_owned(),
+        )),
     };
     match accepted {
         Ok(admitted) => {
@@ -112,7 +128,9 @@ pub async fn accept(
 /// A status, after how many seconds to come back, and what to say. The store's word is a fault of its own.
 pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), Fault> {
     Ok(match refusal {
-        Refusal::Wrong => ((StatusCode::UNPROCESSABLE_ENTITY, None), "Name or password is wrong.".to_owned()),
+        Refusal::Wrong => {
+            ((StatusCode::UNPROCESSABLE_ENTITY, None), "Name or password is wrong.".to_owned())
+        }
         Refusal::Wait(seconds) => (
             (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
             format!("There were too many attempts. Wait {seconds} s, then try again."),
@@ -134,7 +152,10 @@ pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), 
 /// Sends the browser on, with a session of its own.
 pub fn with_session(portal: &Portal, next: &str, admitted: &Admitted) -> Response {
     let is_https = portal.accounts.options.is_https();
-    let mark = admitted.mark.as_ref().map(|mark| (header::SET_COOKIE, cookies::give_device(mark, is_https)));
+    let mark = admitted
+        .mark
+        .as_ref()
+        .map(|mark| (header::SET_COOKIE, cookies::give_device(mark, is_https)));
     let session = (header::SET_COOKIE, cookies::give(&admitted.session, is_https));
     (AppendHeaders([session].into_iter().chain(mark)), Redirect::to(next)).into_response()
 }

@@ -22,7 +22,8 @@ use raingauge_ports::people::{ApiToken, Error};
 use serde_json::json;
 
 /// After how many days a token may expire, with its words; none for never.
-const EXPIRIES: [(&str, &str); 4] = [("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never")];
+const EXPIRIES: [(&str, &str); 4] =
+    [("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never")];
 const DAY_S: i64 = 86_400;
 
 /// A token that was just made: its name, itself, how this portal is reached.
@@ -47,7 +48,9 @@ pub async fn create(
     let secret = new_token();
     let made = match read(&fields, &person, &secret, portal.clock.now_s()) {
         Ok(token) => portal.accounts.people.add_token(token).await.map_err(|error| match error {
-            Error::NameTaken(_) => ("name", "A token that is in use has this name. Choose another one.".to_owned()),
+            Error::NameTaken(_) => {
+                ("name", "A token that is in use has this name. Choose another one.".to_owned())
+            }
             other => ("name", other.to_string()),
         }),
         Err(problem) => Err(problem),
@@ -58,11 +61,16 @@ pub async fn create(
             let shown = page(&portal, &person, &Shown::made(made)).await?;
             let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
             let details = json!({ "scopes": scopes, "expiresAt": token.expires_at });
-            Ok((Extension(Deed::new("token.create", format!("token {}", token.name), details)), shown).into_response())
+            Ok((
+                Extension(Deed::new("token.create", format!("token {}", token.name), details)),
+                shown,
+            )
+                .into_response())
         }
         Err((field, words)) => {
             let shown = Shown::refused(&fields, field, &words);
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?).into_response())
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
+                .into_response())
         }
     }
 }
@@ -75,10 +83,18 @@ pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result
 }
 
 /// The token that a form asks for, or the field that is wrong and why.
-fn read(fields: &Fields, person: &Person, secret: &str, now_s: i64) -> Result<ApiToken, (&'static str, String)> {
+fn read(
+    fields: &Fields,
+    person: &Person,
+    secret: &str,
+    now_s: i64,
+) -> Result<ApiToken, (&'static str, String)> {
     let name = fields.text("name");
     if name.is_empty() || name.len() > PERSON_LEN_MAX || name.contains(char::is_control) {
-        return Err(("name", format!("Give a name of 1 to {PERSON_LEN_MAX} bytes, by which its requests are known.")));
+        return Err((
+            "name",
+            format!("Give a name of 1 to {PERSON_LEN_MAX} bytes, by which its requests are known."),
+        ));
     }
     let scopes: Scopes = fields.values("scope").filter_map(Scope::from_name).collect();
     if scopes.is_empty() {
@@ -104,14 +120,22 @@ fn read(fields: &Fields, person: &Person, secret: &str, now_s: i64) -> Result<Ap
     })
 }
 
-async fn page(portal: &Portal, person: &Person, shown: &Shown<'_, Secret<'_>>) -> Result<Html<String>, Fault> {
+async fn page(
+    portal: &Portal,
+    person: &Person,
+    shown: &Shown<'_, Secret<'_>>,
+) -> Result<Html<String>, Fault> {
     let (tokens, now_s) = (portal.accounts.people.tokens().await?, portal.clock.now_s());
     let (in_use, ended): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| token.is_in_use(now_s));
     let users = portal.accounts.people.users().await?;
-    let is_there =
-        |maker: &str| maker == ANONYMOUS || users.iter().any(|user| user.name == maker && user.may_sign_in());
-    let orphans: Vec<&str> =
-        in_use.iter().filter(|token| !is_there(&token.created_by)).map(|token| token.name.as_str()).collect();
+    let is_there = |maker: &str| {
+        maker == ANONYMOUS || users.iter().any(|user| user.name == maker && user.may_sign_in())
+    };
+    let orphans: Vec<&str> = in_use
+        .iter()
+        .filter(|token| !is_there(&token.created_by))
+        .map(|token| token.name.as_str())
+        .collect();
     let body = html! {
         div.page-head { h1 { "API tokens" } }
         (shown.note)
@@ -157,7 +181,13 @@ fn secret_card(name: &str, secret: &str, base: &str) -> Markup {
     }
 }
 
-fn table(person: &Person, tokens: &[&ApiToken], now_s: i64, zone: &TimeZone, caption: &str) -> Markup {
+fn table(
+    person: &Person,
+    tokens: &[&ApiToken],
+    now_s: i64,
+    zone: &TimeZone,
+    caption: &str,
+) -> Markup {
     html! {
         div.card.scroll {
             table.list {
@@ -196,8 +226,9 @@ fn row(person: &Person, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Markup
 }
 
 fn create_card(person: &Person, shown: &Shown<'_, Secret<'_>>) -> Markup {
-    let is_chosen =
-        |scope: Scope| shown.typed.is_some_and(|fields| fields.values("scope").any(|name| name == scope.name()));
+    let is_chosen = |scope: Scope| {
+        shown.typed.is_some_and(|fields| fields.values("scope").any(|name| name == scope.name()))
+    };
     html! {
         section.card {
             h2 { "Make a token" }

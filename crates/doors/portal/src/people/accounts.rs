@@ -9,7 +9,9 @@ use crate::person::{Person, SignedIn};
 use axum::http::HeaderMap;
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::people::{Entry, Error, Hash, People, Session, Sweep, User, UserChange, handle};
+use raingauge_ports::people::{
+    Entry, Error, Hash, People, Session, Sweep, User, UserChange, handle,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,14 +51,28 @@ impl Accounts {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>, options: Options) -> Self {
         let audit = Audit::new(Arc::clone(&people), Arc::clone(&clock));
         let (passwords, attempts) = (Passwords::default(), Attempts::default());
-        Self { people, options, audit, clock, passwords, attempts, has_people: AtomicBool::new(false) }
+        Self {
+            people,
+            options,
+            audit,
+            clock,
+            passwords,
+            attempts,
+            has_people: AtomicBool::new(false),
+        }
     }
 
     /// Who sent a request with these headers; none for somebody who is not signed in.
     pub async fn person(&self, headers: &HeaderMap) -> Result<Option<Person>, Error> {
-        let Some(secret) = cookies::session_in(headers, self.options.is_https()) else { return Ok(None) };
-        let Some(hash) = hash_of_sent(secret) else { return Ok(None) };
-        let Some((session, user)) = self.people.session(hash).await? else { return Ok(None) };
+        let Some(secret) = cookies::session_in(headers, self.options.is_https()) else {
+            return Ok(None);
+        };
+        let Some(hash) = hash_of_sent(secret) else {
+            return Ok(None);
+        };
+        let Some((session, user)) = self.people.session(hash).await? else {
+            return Ok(None);
+        };
         let now_s = self.clock.now_s();
         if !self.is_open(&session, now_s) || !user.may_sign_in() {
             return Ok(None);
@@ -101,7 +117,10 @@ impl Accounts {
         if !self.options.passwords {
             return Err(Refusal::NoPasswords);
         }
-        if name.is_empty() || name.len() > PERSON_LEN_MAX || password.len() > passwords::PASSWORD_LEN_MAX {
+        if name.is_empty()
+            || name.len() > PERSON_LEN_MAX
+            || password.len() > passwords::PASSWORD_LEN_MAX
+        {
             return Err(Refusal::Wrong);
         }
         let user = self.people.user_called(name).await?;
@@ -120,15 +139,22 @@ impl Accounts {
     }
 
     /// Begins a session of somebody who has proved who they are.
-    pub(super) async fn admit(&self, user: &User, caller: &Caller, way: &str) -> Result<Admitted, Refusal> {
+    pub(super) async fn admit(
+        &self,
+        user: &User,
+        caller: &Caller,
+        way: &str,
+    ) -> Result<Admitted, Refusal> {
         let (secret, now_s) = (new_secret(), self.clock.now_s());
         let max_s = match way {
             BY_OPENID => self.options.session_max_s.min(OPENID_SESSION_MAX_S),
             _ => self.options.session_max_s,
         };
         // Whoever cannot be written down does not come in.
-        let entry =
-            Entry { details: json!({ "with": way }).to_string(), ..self.entry(&user.name, caller, "session.begin") };
+        let entry = Entry {
+            details: json!({ "with": way }).to_string(),
+            ..self.entry(&user.name, caller, "session.begin")
+        };
         self.people.record(Entry { object: format!("person {}", user.name), ..entry }).await?;
         let session = Session {
             hash: hash_of(&secret),
@@ -146,14 +172,20 @@ impl Accounts {
     /// A name that nobody has is not written down: it may be a password in the wrong field.
     async fn note_failure(&self, name: &str, caller: &Caller) {
         let known = self.people.user_called(name).await.ok().flatten();
-        let object = known.map_or_else(|| "somebody unknown".to_owned(), |user| format!("person {}", user.name));
-        let entry =
-            Entry { object, outcome: "wrong_password".to_owned(), ..self.entry("nobody", caller, "session.begin") };
+        let object = known
+            .map_or_else(|| "somebody unknown".to_owned(), |user| format!("person {}", user.name));
+        let entry = Entry {
+            object,
+            outcome: "wrong_password".to_owned(),
+            ..self.entry("nobody", caller, "session.begin")
+        };
         self.audit.note(entry).await;
     }
 
     pub async fn sign_out(&self, person: &Person) -> Result<(), Error> {
-        let Some(signed_in) = &person.signed_in else { return Ok(()) };
+        let Some(signed_in) = &person.signed_in else {
+            return Ok(());
+        };
         self.people.close_session(signed_in.session).await
     }
 
@@ -166,14 +198,26 @@ impl Accounts {
 
     /// Ends one of somebody's own sessions.
     pub async fn close_own(&self, signed_in: &SignedIn, hash: Hash) -> Result<(), Error> {
-        let is_own = self.people.sessions(signed_in.user_id).await?.iter().any(|session| session.hash == hash);
+        let is_own = self
+            .people
+            .sessions(signed_in.user_id)
+            .await?
+            .iter()
+            .any(|session| session.hash == hash);
         if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }
     }
 
     /// Changes somebody's own password, which ends all their other sessions. The old one is asked for, so that a
     /// browser that was left open is not enough. Returns by what this browser is recognised from now on.
-    pub async fn change_password(&self, person: &Person, current: &str, new: &str) -> Result<Option<String>, Refusal> {
-        let Some(signed_in) = &person.signed_in else { return Err(Refusal::Wrong) };
+    pub async fn change_password(
+        &self,
+        person: &Person,
+        current: &str,
+        new: &str,
+    ) -> Result<Option<String>, Refusal> {
+        let Some(signed_in) = &person.signed_in else {
+            return Err(Refusal::Wrong);
+        };
         if !self.options.passwords {
             return Err(Refusal::NoPasswords);
         }
@@ -200,7 +244,9 @@ impl Accounts {
     pub async fn sweep(&self) -> Result<(), Error> {
         let now_s = self.clock.now_s();
         let idle_since_s = now_s - self.options.session_idle_s;
-        self.people.sweep(Sweep { now_s, idle_since_s, audit_before_s: now_s - self.options.audit_keep_s }).await
+        self.people
+            .sweep(Sweep { now_s, idle_since_s, audit_before_s: now_s - self.options.audit_keep_s })
+            .await
     }
 
     pub(super) fn entry(&self, who: &str, caller: &Caller, verb: &str) -> Entry {

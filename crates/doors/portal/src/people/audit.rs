@@ -84,7 +84,9 @@ impl Audit {
     /// Writes down what somebody did, and how it went: `done`, or the code of the refusal.
     /// An actor who does so very often leaves fewer entries, which say how many there are not.
     pub async fn deed(&self, actor: Actor<'_>, mut deed: Deed, outcome: &str) {
-        let Some(left_out) = self.admit(actor.name) else { return };
+        let Some(left_out) = self.admit(actor.name) else {
+            return;
+        };
         if left_out > 0 {
             deed.details["entriesLeftOut"] = left_out.into();
         }
@@ -184,7 +186,15 @@ pub fn to_csv(entries: &[Entry], is_first: bool) -> String {
     }
     for entry in entries {
         let time = raingauge_core::time::format_rfc3339(entry.at_s);
-        let texts = [&time, &entry.who, &entry.address, &entry.verb, &entry.object, &entry.outcome, &entry.details];
+        let texts = [
+            &time,
+            &entry.who,
+            &entry.address,
+            &entry.verb,
+            &entry.object,
+            &entry.outcome,
+            &entry.details,
+        ];
         let cells: Vec<String> = texts.into_iter().map(|text| cell(text)).collect();
         let _ = write!(csv, "{},{}\r\n", entry.id, cells.join(","));
     }
@@ -201,7 +211,8 @@ fn cell(text: &str) -> String {
 pub fn to_ndjson(entries: &[Entry]) -> String {
     let mut lines = String::new();
     for entry in entries {
-        let details = serde_json::from_str(&entry.details).unwrap_or_else(|_| Json::String(entry.details.clone()));
+        let details = serde_json::from_str(&entry.details)
+            .unwrap_or_else(|_| Json::String(entry.details.clone()));
         let mut line = serde_json::json!({
             "id": entry.id, "time": raingauge_core::time::format_rfc3339(entry.at_s),
             "who": entry.who.strip_prefix(TOKEN_PREFIX).unwrap_or(&entry.who),
@@ -221,9 +232,19 @@ mod tests {
     use super::*;
 
     fn entry(who: &str) -> Entry {
-        let [verb, object, outcome] = ["counter.create", "counter \"34\"", "done"].map(str::to_owned);
+        let [verb, object, outcome] =
+            ["counter.create", "counter \"34\"", "done"].map(str::to_owned);
         let (address, details) = ("192.0.2.7".to_owned(), "{\"reason\":\"a, b\"}".to_owned());
-        Entry { id: 7, at_s: 1_727_215_200, who: who.to_owned(), address, verb, object, details, outcome }
+        Entry {
+            id: 7,
+            at_s: 1_727_215_200,
+            who: who.to_owned(),
+            address,
+            verb,
+            object,
+            details,
+            outcome,
+        }
     }
 
     #[test]
@@ -238,7 +259,8 @@ mod tests {
     #[test]
     fn large_details_are_cut_and_never_emptied() {
         for reason in ["☔".repeat(2_000), "\"".repeat(9_000)] {
-            let details = serde_json::json!({ "reason": reason, "answer": { "accepted": 3 }, "version": 7 });
+            let details =
+                serde_json::json!({ "reason": reason, "answer": { "accepted": 3 }, "version": 7 });
             let json = fitting(details);
             assert!(json.len() <= DETAILS_LEN_MAX, "{}", json.len());
             let read: Json = serde_json::from_str(&json).unwrap();
@@ -247,7 +269,8 @@ mod tests {
         }
         let many: Vec<String> = (0..5_000).map(|number| number.to_string()).collect();
         assert!(fitting(serde_json::json!({ "keys": many })).starts_with("{\"keys\":[\"0\",\"1\""));
-        let wide: Json = (0..2_000).map(|number| (format!("member {number}"), Json::Null)).collect();
+        let wide: Json =
+            (0..2_000).map(|number| (format!("member {number}"), Json::Null)).collect();
         assert!(fitting(wide).starts_with("{\"cut\":\"{"));
     }
 
@@ -270,7 +293,8 @@ mod tests {
         clock.set_s(7 + ENTRY_PAUSE_MS / 1_000);
         note("shop").await;
         let newest = people.entries(Filter { limit: 3, ..Filter::default() }).await.unwrap();
-        let found: Vec<(&str, &str)> = newest.iter().map(|entry| (&*entry.who, &*entry.details)).collect();
+        let found: Vec<(&str, &str)> =
+            newest.iter().map(|entry| (&*entry.who, &*entry.details)).collect();
         assert_eq!(found, [("shop", "{\"entriesLeftOut\":5}"), ("other", "{}"), ("shop", "{}")]);
         assert_eq!(newest[0].id, ENTRIES_IN_A_ROW + 2);
     }
@@ -278,9 +302,16 @@ mod tests {
     #[test]
     fn each_line_is_json() {
         let lines = to_ndjson(&[entry("zoe\n"), entry("max")]);
-        let read: Vec<Json> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let read: Vec<Json> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let token = to_ndjson(&[entry("token:zoe")]);
-        assert!(token.contains(r#""who":"zoe","whoKind":"token""#) && !lines.contains("whoKind"), "{token}");
-        assert_eq!((read.len(), &read[0]["who"], &read[1]["details"]["reason"]), (2, &"zoe\n".into(), &"a, b".into()));
+        assert!(
+            token.contains(r#""who":"zoe","whoKind":"token""#) && !lines.contains("whoKind"),
+            "{token}"
+        );
+        assert_eq!(
+            (read.len(), &read[0]["who"], &read[1]["details"]["reason"]),
+            (2, &"zoe\n".into(), &"a, b".into())
+        );
     }
 }

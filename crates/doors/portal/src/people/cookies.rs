@@ -30,8 +30,10 @@ pub fn device_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
 
 /// The value of the first cookie of this name.
 pub fn value_in<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let cookies =
+        headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let pairs =
+        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.into_iter().find_map(|(found, value)| (found == name).then_some(value))
 }
 
@@ -76,7 +78,8 @@ const fn device_name(is_https: bool) -> &'static str {
 fn line(name: &str, text: &str, age: &str, is_https: bool) -> HeaderValue {
     let secure = if is_https { "; Secure" } else { "" };
     let line = format!("{name}={text}; Path=/; HttpOnly; SameSite=Lax{secure}{age}");
-    let mut value = HeaderValue::try_from(line).expect("texts of cookies are made of digits, letters and %");
+    let mut value =
+        HeaderValue::try_from(line).expect("texts of cookies are made of digits, letters and %");
     value.set_sensitive(true);
     value
 }
@@ -94,7 +97,10 @@ mod tests {
             assert_eq!(line.starts_with("__Host-") && line.ends_with("; Secure"), is_https);
             let mut headers = HeaderMap::new();
             headers.append(header::COOKIE, "theme=dark; x".parse().unwrap());
-            headers.append(header::COOKIE, format!("a=b;{}", line.split(';').next().unwrap()).parse().unwrap());
+            headers.append(
+                header::COOKIE,
+                format!("a=b;{}", line.split(';').next().unwrap()).parse().unwrap(),
+            );
             assert_eq!(session_in(&headers, is_https), Some("0123abcd"));
             assert_eq!(session_in(&headers, !is_https), None);
         }

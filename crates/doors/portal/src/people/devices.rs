@@ -22,7 +22,8 @@ pub fn mark_of(user: &User) -> Option<String> {
 pub fn nonce_of<'a>(mark: &'a str, user: &User) -> Option<&'a str> {
     let is_mark = mark.len() == MARK_LEN && mark.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (nonce, sent) = is_mark.then(|| mark.split_at(NONCE_LEN))?;
-    let is_own = !user.password.is_empty() && is_equal(code(nonce, user).as_bytes(), sent.as_bytes());
+    let is_own =
+        !user.password.is_empty() && is_equal(code(nonce, user).as_bytes(), sent.as_bytes());
     is_own.then_some(nonce)
 }
 
@@ -41,7 +42,17 @@ mod tests {
     fn user(id: i64, password: &str) -> User {
         let [name, email, openid] = ["zoe", "", ""].map(str::to_owned);
         let (role, password) = (Role::Admin, password.to_owned());
-        User { id, name, email, role, password, openid, created_at: 0, signed_in_at: None, disabled_at: None }
+        User {
+            id,
+            name,
+            email,
+            role,
+            password,
+            openid,
+            created_at: 0,
+            signed_in_at: None,
+            disabled_at: None,
+        }
     }
 
     #[test]

@@ -32,7 +32,11 @@ pub struct Guest {
 impl Guest {
     /// What the audit log says of their invitation.
     pub fn invited(&self) -> Deed {
-        Deed::new("person.invite", format!("person {}", self.name), json!({ "role": self.role.name() }))
+        Deed::new(
+            "person.invite",
+            format!("person {}", self.name),
+            json!({ "role": self.role.name() }),
+        )
     }
 }
 
@@ -83,7 +87,8 @@ impl Accounts {
         let hash = hash_of_sent(secret).ok_or(Error::LinkSpent)?;
         let found = self.people.invitation(hash).await?;
         let now_s = self.clock.now_s();
-        let invitation = found.filter(|invitation| now_s < invitation.expires_at).ok_or(Error::LinkSpent)?;
+        let invitation =
+            found.filter(|invitation| now_s < invitation.expires_at).ok_or(Error::LinkSpent)?;
         let is_first = invitation.name.is_empty();
         match is_first && self.has_people().await? {
             true => Err(Error::LinkSpent),
@@ -101,7 +106,9 @@ impl Accounts {
     ) -> Result<Admitted, Refusal> {
         let invitation = self.invitation(secret).await?;
         // Where passwords are switched off, the operator of the server still has a way in.
-        if !self.options.passwords && ![COMMAND_LINE, FIRST_START].contains(&&*invitation.invited_by) {
+        if !self.options.passwords
+            && ![COMMAND_LINE, FIRST_START].contains(&&*invitation.invited_by)
+        {
             return Err(Refusal::NoPasswords);
         }
         let name = if invitation.name.is_empty() { name } else { &invitation.name };
@@ -130,10 +137,14 @@ pub fn problem_of_name(name: &str) -> Option<String> {
     }
     let is_allowed = |char: char| char.is_alphanumeric() || " ._-@+'".contains(char);
     if let Some(strange) = name.chars().find(|char| !is_allowed(*char)) {
-        return Some(format!("A name has letters, digits, blanks and . _ - @ + ', and not {strange:?}."));
+        return Some(format!(
+            "A name has letters, digits, blanks and . _ - @ + ', and not {strange:?}."
+        ));
     }
     if RESERVED.contains(&&*name.to_lowercase()) {
-        return Some("raingauge itself has this name in its audit log. Choose another one.".to_owned());
+        return Some(
+            "raingauge itself has this name in its audit log. Choose another one.".to_owned(),
+        );
     }
     let is_ragged = name.trim() != name || name.contains("  ");
     is_ragged.then(|| "It has blanks in a row, or at an end. Leave them out.".to_owned())
@@ -143,8 +154,12 @@ pub fn problem_of_name(name: &str) -> Option<String> {
 pub fn problem_of_email(email: &str) -> Option<String> {
     let is_fine = email.is_empty()
         || email.len() <= PERSON_LEN_MAX
-            && email.split_once('@').is_some_and(|(who, place)| !who.is_empty() && !place.is_empty())
-            && email.chars().all(|char| !char.is_whitespace() && !char.is_control() && !"<>\"'".contains(char));
+            && email
+                .split_once('@')
+                .is_some_and(|(who, place)| !who.is_empty() && !place.is_empty())
+            && email
+                .chars()
+                .all(|char| !char.is_whitespace() && !char.is_control() && !"<>\"'".contains(char));
     (!is_fine).then(|| "This is not an e-mail address. Leave it empty if there is none.".to_owned())
 }
 
@@ -154,7 +169,8 @@ mod tests {
 
     #[test]
     fn names_are_readable() {
-        for fine in ["zoe", "Zoë Ångström", "zoe@example.com", "O'Neil", "李雷", "a.b_c-d+e 1"] {
+        for fine in ["zoe", "Zoë Ångström", "zoe@example.com", "O'Neil", "李雷", "a.b_c-d+e 1"]
+        {
             assert_eq!(problem_of_name(fine), None, "{fine}");
         }
         let long = "x".repeat(PERSON_LEN_MAX + 1);

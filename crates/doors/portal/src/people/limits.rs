@@ -118,7 +118,9 @@ impl Attempts {
         let source = source.of_network();
         tables.sources.pop(&source);
 
-        let Source::Stranger { name, address } = source else { return };
+        let Source::Stranger { name, address } = source else {
+            return;
+        };
         if let Some(whole_at) = tables.names.get_mut(&name) {
             *whole_at -= NAME.pause_ms;
         }
@@ -131,18 +133,30 @@ impl Attempts {
 impl Source {
     fn of_network(&self) -> Self {
         match self {
-            Self::Stranger { name, address } => Self::Stranger { name: name.clone(), address: address.map(network_of) },
+            Self::Stranger { name, address } => {
+                Self::Stranger { name: name.clone(), address: address.map(network_of) }
+            }
             known => known.clone(),
         }
     }
 }
 
-fn check<K: Hash + Eq>(table: &mut LruCache<K, i64>, key: &K, budget: Budget, now_ms: i64) -> Result<(), Wait> {
+fn check<K: Hash + Eq>(
+    table: &mut LruCache<K, i64>,
+    key: &K,
+    budget: Budget,
+    now_ms: i64,
+) -> Result<(), Wait> {
     let whole_at = table.get(key).copied().unwrap_or(now_ms);
     budget.wait_ms(whole_at, now_ms).map_or(Ok(()), |wait_ms| Err(Wait((wait_ms + 999) / 1_000)))
 }
 
-fn charge<K: Hash + Eq>(table: &mut LruCache<K, i64>, key: K, budget: Budget, now_ms: i64) -> Result<(), Wait> {
+fn charge<K: Hash + Eq>(
+    table: &mut LruCache<K, i64>,
+    key: K,
+    budget: Budget,
+    now_ms: i64,
+) -> Result<(), Wait> {
     check(table, &key, budget, now_ms)?;
     let whole_at = table.get(&key).copied().unwrap_or(now_ms);
     table.put(key, budget.charged(whole_at, now_ms));
@@ -152,7 +166,9 @@ fn charge<K: Hash + Eq>(table: &mut LruCache<K, i64>, key: K, budget: Budget, no
 /// The holder of one address of version 6 has 2^64 of them.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        IpAddr::V6(address) => {
+            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
+        }
         address => address,
     }
 }
@@ -238,12 +254,16 @@ mod tests {
     fn an_address_of_version_6_is_its_network() {
         let attempts = Attempts::default();
         for number in 0..NAME_IN_NETWORK.attempts {
-            assert_eq!(attempts.take(&stranger("zoe", &format!("2001:db8::{number:x}")), 0), Ok(()));
+            assert_eq!(
+                attempts.take(&stranger("zoe", &format!("2001:db8::{number:x}")), 0),
+                Ok(())
+            );
         }
         assert_eq!(attempts.take(&stranger("zoe", "2001:db8::ffff"), 0), Err(Wait(30)));
         assert_eq!(attempts.take(&stranger("zoe", "2001:db8:0:1::1"), 0), Ok(()));
 
-        let mapped = ["::ffff:192.0.2.1", "192.0.2.1"].map(|address| network_of(address.parse().unwrap()));
+        let mapped =
+            ["::ffff:192.0.2.1", "192.0.2.1"].map(|address| network_of(address.parse().unwrap()));
         assert_eq!(mapped[0], mapped[1]);
     }
 

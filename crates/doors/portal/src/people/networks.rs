@@ -20,8 +20,12 @@ impl Network {
     /// Whether an address belongs to it. One of version 4 that is written as version 6 is what it stands for.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => leads(32, self.bits, own.to_bits().into(), other.to_bits().into()),
-            (IpAddr::V6(own), IpAddr::V6(other)) => leads(128, self.bits, own.to_bits(), other.to_bits()),
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                leads(32, self.bits, own.to_bits().into(), other.to_bits().into())
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                leads(128, self.bits, own.to_bits(), other.to_bits())
+            }
             _ => false,
         }
     }
@@ -36,7 +40,8 @@ impl FromStr for Network {
     type Err = NotANetwork;
 
     fn from_str(text: &str) -> Result<Self, NotANetwork> {
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
         let width = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(width), |bits| bits.parse().map_err(|_| NotANetwork))?;
@@ -69,7 +74,9 @@ mod tests {
             assert!(network.contains(inside.parse().unwrap()), "{inside} is in {network}");
             assert!(!network.contains(outside.parse().unwrap()), "{outside} is not in {network}");
         }
-        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "::/129", "localhost", "10.0.0.0/8/8", "10.0.0.0/-1"] {
+        for wrong in
+            ["", "10.0.0.0/33", "10.0.0/8", "::/129", "localhost", "10.0.0.0/8/8", "10.0.0.0/-1"]
+        {
             assert_eq!(wrong.parse::<Network>(), Err(NotANetwork), "{wrong}");
         }
     }

@@ -85,14 +85,16 @@ impl Rules {
         if self.groups.is_empty() {
             return Ok(None);
         }
-        let roles = self.groups.iter().filter(|(group, _)| groups.contains(group)).map(|(_, role)| *role);
+        let roles =
+            self.groups.iter().filter(|(group, _)| groups.contains(group)).map(|(_, role)| *role);
         roles.max().map(Some).ok_or(Denial::NoRole)
     }
 
     /// Whether people with this address need no invitation. One that cannot be a name needs one, which has a name.
     fn admit(&self, email: &str) -> bool {
         let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
-        self.domains.iter().any(|admitted| is_same(admitted, domain)) && problem_of_name(email).is_none()
+        self.domains.iter().any(|admitted| is_same(admitted, domain))
+            && problem_of_name(email).is_none()
     }
 }
 
@@ -103,19 +105,31 @@ fn is_same(one: &str, other: &str) -> bool {
 
 impl Accounts {
     /// Signs in whom the provider has proved.
-    pub async fn sign_in_by(&self, identity: &Identity, rules: &Rules, caller: &Caller) -> Result<Admitted, Denial> {
+    pub async fn sign_in_by(
+        &self,
+        identity: &Identity,
+        rules: &Rules,
+        caller: &Caller,
+    ) -> Result<Admitted, Denial> {
         match self.user_by(identity, rules, caller).await {
             Ok(user) => Ok(self.admit(&user, caller, BY_OPENID).await?),
             Err(denial) => {
-                let details = json!({ "with": "openid", "openid": identity.openid, "email": identity.email });
-                let entry = self.entry_of("nobody", "somebody unknown", caller, "session.begin", &details);
+                let details =
+                    json!({ "with": "openid", "openid": identity.openid, "email": identity.email });
+                let entry =
+                    self.entry_of("nobody", "somebody unknown", caller, "session.begin", &details);
                 self.audit.note(Entry { outcome: denial.outcome().to_owned(), ..entry }).await;
                 Err(denial)
             }
         }
     }
 
-    async fn user_by(&self, identity: &Identity, rules: &Rules, caller: &Caller) -> Result<User, Denial> {
+    async fn user_by(
+        &self,
+        identity: &Identity,
+        rules: &Rules,
+        caller: &Caller,
+    ) -> Result<User, Denial> {
         let role = rules.role_of(&identity.groups)?;
         let user = match self.people.user_of_openid(&identity.openid).await? {
             Some(user) => user,
@@ -124,8 +138,16 @@ impl Accounts {
         if !user.may_sign_in() {
             return Err(Denial::Disabled);
         }
-        let Some(role) = role.filter(|role| *role != user.role) else { return Ok(user) };
-        self.write_down(&user.name, caller, "person.role", json!({ "role": role.name(), "by": "openid" })).await?;
+        let Some(role) = role.filter(|role| *role != user.role) else {
+            return Ok(user);
+        };
+        self.write_down(
+            &user.name,
+            caller,
+            "person.role",
+            json!({ "role": role.name(), "by": "openid" }),
+        )
+        .await?;
         Ok(self.people.change_user(user.id, UserChange::Role(role)).await?)
     }
 
@@ -145,10 +167,17 @@ impl Accounts {
             return Ok(user);
         }
         let users = self.people.users().await?;
-        let with_address: Vec<&User> = users.iter().filter(|user| is_same(&user.email, email)).collect();
+        let with_address: Vec<&User> =
+            users.iter().filter(|user| is_same(&user.email, email)).collect();
         match with_address.as_slice() {
             [user] if user.openid.is_empty() && user.may_sign_in() => {
-                self.write_down(&user.name, caller, "person.bind", json!({ "openid": identity.openid })).await?;
+                self.write_down(
+                    &user.name,
+                    caller,
+                    "person.bind",
+                    json!({ "openid": identity.openid }),
+                )
+                .await?;
                 let change = UserChange::OpenId(identity.openid.clone());
                 Ok(self.people.change_user(user.id, change).await?)
             }
@@ -170,17 +199,32 @@ impl Accounts {
     async fn invited(&self, identity: &Identity, caller: &Caller) -> Result<Option<User>, Denial> {
         let (now_s, invitations) = (self.clock.now_s(), self.people.invitations().await?);
         let found = invitations.into_iter().find(|invitation| {
-            is_same(&invitation.email, &identity.email) && !invitation.name.is_empty() && now_s < invitation.expires_at
+            is_same(&invitation.email, &identity.email)
+                && !invitation.name.is_empty()
+                && now_s < invitation.expires_at
         });
-        let Some(invitation) = found else { return Ok(None) };
-        self.write_down(&invitation.name, caller, "person.bind", json!({ "openid": identity.openid })).await?;
+        let Some(invitation) = found else {
+            return Ok(None);
+        };
+        self.write_down(
+            &invitation.name,
+            caller,
+            "person.bind",
+            json!({ "openid": identity.openid }),
+        )
+        .await?;
         let new = self.new_user(&invitation.name, identity, invitation.role);
         Ok(Some(self.people.accept(invitation.hash, new).await?))
     }
 
     /// Adds somebody of an admitted domain. Their name is the address, which nobody else can have; a name that people
     /// choose at the provider could be anybody's.
-    async fn added(&self, identity: &Identity, role: Role, caller: &Caller) -> Result<User, Denial> {
+    async fn added(
+        &self,
+        identity: &Identity,
+        role: Role,
+        caller: &Caller,
+    ) -> Result<User, Denial> {
         let email = identity.email.as_str();
         let details = json!({ "openid": identity.openid, "role": role.name() });
         self.write_down(email, caller, "person.add", details).await?;
@@ -191,16 +235,32 @@ impl Accounts {
     }
 
     fn new_user(&self, name: &str, identity: &Identity, role: Role) -> NewUser {
-        let (name, email, openid) = (name.to_owned(), identity.email.clone(), identity.openid.clone());
+        let (name, email, openid) =
+            (name.to_owned(), identity.email.clone(), identity.openid.clone());
         NewUser { name, email, role, password: String::new(), openid, at_s: self.clock.now_s() }
     }
 
     /// What cannot be written down is not done.
-    async fn write_down(&self, name: &str, caller: &Caller, verb: &str, details: Json) -> Result<(), people::Error> {
-        self.people.record(self.entry_of(name, &format!("person {name}"), caller, verb, &details)).await
+    async fn write_down(
+        &self,
+        name: &str,
+        caller: &Caller,
+        verb: &str,
+        details: Json,
+    ) -> Result<(), people::Error> {
+        self.people
+            .record(self.entry_of(name, &format!("person {name}"), caller, verb, &details))
+            .await
     }
 
-    fn entry_of(&self, who: &str, object: &str, caller: &Caller, verb: &str, details: &Json) -> Entry {
+    fn entry_of(
+        &self,
+        who: &str,
+        object: &str,
+        caller: &Caller,
+        verb: &str,
+        details: &Json,
+    ) -> Entry {
         let (object, details) = (object.to_owned(), details.to_string());
         Entry { object, details, ..self.entry(who, caller, verb) }
     }
@@ -242,8 +302,11 @@ mod tests {
 
     #[test]
     fn the_highest_role_of_all_groups_holds() {
-        let rules = rules(&[], &[("team", Role::Viewer), ("ops", Role::Admin), ("devs", Role::Editor)]);
-        let role = |groups: &[&str]| rules.role_of(&groups.iter().map(|group| (*group).to_owned()).collect::<Vec<_>>());
+        let rules =
+            rules(&[], &[("team", Role::Viewer), ("ops", Role::Admin), ("devs", Role::Editor)]);
+        let role = |groups: &[&str]| {
+            rules.role_of(&groups.iter().map(|group| (*group).to_owned()).collect::<Vec<_>>())
+        };
         assert_eq!(role(&["team", "devs"]), Ok(Some(Role::Editor)));
         assert_eq!(role(&["ops", "team", "others"]), Ok(Some(Role::Admin)));
         for none in [&[][..], &["others"], &["OPS"]] {

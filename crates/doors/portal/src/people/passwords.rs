@@ -53,7 +53,8 @@ impl Passwords {
     /// Whether the password is the one of which this was stored. Without anything stored, the same work is done for
     /// nothing, so that the time does not tell whether somebody exists.
     pub async fn is_right(&self, password: &str, stored: Option<&str>) -> Result<bool, Busy> {
-        let (password, stored) = (password.to_owned(), stored.filter(|stored| !stored.is_empty()).map(str::to_owned));
+        let (password, stored) =
+            (password.to_owned(), stored.filter(|stored| !stored.is_empty()).map(str::to_owned));
         self.work(move || {
             let is_right = verify_now(&password, stored.as_deref().unwrap_or_else(|| nobodys()));
             is_right && stored.is_some()
@@ -61,7 +62,10 @@ impl Passwords {
         .await
     }
 
-    async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Busy> {
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Busy> {
         let _admitted = self.admitted.try_acquire().map_err(|_| Busy)?;
         let _at_work = self.at_work.acquire().await.map_err(|_| Busy)?;
         tokio::task::spawn_blocking(work).await.map_err(|_| Busy)
@@ -69,17 +73,22 @@ impl Passwords {
 }
 
 fn argon2() -> Argon2<'static> {
-    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).expect("the parameters are within their bounds");
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None)
+        .expect("the parameters are within their bounds");
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
 fn hash_now(password: &str) -> String {
-    argon2().hash_password(password.as_bytes()).expect("a password of bounded length can be hashed").to_string()
+    argon2()
+        .hash_password(password.as_bytes())
+        .expect("a password of bounded length can be hashed")
+        .to_string()
 }
 
 /// The parameters are those that were stored with it.
 fn verify_now(password: &str, stored: &str) -> bool {
-    PasswordHash::new(stored).is_ok_and(|stored| argon2().verify_password(password.as_bytes(), &stored).is_ok())
+    PasswordHash::new(stored)
+        .is_ok_and(|stored| argon2().verify_password(password.as_bytes(), &stored).is_ok())
 }
 
 /// What would be stored of a password that nobody has.
@@ -91,7 +100,9 @@ fn nobodys() -> &'static str {
 /// What is wrong with a new password; nothing when it may be used.
 pub fn problem_of(password: &str, name: &str) -> Option<String> {
     if password.chars().count() < PASSWORD_CHARS_MIN {
-        return Some(format!("Choose at least {PASSWORD_CHARS_MIN} characters; a few words in a row do well."));
+        return Some(format!(
+            "Choose at least {PASSWORD_CHARS_MIN} characters; a few words in a row do well."
+        ));
     }
     if password.len() > PASSWORD_LEN_MAX {
         return Some(format!("It has more than {PASSWORD_LEN_MAX} bytes. Choose a shorter one."));
@@ -100,7 +111,9 @@ pub fn problem_of(password: &str, name: &str) -> Option<String> {
         return Some("It contains your name. Choose words that nobody would guess.".to_owned());
     }
     let weakness = weak::weakness_of(password)?;
-    Some(format!("It is among the first that are tried: {weakness}. Choose words that nobody would guess."))
+    Some(format!(
+        "It is among the first that are tried: {weakness}. Choose words that nobody would guess."
+    ))
 }
 
 #[cfg(test)]
@@ -128,14 +141,20 @@ mod tests {
     #[tokio::test]
     async fn too_many_at_once_are_told_to_come_back() {
         let passwords = Passwords::default();
-        let _all = passwords.admitted.acquire_many((HASHES_AT_ONCE_MAX + HASHES_WAITING_MAX) as u32).await.unwrap();
+        let _all = passwords
+            .admitted
+            .acquire_many((HASHES_AT_ONCE_MAX + HASHES_WAITING_MAX) as u32)
+            .await
+            .unwrap();
         assert_eq!(passwords.hash("four words of rain").await, Err(Busy));
     }
 
     #[test]
     fn weak_passwords_are_refused() {
         let long = "ä ".repeat(PASSWORD_LEN_MAX);
-        for weak in ["", "short", "aaaaaaaaaaaaaa", "xx ZOE xx rain", "1234567890", "password12", &long] {
+        for weak in
+            ["", "short", "aaaaaaaaaaaaaa", "xx ZOE xx rain", "1234567890", "password12", &long]
+        {
             assert!(problem_of(weak, "Zoe").is_some(), "{weak}");
         }
         for fine in ["four words of rain", "ÄÖÜäöüßéè☔"] {

@@ -16,13 +16,19 @@ pub enum NotSecond {
 
 impl Accounts {
     /// Whether this person may approve a draft: nobody who wrote a part of it, under any account, may.
-    pub async fn is_second(&self, person: &Person, draft: &Draft) -> Result<Result<(), NotSecond>, Error> {
+    pub async fn is_second(
+        &self,
+        person: &Person,
+        draft: &Draft,
+    ) -> Result<Result<(), NotSecond>, Error> {
         let writers = draft.writers();
         if writers.contains(&&*person.name) {
             return Ok(Err(NotSecond::Wrote));
         }
 
-        let Some(own) = self.people.user_called(&person.name).await? else { return Ok(Ok(())) };
+        let Some(own) = self.people.user_called(&person.name).await? else {
+            return Ok(Ok(()));
+        };
         for writer in writers {
             let theirs = self.people.user_called(writer).await?;
             if theirs.is_some_and(|theirs| may_be_one(&own, &theirs)) {
@@ -39,7 +45,9 @@ fn may_be_one(one: &User, other: &User) -> bool {
     let is_same_address = !one.email.is_empty() && one.email.eq_ignore_ascii_case(&other.email);
     let is_unlinked = |user: &User| user.email.is_empty() && user.openid.is_empty();
     let is_by_provider = |user: &User| !user.openid.is_empty();
-    is_same_address || is_unlinked(one) && is_by_provider(other) || is_by_provider(one) && is_unlinked(other)
+    is_same_address
+        || is_unlinked(one) && is_by_provider(other)
+        || is_by_provider(one) && is_unlinked(other)
 }
 
 #[cfg(test)]
@@ -53,11 +61,22 @@ mod tests {
             let [email, openid] = [email, openid].map(str::to_owned);
             let (name, password) = (format!("user {id}"), String::new());
             let role = Role::Editor;
-            User { id, name, email, role, password, openid, created_at: 0, signed_in_at: None, disabled_at: None }
+            User {
+                id,
+                name,
+                email,
+                role,
+                password,
+                openid,
+                created_at: 0,
+                signed_in_at: None,
+                disabled_at: None,
+            }
         };
         let unlinked = user(1, "", "");
         let [linked, other] = [user(2, "zoe@rain.example", ""), user(3, "max@rain.example", "")];
-        let [by_provider, another] = [user(4, "Zoe@Rain.example", "i#1"), user(5, "ada@rain.example", "i#2")];
+        let [by_provider, another] =
+            [user(4, "Zoe@Rain.example", "i#1"), user(5, "ada@rain.example", "i#2")];
         for (one, two, expected) in [
             (&unlinked, &user(6, "", ""), false),
             (&unlinked, &linked, false),
@@ -67,7 +86,11 @@ mod tests {
             (&unlinked, &by_provider, true),
             (&linked, &by_provider, true),
         ] {
-            assert_eq!((may_be_one(one, two), may_be_one(two, one)), (expected, expected), "{one:?} {two:?}");
+            assert_eq!(
+                (may_be_one(one, two), may_be_one(two, one)),
+                (expected, expected),
+                "{one:?} {two:?}"
+            );
         }
     }
 }

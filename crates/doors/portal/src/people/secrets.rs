@@ -34,7 +34,8 @@ pub fn hash_of_sent(secret: &str) -> Option<Hash> {
 
 /// Compares in a time that does not depend on where they differ; `black_box` keeps the compiler from leaving early.
 pub fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    let differences = one.iter().zip(other).fold(0, |found, (one, other)| black_box(found | (one ^ other)));
+    let differences =
+        one.iter().zip(other).fold(0, |found, (one, other)| black_box(found | (one ^ other)));
     one.len() == other.len() && differences == 0
 }
 

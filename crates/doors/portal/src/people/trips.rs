@@ -31,7 +31,8 @@ pub struct Trip {
 impl Trip {
     pub fn begin(next: &str, now_s: i64) -> Self {
         let encoded: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
-        let (next, encoded) = if encoded.len() <= NEXT_LEN_MAX { (next, encoded) } else { ("/", "%2F".to_owned()) };
+        let (next, encoded) =
+            if encoded.len() <= NEXT_LEN_MAX { (next, encoded) } else { ("/", "%2F".to_owned()) };
         Self { cookie: format!("{}.{now_s}.{encoded}", new_secret()), next: next.to_owned() }
     }
 
@@ -42,7 +43,8 @@ impl Trip {
         hash_of_sent(secret)?;
         let begun_s: i64 = begun.parse().ok()?;
         let pair = format!("next={encoded}");
-        let next = form_urlencoded::parse(pair.as_bytes()).next().map(|(_, next)| next.into_owned())?;
+        let next =
+            form_urlencoded::parse(pair.as_bytes()).next().map(|(_, next)| next.into_owned())?;
         let is_under_way = (begun_s..begun_s.saturating_add(TRIP_S)).contains(&now_s);
         is_under_way.then(|| Self { cookie: cookie.to_owned(), next })
     }
@@ -53,7 +55,9 @@ impl Trip {
     }
 
     pub fn ticket(&self) -> Ticket {
-        let of = |what: &str| hex::encode(Sha256::digest(format!("raingauge {what} of {}", self.cookie)));
+        let of = |what: &str| {
+            hex::encode(Sha256::digest(format!("raingauge {what} of {}", self.cookie)))
+        };
         Ticket { state: of("state"), nonce: of("nonce"), verifier: of("verifier") }
     }
 }
@@ -68,7 +72,11 @@ mod tests {
     fn a_trip_comes_back_within_its_time() {
         for next in ["/", "/audit?who=zo%C3%AB&x=a;b,c.d#\"'", "/query?key=a b"] {
             let trip = Trip::begin(next, NOW_S);
-            assert!(trip.cookie().bytes().all(|byte| byte.is_ascii_alphanumeric() || b".%+-_*".contains(&byte)));
+            assert!(
+                trip.cookie()
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".%+-_*".contains(&byte))
+            );
             for now_s in [NOW_S, NOW_S + TRIP_S - 1] {
                 assert_eq!(Trip::read(trip.cookie(), now_s), Some(trip.clone()));
             }
@@ -97,9 +105,15 @@ mod tests {
     fn what_is_no_trip_is_not_read() {
         let secret = new_secret();
         let far = i64::MAX;
-        for wrong in
-            ["", ".", "a.1.b", &secret, &format!("{secret}.1"), &format!("{secret}.x.%2F"), &format!("{secret}.{far}.")]
-        {
+        for wrong in [
+            "",
+            ".",
+            "a.1.b",
+            &secret,
+            &format!("{secret}.1"),
+            &format!("{secret}.x.%2F"),
+            &format!("{secret}.{far}."),
+        ] {
             assert_eq!(Trip::read(wrong, 1), None, "{wrong}");
         }
     }

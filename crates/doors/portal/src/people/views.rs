@@ -24,7 +24,8 @@ impl Views {
     pub fn begins(&self, person: &str, of: &str, now_s: i64) -> bool {
         let mut views = self.0.lock();
         let key = (person.to_owned(), of.to_owned());
-        let is_known = views.get(&key).is_some_and(|began_s| (*began_s..began_s + VIEW_S).contains(&now_s));
+        let is_known =
+            views.get(&key).is_some_and(|began_s| (*began_s..began_s + VIEW_S).contains(&now_s));
         if !is_known {
             views.put(key, now_s);
         }

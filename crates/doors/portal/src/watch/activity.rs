@@ -103,7 +103,8 @@ mod tests {
         assert_eq!((recent.counted[0], recent.skipped["filtered"]), (2_002, 14));
         assert_eq!(sum.of(9), Some(Recent::default()));
         assert_eq!(Lately::default().of(9), None);
-        for odd in ["null", "3", r#"{"counters":{"x":{}}}"#, r#"{"counters":{"1":{"newest":-1}}}"#] {
+        for odd in ["null", "3", r#"{"counters":{"x":{}}}"#, r#"{"counters":{"1":{"newest":-1}}}"#]
+        {
             assert!(Lately::from_json(&serde_json::from_str(odd).unwrap()).is_empty(), "{odd}");
         }
     }

@@ -34,13 +34,21 @@ impl World {
 
     /// A browser in which nobody is signed in.
     pub fn browser(&self) -> Browser<'_> {
-        Browser { world: self, cookie: None, mark: None, address: SocketAddr::from(([192, 0, 2, 7], 4_711)) }
+        Browser {
+            world: self,
+            cookie: None,
+            mark: None,
+            address: SocketAddr::from(([192, 0, 2, 7], 4_711)),
+        }
     }
 
     /// Somebody new with this role. The password is nothing that anybody could type.
     pub async fn user(&self, name: &str, role: Role) -> User {
         let [name, email, password, openid] = [name, "", "none", ""].map(str::to_owned);
-        self.people.add_user(NewUser { name, email, role, password, openid, at_s: NOW_S }).await.unwrap()
+        self.people
+            .add_user(NewUser { name, email, role, password, openid, at_s: NOW_S })
+            .await
+            .unwrap()
     }
 
     /// A browser in which this user is signed in.
@@ -89,10 +97,22 @@ impl Browser<'_> {
         let fields = fields.iter().copied().chain([("csrf", csrf.as_str())]);
         let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let origin = format!("http://{HOST}");
-        self.send(Method::POST, address, &[("sec-fetch-site", "same-origin"), ("origin", &origin)], &form).await
+        self.send(
+            Method::POST,
+            address,
+            &[("sec-fetch-site", "same-origin"), ("origin", &origin)],
+            &form,
+        )
+        .await
     }
 
-    pub async fn send(&mut self, method: Method, address: &str, headers: &[(&str, &str)], body: &str) -> Page {
+    pub async fn send(
+        &mut self,
+        method: Method,
+        address: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Page {
         let mut request = Request::builder().method(method).uri(address).header(header::HOST, HOST);
         for cookie in self.cookie.iter().chain(&self.mark) {
             request = request.header(header::COOKIE, cookie);

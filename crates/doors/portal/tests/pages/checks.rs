@@ -22,14 +22,18 @@ async fn rain(world: &World) -> u32 {
 
 /// Changes a bucket in the store that no event has changed.
 fn plant(world: &World, counter: u32, count: i64) {
-    let cell = Cell { granularity: Granularity::Hour, time_s: Granularity::Hour.floor(THEN_S), count };
+    let cell =
+        Cell { granularity: Granularity::Hour, time_s: Granularity::Hour.floor(THEN_S), count };
     world.buckets.set(generation_of(counter, 0), "rain:city:1", u64::MAX, cell).expect("set");
 }
 
 /// The number of the city in the hour that [`plant`] changes, as the log has it.
 fn of_the_hour() -> i64 {
     (0..30)
-        .filter(|drop| drop % 2 == 1 && Granularity::Hour.floor(THEN_S + drop * 60) == Granularity::Hour.floor(THEN_S))
+        .filter(|drop| {
+            drop % 2 == 1
+                && Granularity::Hour.floor(THEN_S + drop * 60) == Granularity::Hour.floor(THEN_S)
+        })
         .count() as i64
 }
 
@@ -48,7 +52,13 @@ async fn an_audit_of_sound_counts_is_quiet() {
     found.sort_by(|one, other| one.0.cmp(&other.0));
     let equal = |key: &str| (key.to_owned(), Outcome::Equal);
     assert_eq!(found, [equal("rain:city:0"), equal("rain:city:1")]);
-    world.get("/checks").await.shows("equal").shows("rain:city:0").shows("due in 60 min").lacks("differs from the log");
+    world
+        .get("/checks")
+        .await
+        .shows("equal")
+        .shows("rain:city:0")
+        .shows("due in 60 min")
+        .lacks("differs from the log");
     // It is not due before an hour has gone by.
     world.portal.audit.look().await;
     assert_eq!(outcomes(&world).await.len(), 2);
@@ -82,9 +92,22 @@ async fn somebody_who_asks_need_not_wait() {
     let world = World::new();
     rain(&world).await;
     let begun = world.post("/checks/now", &[]).await;
-    assert_eq!((begun.status, begun.location()), (StatusCode::SEE_OTHER, "/checks?note=audit-begun"));
+    assert_eq!(
+        (begun.status, begun.location()),
+        (StatusCode::SEE_OTHER, "/checks?note=audit-begun")
+    );
     until(async || !outcomes(&world).await.is_empty()).await;
-    assert!(world.portal.audit.checks().list(ALL).await.expect("listed").iter().all(|check| check.by == "anonymous"));
+    assert!(
+        world
+            .portal
+            .audit
+            .checks()
+            .list(ALL)
+            .await
+            .expect("listed")
+            .iter()
+            .all(|check| check.by == "anonymous")
+    );
 }
 
 /// Waits for something that happens beside the test.
@@ -94,13 +117,21 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it comes about within a minute");
+    tokio::time::timeout(Duration::from_secs(60), waiting)
+        .await
+        .expect("it comes about within a minute");
 }
 
 async fn recounted(world: &World, fields: &[(&str, &str)]) -> crate::world::Page {
     let begun = world.post("/checks/recount", fields).await;
     assert_eq!(begun.status, StatusCode::SEE_OTHER, "{}", begun.text);
-    let id = begun.location().trim_start_matches("/checks/recount/").split('?').next().unwrap_or_default().to_owned();
+    let id = begun
+        .location()
+        .trim_start_matches("/checks/recount/")
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     until(async || world.portal.audit.job(&id).is_some_and(|job| job.found.is_some())).await;
     world.get(begun.location()).await
 }
@@ -115,7 +146,12 @@ async fn a_recount_shows_both_sides() {
     let world = World::new();
     let counter = rain(&world).await;
     let [from, to] = range();
-    let asked = [("key", "rain:city:1"), (from.0, from.1.as_str()), (to.0, to.1.as_str()), ("zone", "Europe/Berlin")];
+    let asked = [
+        ("key", "rain:city:1"),
+        (from.0, from.1.as_str()),
+        (to.0, to.1.as_str()),
+        ("zone", "Europe/Berlin"),
+    ];
     recounted(&world, &asked).await.shows("Equal: ").shows("15");
     plant(&world, counter, 999);
     let page = recounted(&world, &asked).await;
@@ -131,10 +167,14 @@ async fn a_recount_shows_both_sides() {
 async fn a_recount_without_sense_keeps_what_was_typed() {
     let world = World::new();
     let markup = "\"><script>alert(1)</script>";
-    for (from, to) in
-        [("", ""), ("x", "y"), ("2024-09-24T20:00", "2024-09-24T20:10"), ("2001-09-24T20:00", "2024-09-24T20:10")]
-    {
-        let page = world.post("/checks/recount", &[("key", markup), ("from", from), ("to", to)]).await;
+    for (from, to) in [
+        ("", ""),
+        ("x", "y"),
+        ("2024-09-24T20:00", "2024-09-24T20:10"),
+        ("2001-09-24T20:00", "2024-09-24T20:10"),
+    ] {
+        let page =
+            world.post("/checks/recount", &[("key", markup), ("from", from), ("to", to)]).await;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
         page.shows("class=\"problem\"").shows("&lt;script&gt;").lacks("<script>alert");
     }

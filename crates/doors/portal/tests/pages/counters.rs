@@ -16,7 +16,10 @@ async fn counters_are_listed_and_markup_in_them_stays_text() {
     let world = World::new();
     world.counter(json!({ "name": "<script>alert(1)</script>", "owner": "<img src=x>" })).await;
     let page = world.get("/").await;
-    page.shows("rain:city:<b>{city_id}</b>").shows("&lt;script&gt;").lacks("<script>alert").lacks("<img src");
+    page.shows("rain:city:<b>{city_id}</b>")
+        .shows("&lt;script&gt;")
+        .lacks("<script>alert")
+        .lacks("<img src");
 }
 
 async fn three() -> World {
@@ -45,7 +48,10 @@ async fn everything_is_exported_as_one_file() {
     world.get("/").await.shows("href=\"/settings.yaml\"");
     let file = world.get("/settings.yaml").await;
     assert_eq!(file.headers["content-disposition"], "attachment; filename=\"raingauge.yaml\"");
-    file.shows("name: rides").shows("name: Drops").lacks("name: tips").shows("cachePolicy:\n  strategy: live");
+    file.shows("name: rides")
+        .shows("name: Drops")
+        .lacks("name: tips")
+        .shows("cachePolicy:\n  strategy: live");
     world.get("/settings.yaml?all=1").await.shows("name: tips");
     world.get("/counters/1").await.shows("href=\"/counters/1/counter.yaml\"");
     world.get("/counters/1/counter.yaml").await.shows("by test\nid: 1\nname: rides").lacks("Drops");
@@ -55,7 +61,12 @@ async fn everything_is_exported_as_one_file() {
 #[tokio::test]
 async fn filters_narrow_and_stay_chosen() {
     let world = three().await;
-    world.get("/?state=paused").await.shows("Drops").lacks("/counters/1\"").shows("value=\"paused\" selected");
+    world
+        .get("/?state=paused")
+        .await
+        .shows("Drops")
+        .lacks("/counters/1\"")
+        .shows("value=\"paused\" selected");
     world.get("/?owner=mobility").await.shows("rides").lacks("/counters/2\"");
     world.get("/?type=rain_drop").await.shows("Drops").lacks("/counters/1\"");
     let gone = world.get("/?owner=%3Cb%3Enobody").await;
@@ -65,7 +76,8 @@ async fn filters_narrow_and_stay_chosen() {
 #[tokio::test]
 async fn columns_sort_both_ways() {
     let world = three().await;
-    let places = |page: &str| ["/counters/1\"", "/counters/2\""].map(|link| page.find(link).expect("a row"));
+    let places =
+        |page: &str| ["/counters/1\"", "/counters/2\""].map(|link| page.find(link).expect("a row"));
     let [rides, drops] = places(&world.get("/?sort=name").await.text);
     assert!(drops < rides);
     let page = world.get("/?sort=-name").await;
@@ -78,7 +90,10 @@ async fn columns_sort_both_ways() {
 async fn recent_activity_is_a_line_and_a_number() {
     let world = three().await;
     world.events("ride", (0..3).map(|zone| (NOW_S - 3_600, json!({ "zone": zone })))).await;
-    assert_eq!(world.portal.published.activity().of(1).expect("it counted").counted.iter().sum::<u64>(), 3);
+    assert_eq!(
+        world.portal.published.activity().of(1).expect("it counted").counted.iter().sum::<u64>(),
+        3
+    );
     let page = world.get("/?sort=-activity").await;
     page.shows("class=\"spark\"").shows(">3<").shows("as the writers saw it since they began");
 }
@@ -88,7 +103,8 @@ async fn recent_activity_is_a_line_and_a_number() {
 async fn recent_activity_of_other_processes_is_shown() {
     let world = three().await;
     world.get("/").await.shows("No writer has told of it");
-    let recent = json!({ "newest": NOW_S / 900, "counted": [4, 0, 3], "skipped": { "filtered": 6 } });
+    let recent =
+        json!({ "newest": NOW_S / 900, "counted": [4, 0, 3], "skipped": { "filtered": 6 } });
     let said = json!({ "activity": { "counters": { "1": recent } } });
     for id in ["a", "b"] {
         let measures = said.to_string();
@@ -96,7 +112,12 @@ async fn recent_activity_of_other_processes_is_shown() {
         world.instances.announce(writer).await.expect("announced");
     }
     world.portal.watch.listen().await;
-    world.get("/?sort=-activity").await.shows("class=\"spark\"").shows(">14<").lacks("No writer has told of it");
+    world
+        .get("/?sort=-activity")
+        .await
+        .shows("class=\"spark\"")
+        .shows(">14<")
+        .lacks("No writer has told of it");
     world.get("/counters/1").await.shows("did not pass the filter").shows(">12<");
 }
 
@@ -110,14 +131,21 @@ async fn long_lists_have_pages() {
             )
             .await;
     }
-    world.get("/?sort=name").await.shows("counter 099").lacks("counter 100").shows("Page 1 of 2").shows("page=2");
+    world
+        .get("/?sort=name")
+        .await
+        .shows("counter 099")
+        .lacks("counter 100")
+        .shows("Page 1 of 2")
+        .shows("page=2");
     world.get("/?sort=name&page=2").await.shows("counter 100").lacks("counter 099");
     world.get("/?sort=name&page=99").await.shows("counter 100");
 }
 
 #[test]
 fn any_address_shows_a_list_or_says_what_to_do() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let world = runtime.block_on(three());
     proptest!(ProptestConfig::with_cases(64), |(query in "((q|state|owner|type|sort|page)=[a-z0-9%<\"'-]{0,8}&?){0,6}")| {
         let uri = format!("/?{query}");

@@ -27,8 +27,14 @@ async fn state_of(world: &World, id: u64) -> drafts::State {
 async fn decided(world: &World, id: u64, what: &str, field: &str, text: &str) -> String {
     let draft = world.portal.drafts.get(id).await.expect("a draft");
     let revision = draft.revision.to_string();
-    let page = world.post(&format!("/drafts/{id}/{what}"), &[("revision", &revision), (field, text)]).await;
-    if page.status == StatusCode::SEE_OTHER { page.location().to_owned() } else { page.status.to_string() }
+    let page = world
+        .post(&format!("/drafts/{id}/{what}"), &[("revision", &revision), (field, text)])
+        .await;
+    if page.status == StatusCode::SEE_OTHER {
+        page.location().to_owned()
+    } else {
+        page.status.to_string()
+    }
 }
 
 #[tokio::test]
@@ -45,17 +51,25 @@ async fn an_empty_list_says_what_to_do() {
 async fn where_approval_is_asked_a_second_person_gives_it() {
     let world = World::with_approval(true);
     let own = draft_of(&world, "anonymous").await.id;
-    world.get("/drafts/1").await.shows("A second person has to approve it").lacks("Let it take effect");
+    world
+        .get("/drafts/1")
+        .await
+        .shows("A second person has to approve it")
+        .lacks("Let it take effect");
     assert_eq!(decided(&world, own, "apply", "reason", "now").await, "403 Forbidden");
     assert_eq!(decided(&world, own, "send", "reason", "").await, "/drafts/1?note=reason-missing");
-    assert_eq!(decided(&world, own, "send", "reason", "we need it").await, "/drafts/1?note=draft-sent");
+    assert_eq!(
+        decided(&world, own, "send", "reason", "we need it").await,
+        "/drafts/1?note=draft-sent"
+    );
     // Not by whoever wrote it.
     world.get("/drafts/1").await.shows("waits for a second person").lacks("Approve");
     assert_eq!(decided(&world, own, "approve", "comment", "fine").await, "403 Forbidden");
     world.get("/").await.shows("1 draft waits for a review");
     // Nor by whoever changed what another wrote.
     let helped = draft_of(&world, "ada").await;
-    let helped = Draft { changed_by: "anonymous".to_owned(), state: drafts::State::Review, ..helped };
+    let helped =
+        Draft { changed_by: "anonymous".to_owned(), state: drafts::State::Review, ..helped };
     let helped = world.portal.drafts.replace(helped).await.expect("a draft");
     assert_eq!(decided(&world, helped.id, "approve", "comment", "fine").await, "403 Forbidden");
     // By another.
@@ -63,7 +77,10 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
     let others = Draft { state: drafts::State::Review, reason: "we need it".to_owned(), ..others };
     let id = world.portal.drafts.replace(others).await.expect("a draft").id;
     world.get(&format!("/drafts/{id}")).await.shows("Approve: let it take effect");
-    assert_eq!(decided(&world, id, "approve", "comment", "looks good").await, "/counters/1?note=saved");
+    assert_eq!(
+        decided(&world, id, "approve", "comment", "looks good").await,
+        "/counters/1?note=saved"
+    );
     let version = world.portal.counters.catalog().get(1).await.expect("a counter");
     assert_eq!(version.changed_by, "ada");
     assert_eq!(version.reason, "we need it (approved by anonymous: looks good)");
@@ -83,22 +100,34 @@ async fn of_two_people_the_second_approves() {
     ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/1?note=draft-saved");
     // Whoever wrote it has no button for it, and cannot do without one.
     let page = ada.get("/drafts/1").await;
-    page.shows("A second person has to approve it").lacks("Let it take effect").lacks("/drafts/1/approve");
+    page.shows("A second person has to approve it")
+        .lacks("Let it take effect")
+        .lacks("/drafts/1/approve");
     let apply = [("revision", "1"), ("reason", "now")];
-    ada.post("/drafts/1/apply", &apply).await.is(StatusCode::FORBIDDEN).shows("This has to be approved");
+    ada.post("/drafts/1/apply", &apply)
+        .await
+        .is(StatusCode::FORBIDDEN)
+        .shows("This has to be approved");
     let form = Sent::of(&page.text, "/drafts/1/send").set("reason", "we need it");
     ada.post("/drafts/1/send", &form.pairs()).await.leads_to("/drafts/1?note=draft-sent");
     ada.get("/drafts/1").await.shows("waits for a second person").lacks("/drafts/1/approve");
     let approve = [("revision", "2"), ("comment", "mine is good")];
-    ada.post("/drafts/1/approve", &approve).await.is(StatusCode::FORBIDDEN).shows("ask another editor");
+    ada.post("/drafts/1/approve", &approve)
+        .await
+        .is(StatusCode::FORBIDDEN)
+        .shows("ask another editor");
     max.get("/drafts/1").await.is(StatusCode::OK).lacks("/drafts/1/approve");
     max.post("/drafts/1/approve", &approve).await.is(StatusCode::FORBIDDEN);
     assert_eq!(state_of(&world, 1).await, drafts::State::Review);
     zoe.get("/").await.shows("1 draft waits for a review");
-    let form = Sent::of(&zoe.get("/drafts/1").await.text, "/drafts/1/approve").set("comment", "looks good");
+    let form = Sent::of(&zoe.get("/drafts/1").await.text, "/drafts/1/approve")
+        .set("comment", "looks good");
     zoe.post("/drafts/1/approve", &form.pairs()).await.leads_to("/counters/1?note=saved");
     let version = world.portal.counters.catalog().get(1).await.expect("a counter");
-    assert_eq!((&*version.changed_by, &*version.reason), ("ada", "we need it (approved by zoe: looks good)"));
+    assert_eq!(
+        (&*version.changed_by, &*version.reason),
+        ("ada", "we need it (approved by zoe: looks good)")
+    );
     // Who edited a draft is one of its authors.
     let form = Sent::of(&ada.get("/counters/1/edit").await.text, "draft-form").set("owner", "ada");
     ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
@@ -106,12 +135,14 @@ async fn of_two_people_the_second_approves() {
     zoe.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
     ada.post("/drafts/2/send", &[("revision", "2"), ("reason", "she knows")]).await;
     for author in [&mut ada, &mut zoe] {
-        let page = author.post("/drafts/2/approve", &[("revision", "3"), ("comment", "fine")]).await;
+        let page =
+            author.post("/drafts/2/approve", &[("revision", "3"), ("comment", "fine")]).await;
         page.is(StatusCode::FORBIDDEN);
     }
 
     // Nor does a later edit of somebody else make her a second person for her own words.
-    let form = Sent::of(&ada.get("/drafts/2/edit").await.text, "draft-form").set("description", "of taxis");
+    let form = Sent::of(&ada.get("/drafts/2/edit").await.text, "draft-form")
+        .set("description", "of taxis");
     ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
     ada.post("/drafts/2/send", &[("revision", "4"), ("reason", "she knows")]).await;
     let approve = [("revision", "5"), ("comment", "fine")];
@@ -128,7 +159,8 @@ async fn of_two_people_the_second_approves() {
 #[tokio::test]
 async fn two_accounts_that_may_be_one_humans_are_no_two_people() {
     let world = World::with_people_and_approval(options());
-    let [mut zoe, mut max] = [world.signed_in("zoe", Role::Editor).await, world.signed_in("max", Role::Editor).await];
+    let [mut zoe, mut max] =
+        [world.signed_in("zoe", Role::Editor).await, world.signed_in("max", Role::Editor).await];
     let [name, email, openid] =
         ["zoe@rain.example", "zoe@rain.example", "https://login.example zoe"].map(str::to_owned);
     let (role, password) = (Role::Editor, String::new());
@@ -155,12 +187,25 @@ async fn two_accounts_that_may_be_one_humans_are_no_two_people() {
 async fn a_draft_that_is_sent_back_can_be_edited_and_sent_again() {
     let world = World::with_approval(true);
     let id = draft_of(&world, "ada").await.id;
-    assert_eq!(decided(&world, id, "reject", "comment", "no").await, "/drafts/1?note=draft-changed", "not in review");
+    assert_eq!(
+        decided(&world, id, "reject", "comment", "no").await,
+        "/drafts/1?note=draft-changed",
+        "not in review"
+    );
     decided(&world, id, "send", "reason", "we need it").await;
     assert_eq!(decided(&world, id, "reject", "comment", "").await, "/drafts/1?note=reason-missing");
-    assert_eq!(decided(&world, id, "reject", "comment", "which <b>city</b>?").await, "/drafts/1?note=draft-rejected");
-    world.get("/drafts/1").await.shows("sent it back").shows("which &lt;b&gt;city").shows("Send to review");
-    let form = Sent::of(&world.get("/drafts/1/edit").await.text, "draft-form").set("description", "of Oslo");
+    assert_eq!(
+        decided(&world, id, "reject", "comment", "which <b>city</b>?").await,
+        "/drafts/1?note=draft-rejected"
+    );
+    world
+        .get("/drafts/1")
+        .await
+        .shows("sent it back")
+        .shows("which &lt;b&gt;city")
+        .shows("Send to review");
+    let form = Sent::of(&world.get("/drafts/1/edit").await.text, "draft-form")
+        .set("description", "of Oslo");
     saved(&world, &form).await;
     let draft = world.portal.drafts.get(id).await.expect("a draft");
     assert_eq!(
@@ -168,7 +213,10 @@ async fn a_draft_that_is_sent_back_can_be_edited_and_sent_again() {
         (drafts::State::Draft, "", "anonymous")
     );
     assert_eq!(draft.author, "ada");
-    assert_eq!(decided(&world, id, "withdraw", "comment", "").await, "/drafts/1?note=draft-withdrawn");
+    assert_eq!(
+        decided(&world, id, "withdraw", "comment", "").await,
+        "/drafts/1?note=draft-withdrawn"
+    );
     world.get("/drafts").await.shows("withdrawn");
     assert_eq!(world.get("/drafts/1/edit").await.status, StatusCode::CONFLICT);
     assert_eq!(world.post("/drafts", &form.pairs()).await.status, StatusCode::CONFLICT);
@@ -180,7 +228,12 @@ async fn a_draft_that_changed_since_it_was_seen_is_looked_at_again() {
     let world = World::new();
     let seen = draft_of(&world, "ada").await;
     let id = seen.id;
-    world.portal.drafts.replace(Draft { state: drafts::State::Review, ..seen }).await.expect("a draft");
+    world
+        .portal
+        .drafts
+        .replace(Draft { state: drafts::State::Review, ..seen })
+        .await
+        .expect("a draft");
     for what in ["apply", "send", "approve", "reject", "withdraw"] {
         let fields = [("revision", "1"), ("reason", "r"), ("comment", "c")];
         let page = world.post(&format!("/drafts/{id}/{what}"), &fields).await;
@@ -197,11 +250,20 @@ async fn a_draft_that_changed_since_it_was_seen_is_looked_at_again() {
 async fn a_change_that_was_made_already_is_noted_in_its_draft() {
     let world = World::new();
     let id = world.counter(json!({})).await;
-    let form = Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form").set("owner", "ada");
+    let form = Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form")
+        .set("owner", "ada");
     saved(&world, &form).await;
     let draft = world.portal.drafts.get(1).await.expect("a draft");
-    world.portal.counters.replace(id, &json!(draft.counter), Some(1), "ada", "").await.expect("made");
-    assert_eq!(decided(&world, 1, "apply", "reason", "again").await, format!("/counters/{id}?note=saved"));
+    world
+        .portal
+        .counters
+        .replace(id, &json!(draft.counter), Some(1), "ada", "")
+        .await
+        .expect("made");
+    assert_eq!(
+        decided(&world, 1, "apply", "reason", "again").await,
+        format!("/counters/{id}?note=saved")
+    );
     let draft = world.portal.drafts.get(1).await.expect("a draft");
     assert_eq!((draft.state, draft.applied_version), (drafts::State::Applied, 2));
 }
@@ -227,15 +289,24 @@ async fn a_counter_is_paused_and_resumed_for_a_reason() {
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
         page.shows("must say why");
         let form = form.set("reason", "<i>because</i>");
-        assert_eq!(world.post(&address, &form.pairs()).await.location(), format!("/counters/{id}?note={note}"));
+        assert_eq!(
+            world.post(&address, &form.pairs()).await.location(),
+            format!("/counters/{id}?note={note}")
+        );
         let now = state().await;
-        assert_eq!((now.counter.state, &*now.changed_by, &*now.reason), (becomes, "anonymous", "<i>because</i>"));
+        assert_eq!(
+            (now.counter.state, &*now.changed_by, &*now.reason),
+            (becomes, "anonymous", "<i>because</i>")
+        );
         // The same form again would undo what somebody did meanwhile.
         assert_eq!(world.post(&address, &form.pairs()).await.status, StatusCode::CONFLICT);
     }
     let without = world.get(&format!("/counters/{id}/roll-back")).await;
     assert_eq!(without.status, StatusCode::BAD_REQUEST);
-    assert_eq!(world.get(&format!("/counters/{id}/roll-back?version=99")).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        world.get(&format!("/counters/{id}/roll-back?version=99")).await.status,
+        StatusCode::NOT_FOUND
+    );
 }
 
 #[tokio::test]
@@ -255,14 +326,20 @@ async fn counts_are_erased_and_an_archived_counter_is_purged_for_a_reason() {
     let refused = world.post(&to, &unnamed.pairs()).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     refused.shows("must say why").shows("rides:0");
-    let other = Sent::of(&world.get(&address).await.text, "/erase-key\"").set("key", "tips:1").set("key-reason", "x");
+    let other = Sent::of(&world.get(&address).await.text, "/erase-key\"")
+        .set("key", "tips:1")
+        .set("key-reason", "x");
     world.post(&to, &other.pairs()).await.shows("is no key of this counter");
     assert_eq!(world.post(&to, &one.pairs()).await.location(), format!("{page}?note=key-erased"));
 
     // All of them, of the counter whose name is typed.
     let form = Sent::of(&world.get(&address).await.text, "/erase\"").set("reason", "a mistake");
     let form = form.set("name", "another");
-    world.post(&address, &form.pairs()).await.shows("is not the name of this counter").shows("a mistake");
+    world
+        .post(&address, &form.pairs())
+        .await
+        .shows("is not the name of this counter")
+        .shows("a mistake");
     let name = world.portal.counters.catalog().get(id).await.expect("a counter").counter.name;
     let form = form.set("name", &name);
     assert_eq!(world.post(&address, &form.pairs()).await.location(), format!("{page}?note=erased"));
@@ -271,10 +348,13 @@ async fn counts_are_erased_and_an_archived_counter_is_purged_for_a_reason() {
     // What an archived one keeps; a form that was opened before it was archived purges nothing else.
     let to = format!("{page}/purge");
     assert_eq!(world.post(&to, &form.pairs()).await.status, StatusCode::CONFLICT);
-    let archive = Sent::of(&world.get(&format!("{page}/archive")).await.text, "/archive\"").set("reason", "done");
+    let archive = Sent::of(&world.get(&format!("{page}/archive")).await.text, "/archive\"")
+        .set("reason", "done");
     world.post(&format!("{page}/archive"), &archive.pairs()).await;
     world.get(&page).await.shows("keeps what it had counted").shows("Purge");
-    let form = Sent::of(&world.get(&address).await.text, "/purge\"").set("name", &name).set("reason", "space");
+    let form = Sent::of(&world.get(&address).await.text, "/purge\"")
+        .set("name", &name)
+        .set("reason", "space");
     assert_eq!(world.post(&to, &form.pairs()).await.location(), format!("{page}?note=purged"));
     for verb in ["counter.erase_key", "counter.erase", "counter.purge"] {
         world.get(&format!("/audit?what={verb}")).await.shows(&format!("counter {id}"));
@@ -296,7 +376,11 @@ async fn a_backfill_is_begun_followed_and_told_of() {
         tokio::task::yield_now().await;
     }
     // What was found before is not remembered of the counts of now.
-    world.get(&format!("/counters/{id}")).await.shows("rides:0").lacks("Nothing has been counted yet");
+    world
+        .get(&format!("/counters/{id}"))
+        .await
+        .shows("rides:0")
+        .lacks("Nothing has been counted yet");
     world.clock.set_s(NOW_S + 70);
     world
         .get(&address)
@@ -305,10 +389,15 @@ async fn a_backfill_is_begun_followed_and_told_of() {
         .shows("60 events were counted again")
         .lacks("hx-trigger=\"every");
     let page = format!("/counters/{id}");
-    world.get(&page).await.shows("60 events were counted again").lacks("hx-get=\"/counters/1/backfill");
+    world
+        .get(&page)
+        .await
+        .shows("60 events were counted again")
+        .lacks("hx-get=\"/counters/1/backfill");
     world.clock.set_s(NOW_S + 3_700);
     world.get(&page).await.lacks("counted again");
-    let form = Sent::of(&world.get(&format!("/counters/{id}/archive")).await.text, "/archive\"").set("reason", "done");
+    let form = Sent::of(&world.get(&format!("/counters/{id}/archive")).await.text, "/archive\"")
+        .set("reason", "done");
     world.post(&format!("/counters/{id}/archive"), &form.pairs()).await;
     assert_eq!(world.post(&address, &[]).await.status, StatusCode::CONFLICT);
 }
@@ -332,7 +421,8 @@ async fn a_backfill_that_runs_follows_itself_on_the_page_of_its_counter() {
     for _ in 0..2 {
         world.get(&page).await.shows(&follows).shows("29 events so far").lacks("Begin a backfill");
     }
-    let part = Request::get(format!("{page}/backfill")).header("hx-request", "true").body(Body::empty());
+    let part =
+        Request::get(format!("{page}/backfill")).header("hx-request", "true").body(Body::empty());
     world.send(part.expect("a request")).await.shows(&follows).lacks("<html");
 }
 
@@ -344,5 +434,8 @@ async fn a_draft_of_a_counter_that_is_applied_twice_conflicts() {
     let (one, two) = (saved(&world, &form).await, saved(&world, &form).await);
     assert_eq!(applied(&world, &one).await, "/counters/1?note=saved");
     let form = Sent::of(&world.get(&two).await.text, "/apply").set("reason", "again");
-    assert_eq!(world.post(&format!("{two}/apply"), &form.pairs()).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        world.post(&format!("{two}/apply"), &form.pairs()).await.status,
+        StatusCode::BAD_REQUEST
+    );
 }

@@ -16,7 +16,10 @@ pub async fn rides(world: &World) {
 }
 
 fn filled(form: Sent) -> Sent {
-    form.set("eventType", "ride").set("template", "rides:zone:{zone}").set("name", "rides").set("owner", "taxis")
+    form.set("eventType", "ride")
+        .set("template", "rides:zone:{zone}")
+        .set("name", "rides")
+        .set("owner", "taxis")
 }
 
 async fn new_form(world: &World) -> Sent {
@@ -48,13 +51,28 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
     let form = filled(new_form(&world).await).press("add-condition");
     let page = world.post("/drafts/form", &form.pairs()).await;
     page.shows("<option value=\"ride\">").shows("{zone}").shows("rides:zone:2").shows("data.paid");
-    let form = Sent::of(&page.text, "draft-form").set("field.1", "paid").set("value.1", "cash").press("preview");
+    let form = Sent::of(&page.text, "draft-form")
+        .set("field.1", "paid")
+        .set("value.1", "cash")
+        .press("preview");
     let page = world.post("/drafts/form", &form.pairs()).await;
-    page.shows("60 events of this type").shows("<dd>20</dd>").shows("did not pass the filter").shows("What it costs");
-    assert_eq!(world.portal.counters.catalog().list().await.expect("counters").len(), 0, "a preview saves nothing");
+    page.shows("60 events of this type")
+        .shows("<dd>20</dd>")
+        .shows("did not pass the filter")
+        .shows("What it costs");
+    assert_eq!(
+        world.portal.counters.catalog().list().await.expect("counters").len(),
+        0,
+        "a preview saves nothing"
+    );
     // A draft, and its effect.
     let draft = saved(&world, &Sent::of(&page.text, "draft-form")).await;
-    world.get(&draft).await.shows("New counter rides").shows("paid is &quot;cash&quot;").shows("Let it take effect");
+    world
+        .get(&draft)
+        .await
+        .shows("New counter rides")
+        .shows("paid is &quot;cash&quot;")
+        .shows("Let it take effect");
     world.get(&format!("{draft}/preview")).await.shows("<dd>20</dd>");
     assert_eq!(applied(&world, &draft).await, "/counters/1?note=saved");
     let first = counter(&world, 1).await;
@@ -62,39 +80,62 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
     world.get(&draft).await.shows("It became version 1").lacks("Let it take effect");
     // A change, beside what it changes.
     let form = Sent::of(&world.get("/counters/1/edit").await.text, "draft-form");
-    assert_eq!((form.get("field.1"), form.get("value.1"), form.get("meant.1")), ("data.paid", "cash", "text"));
+    assert_eq!(
+        (form.get("field.1"), form.get("value.1"), form.get("meant.1")),
+        ("data.paid", "cash", "text")
+    );
     let form = form.set("value.1", "card").press("preview");
     let page = world.post("/drafts/form", &form.pairs()).await;
     page.shows("after the change").shows("Keys that differ");
     let draft = saved(&world, &Sent::of(&page.text, "draft-form")).await;
-    world.get(&draft).await.shows("<del>paid is &quot;cash&quot;</del>").shows("<ins>paid is &quot;card&quot;</ins>");
+    world
+        .get(&draft)
+        .await
+        .shows("<del>paid is &quot;cash&quot;</del>")
+        .shows("<ins>paid is &quot;card&quot;</ins>");
     assert_eq!(applied(&world, &draft).await, "/counters/1?note=saved");
     // Back to what it was: a new version.
     let page = world.get("/counters/1/roll-back?version=1").await;
     page.shows("<del>paid is &quot;card&quot;</del>");
     let form = Sent::of(&page.text, "/roll-back").set("reason", "cash after all");
-    assert_eq!(world.post("/counters/1/roll-back", &form.pairs()).await.location(), "/counters/1?note=rolled-back");
+    assert_eq!(
+        world.post("/counters/1/roll-back", &form.pairs()).await.location(),
+        "/counters/1?note=rolled-back"
+    );
     assert_eq!(counter(&world, 1).await, first);
     let versions = world.portal.counters.catalog().versions(1).await.expect("versions");
     assert_eq!((versions.len(), versions[0].reason.as_str()), (3, "cash after all"));
     // And gone.
-    let form = Sent::of(&world.get("/counters/1/archive").await.text, "/archive").set("reason", "done");
-    assert_eq!(world.post("/counters/1/archive", &form.pairs()).await.location(), "/counters/1?note=archived");
+    let form =
+        Sent::of(&world.get("/counters/1/archive").await.text, "/archive").set("reason", "done");
+    assert_eq!(
+        world.post("/counters/1/archive", &form.pairs()).await.location(),
+        "/counters/1?note=archived"
+    );
     assert_eq!(counter(&world, 1).await.state, State::Archived);
 }
 
 #[tokio::test]
 async fn what_is_wrong_is_told_beside_its_field_and_what_was_typed_is_kept() {
     let world = World::new();
-    let form = new_form(&world).await.set("template", "a:{x}{y}").set("quarter", "ten").set("description", "kept");
+    let form = new_form(&world)
+        .await
+        .set("template", "a:{x}{y}")
+        .set("quarter", "ten")
+        .set("description", "kept");
     let form = form.set("activeFrom", "soon").press("add-condition");
     let form = Sent::of(&world.post("/drafts/form", &form.pairs()).await.text, "draft-form");
     let page = world.post("/drafts", &form.pairs()).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
-    page.shows("Nothing was saved").shows("must have 1 to 128 bytes").shows("must hold one {field} at most");
-    page.shows("must be a number of days").shows("the field must name a field").shows("must be a date and a time");
+    page.shows("Nothing was saved")
+        .shows("must have 1 to 128 bytes")
+        .shows("must hold one {field} at most");
+    page.shows("must be a number of days")
+        .shows("the field must name a field")
+        .shows("must be a date and a time");
     let again = Sent::of(&page.text, "draft-form");
-    let kept = ["template", "quarter", "description", "activeFrom"].map(|name| again.get(name).to_owned());
+    let kept =
+        ["template", "quarter", "description", "activeFrom"].map(|name| again.get(name).to_owned());
     assert_eq!(kept, ["a:{x}{y}", "ten", "kept", "soon"]);
     assert_eq!(world.portal.drafts.list(true, 9).await.expect("drafts"), []);
 }
@@ -110,7 +151,10 @@ async fn a_new_counter_may_have_an_id_of_ones_choice() {
         page.shows("must be a whole number from 1 to 999999");
     }
     let chosen = form.clone().set("chosenId", "34");
-    let (one, two) = (saved(&world, &chosen).await, saved(&world, &chosen.set("template", "other:{zone}")).await);
+    let (one, two) = (
+        saved(&world, &chosen).await,
+        saved(&world, &chosen.set("template", "other:{zone}")).await,
+    );
     world.get(&one).await.shows("Its id is 34").lacks("href=\"/counters/34\"");
     // It is the draft's until it takes effect, and may still become another one.
     let again = Sent::of(&world.get(&format!("{one}/edit")).await.text, "draft-form");
@@ -131,7 +175,10 @@ async fn a_new_counter_may_have_an_id_of_ones_choice() {
     let page = world.post("/drafts", &late.pairs()).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
     page.shows("is that of the counter count_rain_drops: choose another");
-    world.post("/drafts/preview", &late.pairs()).await.shows("is that of the counter count_rain_drops");
+    world
+        .post("/drafts/preview", &late.pairs())
+        .await
+        .shows("is that of the counter count_rain_drops");
     world.get("/counters/36/edit").await.lacks("chosenId");
 }
 
@@ -150,7 +197,10 @@ async fn conditions_come_and_go_without_scripts() {
             .map(|n| form.get(&format!("depth.{n}")).to_owned())
             .collect::<String>()
     };
-    assert_eq!((shape(&form).as_str(), form.get("operator.0"), form.get("field.1")), ("01122", "or", "a"));
+    assert_eq!(
+        (shape(&form).as_str(), form.get("operator.0"), form.get("field.1")),
+        ("01122", "or", "a")
+    );
     let form = press(press(form, "remove:3").await, "remove:3").await;
     assert_eq!(shape(&form), "01", "a group that is empty goes, too");
     assert_eq!(shape(&press(form, "remove:0").await), "");
@@ -176,7 +226,11 @@ async fn an_edit_that_changes_nothing_is_the_same_configuration() {
             "activeFrom": 1_727_215_201, "description": "two\nlines <&>", "state": "paused" }))
         .await;
     let before = counter(&world, id).await;
-    let draft = saved(&world, &Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form")).await;
+    let draft = saved(
+        &world,
+        &Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form"),
+    )
+    .await;
     assert_eq!(world.portal.drafts.get(1).await.expect("a draft").counter, before);
     world.get(&draft).await.shows("Nothing differs");
     // The same as a new one.
@@ -189,10 +243,16 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
     let world = World::new();
     let id = world.counter(json!({ "owner": "weather", "description": "old" })).await;
     let edit = format!("/counters/{id}/edit");
-    let (one, two) =
-        (Sent::of(&world.get(&edit).await.text, "draft-form"), Sent::of(&world.get(&edit).await.text, "draft-form"));
+    let (one, two) = (
+        Sent::of(&world.get(&edit).await.text, "draft-form"),
+        Sent::of(&world.get(&edit).await.text, "draft-form"),
+    );
     let first = saved(&world, &one.set("description", "first").set("owner", "ada")).await;
-    world.get(&edit).await.shows("has a change of this counter under way").shows(&format!("href=\"{first}\""));
+    world
+        .get(&edit)
+        .await
+        .shows("has a change of this counter under way")
+        .shows(&format!("href=\"{first}\""));
     let second = saved(&world, &two.set("description", "second").set("name", "renamed")).await;
     let stale = Sent::of(&world.get(&second).await.text, "/apply").set("reason", "mine");
     assert_eq!(applied(&world, &first).await, format!("/counters/{id}?note=saved"));
@@ -200,7 +260,10 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
     let page = world.post(&format!("{second}/apply"), &stale.pairs()).await;
     assert_eq!(page.location(), format!("{second}?note=draft-conflict"));
     let page = world.get(&second).await;
-    page.shows("The counter was changed meanwhile").shows("<ins>first</ins>").shows("<ins>second</ins>").shows("both");
+    page.shows("The counter was changed meanwhile")
+        .shows("<ins>first</ins>")
+        .shows("<ins>second</ins>")
+        .shows("both");
     page.shows("<ins>ada</ins>").shows("<ins>renamed</ins>").lacks("Let it take effect");
     assert_eq!(counter(&world, id).await.description, "first");
     // On top of theirs: their owner, my name, my description.
@@ -220,12 +283,16 @@ async fn two_people_who_edit_one_draft_are_told_of_each_other() {
     let world = World::new();
     let draft = saved(&world, &filled(new_form(&world).await)).await;
     let edit = format!("{draft}/edit");
-    let (one, two) =
-        (Sent::of(&world.get(&edit).await.text, "draft-form"), Sent::of(&world.get(&edit).await.text, "draft-form"));
+    let (one, two) = (
+        Sent::of(&world.get(&edit).await.text, "draft-form"),
+        Sent::of(&world.get(&edit).await.text, "draft-form"),
+    );
     saved(&world, &one.set("owner", "ada")).await;
     let page = world.post("/drafts", &two.set("owner", "bob").pairs()).await;
     assert_eq!(page.status, StatusCode::CONFLICT);
-    page.shows("saved this draft while you edited it").shows("<del>ada</del>").shows("<ins>bob</ins>");
+    page.shows("saved this draft while you edited it")
+        .shows("<del>ada</del>")
+        .shows("<ins>bob</ins>");
     assert_eq!(world.portal.drafts.get(1).await.expect("a draft").counter.owner, "ada");
     // Saving again is a decision.
     assert_eq!(saved(&world, &Sent::of(&page.text, "draft-form")).await, draft);
@@ -237,7 +304,11 @@ async fn conflicts_with_other_counters_are_shown_before_anything_is_saved() {
     let world = World::new();
     world.counter(json!({ "template": "rides:zone:{other}" })).await;
     let form = filled(new_form(&world).await);
-    world.post("/drafts/preview", &form.pairs()).await.shows("could render the same key").shows("of counter 1");
+    world
+        .post("/drafts/preview", &form.pairs())
+        .await
+        .shows("could render the same key")
+        .shows("of counter 1");
     let draft = saved(&world, &form).await;
     let form = Sent::of(&world.get(&draft).await.text, "/apply").set("reason", "it is wanted");
     let page = world.post(&format!("{draft}/apply"), &form.pairs()).await;
@@ -292,14 +363,22 @@ async fn markup_in_events_stays_text() {
     let form = filled(new_form(&world).await).set("eventType", EVIL).press("add-condition");
     let page = world.post("/drafts/form", &form.pairs()).await;
     page.lacks("<script>alert").lacks("<img").shows("&lt;script&gt;");
-    let form = Sent::of(&page.text, "draft-form").set("field.1", "zone").set("operator.1", "exists");
+    let form =
+        Sent::of(&page.text, "draft-form").set("field.1", "zone").set("operator.1", "exists");
     let page = world.post("/drafts/form", &form.clone().press("preview").pairs()).await;
     page.lacks("<script>alert").lacks("<img");
-    assert!(plain(&page.text).contains(&format!("rides:zone:{}", EVIL.replace(':', "%3A"))), "the key is shown");
+    assert!(
+        plain(&page.text).contains(&format!("rides:zone:{}", EVIL.replace(':', "%3A"))),
+        "the key is shown"
+    );
     let draft = saved(&world, &Sent::of(&page.text, "draft-form")).await;
-    for address in
-        [draft.clone(), format!("{draft}/preview"), format!("{draft}/edit"), "/drafts".to_owned(), "/".to_owned()]
-    {
+    for address in [
+        draft.clone(),
+        format!("{draft}/preview"),
+        format!("{draft}/edit"),
+        "/drafts".to_owned(),
+        "/".to_owned(),
+    ] {
         world.get(&address).await.lacks("<script>alert").lacks("<img");
     }
 }
@@ -307,9 +386,14 @@ async fn markup_in_events_stays_text() {
 #[tokio::test]
 async fn a_form_of_another_place_is_not_taken() {
     let world = World::new();
-    for address in
-        ["/drafts", "/drafts/form", "/drafts/preview", "/drafts/1/apply", "/counters/1/archive", "/counters/1/backfill"]
-    {
+    for address in [
+        "/drafts",
+        "/drafts/form",
+        "/drafts/preview",
+        "/drafts/1/apply",
+        "/counters/1/archive",
+        "/counters/1/backfill",
+    ] {
         let request = Request::post(address)
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body("name=a&csrf=guessed".into())

@@ -15,19 +15,38 @@ async fn without_events_the_page_says_how_to_send_some() {
 async fn types_are_shown_with_freshness_and_counters() {
     let world = World::new();
     world.counter(json!({})).await;
-    world.counter(json!({ "template": "sun:{city_id}", "eventType": "sunshine", "name": "count_sun" })).await;
+    world
+        .counter(
+            json!({ "template": "sun:{city_id}", "eventType": "sunshine", "name": "count_sun" }),
+        )
+        .await;
     let on_time = (0..9).map(|drop| (NOW_S - drop, json!({ "city_id": "a", "millimetres": 2.5 })));
     let late = [(NOW_S - 2_000, json!({ "city_id": "b" }))];
     world.events("rain_drop", on_time.chain(late)).await;
     world.events("hail/stone", [(NOW_S - 7_200, json!({}))]).await;
     let page = world.get("/events").await;
     page.shows("rain_drop").shows("fresh").shows("90 %").shows("count_rain_drops");
-    page.shows("nobody counts it").shows("/counters/new?type=hail%2Fstone").shows("/events/hail%2Fstone");
+    page.shows("nobody counts it")
+        .shows("/counters/new?type=hail%2Fstone")
+        .shows("/events/hail%2Fstone");
     page.shows("Waited for").shows("sunshine").shows("count_sun");
     let rain = world.get("/events/rain_drop").await;
-    rain.shows("data.city_id").shows("data.millimetres").shows("2.5").shows("90 %").shows("/test").shows("100 %");
-    world.get("/events/hail%2Fstone").await.shows("Nobody counts it").shows("Its events carry no data");
-    world.get("/events/sunshine").await.shows("None of the newest 11 events has this type").shows("count_sun");
+    rain.shows("data.city_id")
+        .shows("data.millimetres")
+        .shows("2.5")
+        .shows("90 %")
+        .shows("/test")
+        .shows("100 %");
+    world
+        .get("/events/hail%2Fstone")
+        .await
+        .shows("Nobody counts it")
+        .shows("Its events carry no data");
+    world
+        .get("/events/sunshine")
+        .await
+        .shows("None of the newest 11 events has this type")
+        .shows("count_sun");
     assert_eq!(world.get("/events/nothing").await.status, StatusCode::NOT_FOUND);
 }
 
@@ -55,7 +74,13 @@ async fn event_data_stays_text() {
     listed.shows("&lt;script&gt;").lacks("<script>alert");
     let (_, rest) = listed.text.split_once("href=\"/events/").expect("a link to the type");
     let address = format!("/events/{}", rest.split('"').next().unwrap_or_default());
-    world.get(&address).await.shows("&lt;script&gt;").lacks("<script>alert").lacks("<b>alert").lacks("style=\"");
+    world
+        .get(&address)
+        .await
+        .shows("&lt;script&gt;")
+        .lacks("<script>alert")
+        .lacks("<b>alert")
+        .lacks("style=\"");
 }
 
 #[tokio::test]
@@ -65,29 +90,43 @@ async fn values_of_events_are_for_editors_and_written_down() {
     world.events("signup", [(NOW_S, data)]).await;
     let mut max = world.signed_in("max", Role::Viewer).await;
     let page = max.get("/events/signup").await;
-    page.is(StatusCode::OK).shows("data.email").lacks("zoe@rain.example").lacks("oslo").shows("to editors");
+    page.is(StatusCode::OK)
+        .shows("data.email")
+        .lacks("zoe@rain.example")
+        .lacks("oslo")
+        .shows("to editors");
 
     let mut ada = world.signed_in("ada", Role::Editor).await;
     for _ in 0..2 {
-        ada.get("/events/signup").await.shows("zoe@rain.example").shows("oslo").shows("The newest events");
+        ada.get("/events/signup")
+            .await
+            .shows("zoe@rain.example")
+            .shows("oslo")
+            .shows("The newest events");
     }
     let views = Filter { verb: "events.view".to_owned(), ..Filter::default() };
     let views = world.people.entries(views).await.unwrap();
-    let found: Vec<(&str, &str)> = views.iter().map(|entry| (&*entry.who, &*entry.object)).collect();
+    let found: Vec<(&str, &str)> =
+        views.iter().map(|entry| (&*entry.who, &*entry.object)).collect();
     assert_eq!(found, [("ada", "event type signup")], "one view, and nothing of the viewer's");
 
     // Nor do the keys of a draft show a viewer what events say.
     let form = [("name", "mails"), ("template", "mail:{email}"), ("eventType", "signup")];
     ada.post("/drafts", &form).await.leads_to("/drafts/1?note=draft-saved");
     ada.get("/drafts/1/preview").await.shows("zoe@rain.example");
-    max.get("/drafts/1/preview").await.is(StatusCode::OK).lacks("zoe@rain.example").shows("keys are not shown");
+    max.get("/drafts/1/preview")
+        .await
+        .is(StatusCode::OK)
+        .lacks("zoe@rain.example")
+        .shows("keys are not shown");
 }
 
 #[tokio::test]
 async fn masked_fields_are_seen_by_nobody() {
     let masked = vec!["data.email".to_owned(), "data.user".to_owned(), "subject".to_owned()];
     let world = World::with_samples(Samples { masked, ..Samples::default() });
-    let data = json!({ "email": "zoe@rain.example", "city": "oslo", "user": { "phone": "555 0199" } });
+    let data =
+        json!({ "email": "zoe@rain.example", "city": "oslo", "user": { "phone": "555 0199" } });
     world.events("signup", [(NOW_S, data)]).await;
     let mut root = world.signed_in("root", Role::Admin).await;
     let page = root.get("/events/signup").await;
@@ -95,7 +134,11 @@ async fn masked_fields_are_seen_by_nobody() {
 
     let form = [("name", "mails"), ("template", "mail:{email}"), ("eventType", "signup")];
     root.post("/drafts", &form).await.leads_to("/drafts/1?note=draft-saved");
-    root.get("/drafts/1/preview").await.is(StatusCode::OK).lacks("zoe@rain.example").shows("masked");
+    root.get("/drafts/1/preview")
+        .await
+        .is(StatusCode::OK)
+        .lacks("zoe@rain.example")
+        .shows("masked");
 }
 
 #[tokio::test]

@@ -21,19 +21,27 @@ impl Sent {
             let inner = &rest[end + 1..];
             match (tag.split(' ').next().unwrap_or_default(), name) {
                 ("input", Some(name)) => {
-                    let is_choice = attribute(tag, "type").is_some_and(|kind| kind == "radio" || kind == "checkbox");
+                    let is_choice = attribute(tag, "type")
+                        .is_some_and(|kind| kind == "radio" || kind == "checkbox");
                     if !is_choice || tag.contains(" checked") {
                         fields.push((name, value.unwrap_or_default()));
                     }
                 }
                 ("textarea", Some(name)) => {
-                    fields.push((name, plain(&inner[..inner.find("</textarea>").expect("an end")])));
+                    fields
+                        .push((name, plain(&inner[..inner.find("</textarea>").expect("an end")])));
                 }
                 ("select", Some(name)) => {
                     let options = &inner[..inner.find("</select>").expect("an end")];
-                    let chosen = options.find(" selected").map(|at| options[..at].rfind("<option").expect("an option"));
-                    let option = &options[chosen.or_else(|| options.find("<option")).expect("an option") + 1..];
-                    fields.push((name, attribute(&option[..tag_end(option)], "value").unwrap_or_default()));
+                    let chosen = options
+                        .find(" selected")
+                        .map(|at| options[..at].rfind("<option").expect("an option"));
+                    let option = &options
+                        [chosen.or_else(|| options.find("<option")).expect("an option") + 1..];
+                    fields.push((
+                        name,
+                        attribute(&option[..tag_end(option)], "value").unwrap_or_default(),
+                    ));
                 }
                 _ => {}
             }
@@ -57,7 +65,12 @@ impl Sent {
 
     #[track_caller]
     pub fn get(&self, name: &str) -> &str {
-        &self.0.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("the form has no field {name}")).1
+        &self
+            .0
+            .iter()
+            .find(|(known, _)| known == name)
+            .unwrap_or_else(|| panic!("the form has no field {name}"))
+            .1
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -65,7 +78,11 @@ impl Sent {
     }
 
     pub fn pairs(&self) -> Vec<(&str, &str)> {
-        self.0.iter().filter(|(name, _)| name != "csrf").map(|(name, value)| (name.as_str(), value.as_str())).collect()
+        self.0
+            .iter()
+            .filter(|(name, _)| name != "csrf")
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
     }
 }
 

@@ -10,7 +10,9 @@ use serde_json::json;
 async fn worked_example() -> World {
     let world = World::new();
     let forever = json!({ "quarter": null, "hour": null, "day": null });
-    world.counter(json!({ "template": "rain_drops:city:{city_id}", "retentionDays": forever })).await;
+    world
+        .counter(json!({ "template": "rain_drops:city:{city_id}", "retentionDays": forever }))
+        .await;
     let rows = [
         ("quarter", "2024-09-27T01:00:00Z", 2),
         ("hour", "2024-09-24T22:00:00Z", 18),
@@ -35,8 +37,13 @@ async fn the_worked_example_is_drawn() {
     let world = worked_example().await;
     let page = world.get("/query?key=rain_drops:city:111222&from=1727215430&to=1727400000").await;
     page.shows("<span class=\"total\">487</span>").shows("24 Sep 2024, 22:00 – 27 Sep 2024, 01:15");
-    page.shows("What the count reads: 40 + 434 + 11 + 2 = 487").shows("Both ends were brought to the quarter hour");
-    page.shows("6 cells").shows("in 4 slices").shows("3 rows").shows("cache strategy").shows("Answering took");
+    page.shows("What the count reads: 40 + 434 + 11 + 2 = 487")
+        .shows("Both ends were brought to the quarter hour");
+    page.shows("6 cells")
+        .shows("in 4 slices")
+        .shows("3 rows")
+        .shows("cache strategy")
+        .shows("Answering took");
     page.shows("from=1727215430&amp;to=1727400000").shows("/counters/1?key=");
 }
 
@@ -47,18 +54,24 @@ async fn the_open_quarter_hour_is_taken_in_when_asked_for() {
     world.clock.set_s(NOW_S + 300);
     world.events("rain_drop", [(NOW_S + 200, json!({ "city_id": 7 }))]).await;
     world.get("/query?key=rain:city:7&range=1h").await.shows("<span class=\"total\">0</span>");
-    world.get("/query?key=rain:city:7&range=1h&fresh=1").await.shows("<span class=\"total\">1</span>");
+    world
+        .get("/query?key=rain:city:7&range=1h&fresh=1")
+        .await
+        .shows("<span class=\"total\">1</span>");
 }
 
 #[tokio::test]
 async fn many_keys_are_pasted_with_errors_by_line() {
     let world = worked_example().await;
-    let lines =
-        "rain_drops:city:111222 2024-09-24T22:03:50Z 2024-09-27T01:20:00Z\nsnow:1\nrain_drops:city:1 1800 900\n<b>";
+    let lines = "rain_drops:city:111222 2024-09-24T22:03:50Z 2024-09-27T01:20:00Z\nsnow:1\nrain_drops:city:1 1800 900\n<b>";
     let query: String = form_urlencoded::byte_serialize(lines.as_bytes()).collect();
     let page = world.get(&format!("/query?range=24h&batch={query}")).await;
-    page.shows("4 ranges").shows("<strong>487</strong>").shows("no counter has a template that renders `snow:1`");
-    page.shows("the range ends before it begins").shows("<strong>3</strong> could not be counted").lacks("<b></code>");
+    page.shows("4 ranges")
+        .shows("<strong>487</strong>")
+        .shows("no counter has a template that renders `snow:1`");
+    page.shows("the range ends before it begins")
+        .shows("<strong>3</strong> could not be counted")
+        .lacks("<b></code>");
 }
 
 #[tokio::test]
@@ -93,5 +106,8 @@ async fn what_cannot_be_counted_gets_advice() {
     let expired = World::new();
     expired.counter(json!({})).await;
     let (from_s, to_s) = (NOW_S - 500 * DAY_S + HOUR_S, NOW_S);
-    expired.get(&format!("/query?key=rain:city:7&from={from_s}&to={to_s}")).await.shows("have expired");
+    expired
+        .get(&format!("/query?key=rain:city:7&from={from_s}&to={to_s}"))
+        .await
+        .shows("have expired");
 }

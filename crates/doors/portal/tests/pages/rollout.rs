@@ -59,7 +59,9 @@ impl<'a> Service<'a> {
     fn metrics(&self) -> String {
         let all = self.quick + self.slow;
         let bucket = |le: &str, count: u64| {
-            format!("raingauge_http_request_seconds_bucket{{route=\"/v1/counts\",le=\"{le}\"}} {count}\n")
+            format!(
+                "raingauge_http_request_seconds_bucket{{route=\"/v1/counts\",le=\"{le}\"}} {count}\n"
+            )
         };
         format!(
             "raingauge_range_counts_total {}\nraingauge_cql_read_requests_total {all}\n\
@@ -104,7 +106,11 @@ async fn begin(world: &World) {
 #[tokio::test]
 async fn a_rollout_begins_runs_and_finishes() {
     let world = World::new();
-    page(&world).await.shows("Start the rollout").shows("value=\"5, 25, 35, 75, 100\"").lacks("Earlier rollouts");
+    page(&world)
+        .await
+        .shows("Start the rollout")
+        .shows("value=\"5, 25, 35, 75, 100\"")
+        .lacks("Earlier rollouts");
     let mut service = Service::new(&world).await;
     begin(&world).await;
     service.beat(0).await;
@@ -115,19 +121,33 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("There is nothing to compare with yet");
     before.shows("try &lt;b&gt;none&lt;/b&gt;").shows("every 5s").lacks("Start the rollout");
     service.pass(1, 0).await;
-    page(&world).await.shows("Stage 2 of 3: 50 of 100 counters").shows("every process follows it within seconds");
+    page(&world)
+        .await
+        .shows("Stage 2 of 3: 50 of 100 counters")
+        .shows("every process follows it within seconds");
     assert_eq!(service.policy().await, (1, "none where id % 100 < 50; otherwise live".to_owned()));
     assert_eq!(world.portal.policies.strategy_of(7), Strategy::None);
     service.beat(0).await;
     service.beat(0).await;
     let step = page(&world).await;
     step.lacks("Set the policy").shows("To set a policy by hand, stop the rollout first");
-    step.shows("4.0 ms").shows("20.0 ms").shows("0.10").shows("6.00").shows("holds").lacks("broken");
+    step.shows("4.0 ms")
+        .shows("20.0 ms")
+        .shows("0.10")
+        .shows("6.00")
+        .shows("holds")
+        .lacks("broken");
     service.pass(3, 0).await;
     assert_eq!(service.policy().await, (2, "none".to_owned()));
     let after = page(&world).await;
-    after.shows("none answers all counters, and every limit held").shows("Earlier rollouts").shows("finished");
-    after.shows("Rollout 1: none for 50 % of the counters").shows("Start the rollout").lacks("every 5s");
+    after
+        .shows("none answers all counters, and every limit held")
+        .shows("Earlier rollouts")
+        .shows("finished");
+    after
+        .shows("Rollout 1: none for 50 % of the counters")
+        .shows("Start the rollout")
+        .lacks("every 5s");
     let report = world.get("/system/cache/rollouts/1").await;
     report
         .is(StatusCode::OK)
@@ -138,7 +158,10 @@ async fn a_rollout_begins_runs_and_finishes() {
         .lacks("not reached");
     let told = world.get("/system/cache/rollouts/1/report.json").await;
     let told: Value = serde_json::from_str(&told.text).unwrap();
-    assert_eq!((&told["phase"]["end"], &told["startedBy"]), (&json!("finished"), &json!("anonymous")));
+    assert_eq!(
+        (&told["phase"]["end"], &told["startedBy"]),
+        (&json!("finished"), &json!("anonymous"))
+    );
     assert_eq!(told["watched"].as_array().map(Vec::len), Some(3));
     // It holds already.
     let again = world.post("/system/cache/rollouts", &PLAN).await;
@@ -160,7 +183,12 @@ async fn a_broken_limit_rolls_back() {
     let page = page(&world).await;
     page.shows("was rolled back by itself: the 99th percentile is")
         .shows("Rollout 1: rolled back: the 99th percentile");
-    world.get("/system/cache/rollouts/1").await.shows("broken").shows("not reached").shows("rolled back");
+    world
+        .get("/system/cache/rollouts/1")
+        .await
+        .shows("broken")
+        .shows("not reached")
+        .shows("rolled back");
 
     world.post("/system/cache/rollouts", &PLAN).await.leads_to("/system/cache?note=rollout-begun");
     service.pass(1, 0).await;
@@ -175,8 +203,9 @@ async fn a_broken_limit_rolls_back() {
 /// The newest entries as lines, oldest first.
 async fn written(world: &World) -> Vec<String> {
     let entries = world.people.entries(Filter::default()).await.unwrap();
-    let line =
-        |entry: &Entry| format!("{} {} {} {} {}", entry.who, entry.verb, entry.object, entry.outcome, entry.details);
+    let line = |entry: &Entry| {
+        format!("{} {} {} {} {}", entry.who, entry.verb, entry.object, entry.outcome, entry.details)
+    };
     entries.iter().rev().map(line).collect()
 }
 
@@ -187,19 +216,36 @@ async fn somebody_goes_on_and_somebody_stops_and_both_are_written_down() {
     let mut max: Browser<'_> = world.signed_in("max", Role::Editor).await;
     let mut service = Service::new(&world).await;
     zoe.post("/system/cache/rollouts", &PLAN).await.leads_to("/system/cache?note=rollout-begun");
-    zoe.post("/system/cache/rollouts", &PLAN).await.is(StatusCode::CONFLICT).shows("rollout 1 is running");
+    zoe.post("/system/cache/rollouts", &PLAN)
+        .await
+        .is(StatusCode::CONFLICT)
+        .shows("rollout 1 is running");
     // There is nothing yet that a step could be compared with.
-    zoe.post("/system/cache/rollouts/1/go-on", &[]).await.is(StatusCode::CONFLICT).shows("too little was asked");
+    zoe.post("/system/cache/rollouts/1/go-on", &[])
+        .await
+        .is(StatusCode::CONFLICT)
+        .shows("too little was asked");
     service.beat(0).await;
-    zoe.post("/system/cache/rollouts/1/go-on", &[]).await.leads_to("/system/cache?note=rollout-goes-on");
+    zoe.post("/system/cache/rollouts/1/go-on", &[])
+        .await
+        .leads_to("/system/cache?note=rollout-goes-on");
     assert_eq!(service.policy().await.0, 1);
-    max.get("/system/cache").await.shows("cut short by zoe").lacks("Stop and roll back").lacks("Start the rollout");
+    max.get("/system/cache")
+        .await
+        .shows("cut short by zoe")
+        .lacks("Stop and roll back")
+        .lacks("Start the rollout");
     max.post("/system/cache/rollouts/1/stop", &[]).await.is(StatusCode::FORBIDDEN);
     zoe.get("/system/cache").await.shows("Stop and roll back");
-    zoe.post("/system/cache/rollouts/1/stop", &[]).await.leads_to("/system/cache?note=rollout-stopped");
+    zoe.post("/system/cache/rollouts/1/stop", &[])
+        .await
+        .leads_to("/system/cache?note=rollout-stopped");
     assert_eq!(service.policy().await, (2, "live".to_owned()));
     max.get("/system/cache").await.shows("of none has ended: zoe stopped it").shows("Report 1");
-    zoe.post("/system/cache/rollouts/1/stop", &[]).await.is(StatusCode::CONFLICT).shows("has ended already");
+    zoe.post("/system/cache/rollouts/1/stop", &[])
+        .await
+        .is(StatusCode::CONFLICT)
+        .shows("has ended already");
     zoe.post("/system/cache/rollouts/9/stop", &[]).await.is(StatusCode::NOT_FOUND);
     let plan = r#"{"canaryS":0.0,"holdS":30.0,"limits":{"batchesMin":100.0,"breakers":0.0,"failedShare":0.001,"p99FreeMs":20.0,"p99Times":2.0,"storeTimes":4.0},"reason":"try <b>none</b>","shares":[50,100],"to":"none"}"#;
     let expected = [
@@ -225,7 +271,9 @@ async fn a_policy_that_somebody_sets_ends_it_and_stays() {
     world.post("/system/cache", &fields).await.leads_to("/system/cache?note=policy-set");
     service.beat(0).await;
     assert_eq!(service.policy().await, (2, "phased".to_owned()));
-    page(&world).await.shows("of none has ended: anonymous set version 2 of the policy, which stays");
+    page(&world)
+        .await
+        .shows("of none has ended: anonymous set version 2 of the policy, which stays");
 }
 
 #[tokio::test]
@@ -234,9 +282,15 @@ async fn who_goes_back_by_hand_ends_it_too() {
     let mut service = Service::new(&world).await;
     begin(&world).await;
     service.pass(1, 0).await;
-    world.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await.leads_to("/system/cache?note=policy-back");
+    world
+        .post("/system/cache/back", &[("version", "1"), ("to", "0")])
+        .await
+        .leads_to("/system/cache?note=policy-back");
     service.beat(0).await;
-    assert_eq!((service.run().await.rollout.end(), service.policy().await.0), (Some(End::Overruled), 2));
+    assert_eq!(
+        (service.run().await.rollout.end(), service.policy().await.0),
+        (Some(End::Overruled), 2)
+    );
 }
 
 /// A rollout that another portal conducts, in its first step; that it was set is noted or not.
@@ -244,11 +298,18 @@ async fn of_another(world: &World, is_noted: bool) -> Run {
     let (shares, limits) = (vec![50, 100], Limits::DEFAULT);
     let plan = Plan { to: Strategy::None, shares, canary_s: 0.0, hold_s: 30.0, limits };
     let mut rollout = Rollout::new(plan, Policy::default(), 0, NOW_S * 1_000);
-    let grown = raingauge_core::rollout::Tally { batches: 500.0, counts: 5_000.0, ..Default::default() };
+    let grown =
+        raingauge_core::rollout::Tally { batches: 500.0, counts: 5_000.0, ..Default::default() };
     rollout.beat(NOW_S * 1_000 + 30_000, &grown, Vec::new());
     let order = rollout.order().expect("the first step");
     let change = Change { by: "zoe".to_owned(), reason: order.reason, at_s: NOW_S };
-    let set = world.portal.counters.catalog().set_cache_policy(order.policy, Some(0), change).await.unwrap();
+    let set = world
+        .portal
+        .counters
+        .catalog()
+        .set_cache_policy(order.policy, Some(0), change)
+        .await
+        .unwrap();
     world.portal.policies.set(&set.policy);
     if is_noted {
         rollout.ordered(set.version, NOW_S * 1_000 + 30_000);
@@ -298,7 +359,10 @@ async fn a_portal_that_died_behind_its_order_set_it_once() {
     }
     assert_eq!(service.policy().await, (1, "none where id % 100 < 50; otherwise live".to_owned()));
     service.pass(3, 0).await;
-    assert_eq!((service.run().await.rollout.end(), service.policy().await.0), (Some(End::Finished), 2));
+    assert_eq!(
+        (service.run().await.rollout.end(), service.policy().await.0),
+        (Some(End::Finished), 2)
+    );
 }
 
 #[tokio::test]
@@ -313,7 +377,10 @@ async fn a_conductor_that_goes_on_is_left_alone_and_a_wish_holds_at_once() {
         assert_eq!(run.conductor, "another");
         world.rollouts.replace(run).await.unwrap();
     }
-    world.post("/system/cache/rollouts/1/stop", &[]).await.leads_to("/system/cache?note=rollout-stopped");
+    world
+        .post("/system/cache/rollouts/1/stop", &[])
+        .await
+        .leads_to("/system/cache?note=rollout-stopped");
     assert_eq!(service.policy().await, (2, "live".to_owned()));
     assert_eq!(service.run().await.rollout.end(), Some(End::Stopped));
 }
@@ -365,7 +432,9 @@ async fn every_reader_is_watched_and_has_to_follow() {
 #[tokio::test]
 async fn what_makes_no_sense_does_not_begin_and_is_kept_in_the_form() {
     let world = World::new();
-    for (name, text) in [("shares", "50, 20"), ("hold", "soon"), ("p99-times", "-1"), ("to", "fast"), ("why", "")] {
+    for (name, text) in
+        [("shares", "50, 20"), ("hold", "soon"), ("p99-times", "-1"), ("to", "fast"), ("why", "")]
+    {
         let mut plan = PLAN;
         plan.iter_mut().filter(|(known, _)| *known == name).for_each(|field| field.1 = text);
         let page = world.post("/system/cache/rollouts", &plan).await;
@@ -373,5 +442,8 @@ async fn what_makes_no_sense_does_not_begin_and_is_kept_in_the_form() {
     }
     assert_eq!(world.rollouts.list(9).await.unwrap(), []);
     assert_eq!(world.get("/system/cache/rollouts/1").await.status, StatusCode::NOT_FOUND);
-    assert_eq!(world.get("/system/cache/rollouts/1/report.json").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        world.get("/system/cache/rollouts/1/report.json").await.status,
+        StatusCode::NOT_FOUND
+    );
 }

@@ -10,7 +10,9 @@ use axum::http::StatusCode;
 async fn pages_forbid_what_they_do_not_need() {
     let page = World::new().get("/").await;
     assert_eq!(page.status, StatusCode::OK);
-    let header = |name: &str| page.headers.get(name).map(|value| value.to_str().expect("text")).unwrap_or_default();
+    let header = |name: &str| {
+        page.headers.get(name).map(|value| value.to_str().expect("text")).unwrap_or_default()
+    };
     assert!(header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"));
     assert_eq!(header("x-content-type-options"), "nosniff");
     assert_eq!(header("x-frame-options"), "DENY");

@@ -28,7 +28,10 @@ fn other(name: &str, version: &str, measures: &str) -> Instance {
 
 #[tokio::test]
 async fn a_system_that_has_just_begun_has_a_page() {
-    World::new().get("/system").await.shows("Numbers are there when this process has run for some seconds");
+    World::new()
+        .get("/system")
+        .await
+        .shows("Numbers are there when this process has run for some seconds");
 }
 
 #[tokio::test]
@@ -48,7 +51,12 @@ async fn rates_latency_and_lag_are_shown() {
         beat(&world, beats).await;
     }
     let page = world.get("/system").await;
-    page.shows("100/s").shows("1 ms").shows("1.98 ms").shows("4 s").shows("70").shows("key_unknown");
+    page.shows("100/s")
+        .shows("1 ms")
+        .shows("1.98 ms")
+        .shows("4 s")
+        .shows("70")
+        .shows("key_unknown");
     page.shows("bucket store").shows("closed").shows("all-1").shows("chart-picture");
     page.lacks("data-warning");
 }
@@ -61,7 +69,11 @@ async fn what_needs_somebody_is_said_with_what_to_do() {
         raingauge_disk_bytes 1000\nraingauge_disk_free_bytes 20\n"
         .to_owned();
     let said = json!({ "atMs": 0, "values": {}, "choice": { "strategy": "none" }, "failure": "the disk is full" });
-    world.instances.announce(other("reader-2", "9.9.9", &said.to_string())).await.expect("announced");
+    world
+        .instances
+        .announce(other("reader-2", "9.9.9", &said.to_string()))
+        .await
+        .expect("announced");
     for time in 1..=3 {
         beat(&world, time).await;
     }
@@ -121,21 +133,41 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
     preview.shows("2 of 3 counters are treated otherwise");
     assert_eq!(world.portal.policies.choice().strategy, Strategy::Live);
     let set = world.post("/system/cache", &POLICY).await;
-    assert_eq!((set.status, set.location()), (StatusCode::SEE_OTHER, "/system/cache?note=policy-set"));
+    assert_eq!(
+        (set.status, set.location()),
+        (StatusCode::SEE_OTHER, "/system/cache?note=policy-set")
+    );
     assert_eq!(world.portal.policies.strategy_of(2), Strategy::Live);
     assert_eq!(world.portal.policies.strategy_of(1), Strategy::Result);
     let page = world.get(set.location()).await;
-    page.shows("id % 2 &lt; 1").shows("try &lt;b&gt;live&lt;/b&gt;").shows("holds").shows("every instance follows");
+    page.shows("id % 2 &lt; 1")
+        .shows("try &lt;b&gt;live&lt;/b&gt;")
+        .shows("holds")
+        .shows("every instance follows");
     // Somebody who looked at the version before is told, and keeps what was typed.
     let late = world.post("/system/cache", &POLICY).await;
     assert_eq!(late.status, StatusCode::UNPROCESSABLE_ENTITY);
-    late.shows("Somebody else has set version 1 meanwhile").shows("value=\"try &lt;b&gt;live&lt;/b&gt;\"");
+    late.shows("Somebody else has set version 1 meanwhile")
+        .shows("value=\"try &lt;b&gt;live&lt;/b&gt;\"");
     let back = world.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await;
-    assert_eq!((back.status, back.location()), (StatusCode::SEE_OTHER, "/system/cache?note=policy-back"));
+    assert_eq!(
+        (back.status, back.location()),
+        (StatusCode::SEE_OTHER, "/system/cache?note=policy-back")
+    );
     assert_eq!(world.portal.policies.strategy_of(1), Strategy::Live);
-    world.get("/system/cache").await.shows("Back to version 0").shows("Back to version 1, the previous one");
-    assert_eq!(world.post("/system/cache/back", &[("version", "2"), ("to", "9")]).await.status, StatusCode::NOT_FOUND);
-    assert_eq!(world.post("/system/cache/back", &[("version", "1"), ("to", "1")]).await.status, StatusCode::CONFLICT);
+    world
+        .get("/system/cache")
+        .await
+        .shows("Back to version 0")
+        .shows("Back to version 1, the previous one");
+    assert_eq!(
+        world.post("/system/cache/back", &[("version", "2"), ("to", "9")]).await.status,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        world.post("/system/cache/back", &[("version", "1"), ("to", "1")]).await.status,
+        StatusCode::CONFLICT
+    );
 }
 
 #[tokio::test]

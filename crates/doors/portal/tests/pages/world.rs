@@ -16,7 +16,8 @@ use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::memory::{
-    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog, MemoryPeople, MemoryRollouts,
+    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
+    MemoryPeople, MemoryRollouts,
 };
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
@@ -97,7 +98,10 @@ impl World {
     }
 
     /// A portal with a provider, which is made with the clock of the portal.
-    pub fn with_openid(people_options: Options, openid: impl FnOnce(Arc<dyn Clock>) -> OpenId) -> Self {
+    pub fn with_openid(
+        people_options: Options,
+        openid: impl FnOnce(Arc<dyn Clock>) -> OpenId,
+    ) -> Self {
         Self::build(false, people_options, Some(Box::new(openid)))
     }
 
@@ -115,29 +119,53 @@ impl World {
         Self::build_with(approval, people_options, openid, Samples::default())
     }
 
-    fn build_with(approval: bool, people_options: Options, openid: Option<MakeOpenId<'_>>, samples: Samples) -> Self {
+    fn build_with(
+        approval: bool,
+        people_options: Options,
+        openid: Option<MakeOpenId<'_>>,
+        samples: Samples,
+    ) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let openid = openid.map(|make| make(Arc::clone(&clock) as _));
         let log = Arc::new(MemoryLog::dated(Arc::clone(&clock) as _));
         let buckets = Arc::new(MemoryBuckets::default());
-        let (published, logs) = (Arc::new(Published::default()), vec![Arc::clone(&log) as Arc<dyn EventLog>]);
+        let (published, logs) =
+            (Arc::new(Published::default()), vec![Arc::clone(&log) as Arc<dyn EventLog>]);
         let clock_port = Arc::clone(&clock) as Arc<dyn Clock>;
         let options = worker::Options::default();
         let store = Arc::clone(&buckets) as _;
-        let writer = Writer::start(Arc::clone(&logs[0]), store, Arc::clone(&published), clock_port.clone(), options);
+        let writer = Writer::start(
+            Arc::clone(&logs[0]),
+            store,
+            Arc::clone(&published),
+            clock_port.clone(),
+            options,
+        );
         let running = Arc::<Mutex<Option<Backfill>>>::default();
         let writer = Arc::new(writer.expect("a writer starts"));
         let states = Arc::new(Known { writer: Arc::clone(&writer), running: Arc::clone(&running) });
         let sink = Arc::clone(&log) as Arc<_>;
-        let ingest = Ingest::new(sink, logs.clone(), Arc::clone(&published), clock_port.clone(), 300, u64::MAX);
-        let counters =
-            Counters::new(Arc::new(MemoryCatalog::default()), log, Arc::clone(&published), clock_port.clone());
+        let ingest = Ingest::new(
+            sink,
+            logs.clone(),
+            Arc::clone(&published),
+            clock_port.clone(),
+            300,
+            u64::MAX,
+        );
+        let counters = Counters::new(
+            Arc::new(MemoryCatalog::default()),
+            log,
+            Arc::clone(&published),
+            clock_port.clone(),
+        );
         let counters = Arc::new(counters.with_conductor(writer));
         let backfills = counters.conductor().expect("a conductor of backfills");
         tokio::spawn(async move { backfills.run().await });
         let policies = Arc::new(CachePolicies::new(""));
-        let reader = Reader::new(Arc::clone(&buckets) as _, Arc::clone(&published), clock_port.clone())
-            .with_policies(Arc::clone(&policies));
+        let reader =
+            Reader::new(Arc::clone(&buckets) as _, Arc::clone(&published), clock_port.clone())
+                .with_policies(Arc::clone(&policies));
         let recounter = Recounter {
             logs: logs.clone(),
             buckets: Arc::clone(&buckets) as _,
@@ -150,7 +178,8 @@ impl World {
         let told = Arc::clone(&metrics);
         let measures = Arc::new(Measures::new(move || told.lock().clone(), clock_port.clone()));
         let (reader, recounter) = (Arc::new(reader), Arc::new(recounter));
-        let (instances, rollouts) = (Arc::<MemoryInstances>::default(), Arc::<MemoryRollouts>::default());
+        let (instances, rollouts) =
+            (Arc::<MemoryInstances>::default(), Arc::<MemoryRollouts>::default());
         let watch = Arc::new(Watch::new(watch::Means {
             about: About {
                 name: "all-1".to_owned(),
@@ -271,7 +300,8 @@ impl World {
     /// What the forms of this person carry.
     pub async fn csrf(&self) -> String {
         let page = self.get("/").await;
-        let (_, rest) = page.text.split_once("name=\"csrf\" content=\"").expect("a page with its secret");
+        let (_, rest) =
+            page.text.split_once("name=\"csrf\" content=\"").expect("a page with its secret");
         rest.split('"').next().unwrap_or_default().to_owned()
     }
 }

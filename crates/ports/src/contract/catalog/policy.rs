@@ -15,19 +15,29 @@ pub fn whole_policy() -> Policy {
     let step = |strategy, below| Step { strategy, modulo: 100, below };
     let choice = Choice {
         strategy: Strategy::Result,
-        rollout: vec![step(Strategy::Live, 5), step(Strategy::Phased, 100), step(Strategy::None, 0)],
+        rollout: vec![
+            step(Strategy::Live, 5),
+            step(Strategy::Phased, 100),
+            step(Strategy::None, 0),
+        ],
     };
     let canary = Choice { strategy: Strategy::Live, rollout: vec![step(Strategy::Result, 1)] };
-    let overrides = [("reader-☔ \"'\\".to_owned(), canary), ("plain".to_owned(), Choice::default())];
+    let overrides =
+        [("reader-☔ \"'\\".to_owned(), canary), ("plain".to_owned(), Choice::default())];
     Policy { choice, overrides: overrides.into() }
 }
 
 pub async fn the_cache_policy_is_the_default_until_it_is_set(catalog: &dyn Catalog) {
-    let unset = VersionedPolicy { policy: Policy::default(), version: 0, ..VersionedPolicy::default() };
+    let unset =
+        VersionedPolicy { policy: Policy::default(), version: 0, ..VersionedPolicy::default() };
     assert_eq!(catalog.cache_policy().await.unwrap(), unset);
     // To choose the default is a decision, too, and leaves a version that says who made it.
-    let chosen = catalog.set_cache_policy(Policy::default(), None, change("as it is")).await.unwrap();
-    assert_eq!((chosen.version, &chosen.policy, &*chosen.reason), (1, &Policy::default(), "as it is"));
+    let chosen =
+        catalog.set_cache_policy(Policy::default(), None, change("as it is")).await.unwrap();
+    assert_eq!(
+        (chosen.version, &chosen.policy, &*chosen.reason),
+        (1, &Policy::default(), "as it is")
+    );
     assert_eq!(catalog.cache_policy().await.unwrap(), chosen);
 }
 
@@ -49,21 +59,45 @@ pub async fn a_policy_comes_back_whole(catalog: &dyn Catalog) {
 pub async fn a_change_of_the_policy_names_the_version_it_is_based_on(catalog: &dyn Catalog) {
     let early = catalog.set_cache_policy(policy(Strategy::Live), Some(1), change("")).await;
     assert!(matches!(early, Err(Error::PolicyMismatch { current: 0 })), "{early:?}");
-    assert_eq!(catalog.set_cache_policy(policy(Strategy::Result), Some(0), change("")).await.unwrap().version, 1);
+    assert_eq!(
+        catalog
+            .set_cache_policy(policy(Strategy::Result), Some(0), change(""))
+            .await
+            .unwrap()
+            .version,
+        1
+    );
     for expected in [0, 2, u32::MAX] {
-        let late = catalog.set_cache_policy(policy(Strategy::Live), Some(expected), change("late")).await;
+        let late =
+            catalog.set_cache_policy(policy(Strategy::Live), Some(expected), change("late")).await;
         assert!(matches!(late, Err(Error::PolicyMismatch { current: 1 })), "{expected}: {late:?}");
     }
     assert_eq!(catalog.cache_policy().await.unwrap().policy, policy(Strategy::Result));
-    assert_eq!(catalog.set_cache_policy(policy(Strategy::Phased), Some(1), change("")).await.unwrap().version, 2);
-    assert_eq!(catalog.set_cache_policy(policy(Strategy::None), None, change("")).await.unwrap().version, 3);
+    assert_eq!(
+        catalog
+            .set_cache_policy(policy(Strategy::Phased), Some(1), change(""))
+            .await
+            .unwrap()
+            .version,
+        2
+    );
+    assert_eq!(
+        catalog.set_cache_policy(policy(Strategy::None), None, change("")).await.unwrap().version,
+        3
+    );
 }
 
 pub async fn every_version_of_the_policy_is_kept(catalog: &dyn Catalog) {
     assert_eq!(catalog.cache_policies(9).await.unwrap(), []);
     let mut versions = Vec::new();
     for strategy in [Strategy::Result, Strategy::Live, Strategy::Result] {
-        versions.insert(0, catalog.set_cache_policy(policy(strategy), None, change(strategy.name())).await.unwrap());
+        versions.insert(
+            0,
+            catalog
+                .set_cache_policy(policy(strategy), None, change(strategy.name()))
+                .await
+                .unwrap(),
+        );
     }
     assert_eq!(catalog.cache_policies(9).await.unwrap(), versions);
     assert_eq!(catalog.cache_policies(2).await.unwrap(), versions[..2]);
@@ -73,7 +107,8 @@ pub async fn an_equal_policy_is_no_change(catalog: &dyn Catalog) {
     let first = catalog.set_cache_policy(whole_policy(), None, change("first")).await.unwrap();
     let revision = catalog.revision().await.unwrap();
     for expected in [None, Some(1)] {
-        let again = catalog.set_cache_policy(whole_policy(), expected, change("again")).await.unwrap();
+        let again =
+            catalog.set_cache_policy(whole_policy(), expected, change("again")).await.unwrap();
         assert_eq!(again, first);
     }
     let late = catalog.set_cache_policy(whole_policy(), Some(2), change("again")).await;
@@ -114,7 +149,8 @@ pub async fn no_concurrent_change_of_the_policy_is_lost(catalog: &dyn Catalog) {
 async fn widen(catalog: &dyn Catalog) {
     loop {
         let current = catalog.cache_policy().await.unwrap();
-        let rollout = vec![Step { strategy: Strategy::Live, modulo: 100, below: below(&current.policy) + 1 }];
+        let rollout =
+            vec![Step { strategy: Strategy::Live, modulo: 100, below: below(&current.policy) + 1 }];
         let wider = Policy { choice: Choice { rollout, ..Choice::default() }, ..Policy::default() };
         match catalog.set_cache_policy(wider, Some(current.version), change("one more")).await {
             Ok(set) => return assert_eq!(set.version, current.version + 1),

@@ -18,7 +18,10 @@ pub async fn entries_come_newest_first_in_pages(people: &dyn People) {
     people.record(awkward.clone()).await.unwrap();
     for number in 1..=4 {
         // Those of the same second keep their order.
-        people.record(entry(NOW_S + number / 3, "zoe", "counter.create", &number.to_string())).await.unwrap();
+        people
+            .record(entry(NOW_S + number / 3, "zoe", "counter.create", &number.to_string()))
+            .await
+            .unwrap();
     }
     let all = people.entries(Filter::default()).await.unwrap();
     assert_eq!(all.len(), 5);
@@ -29,7 +32,9 @@ pub async fn entries_come_newest_first_in_pages(people: &dyn People) {
     let second = Filter { before: all[1].id, ..first };
     assert_eq!(objects(people, second).await, ["2", "1"]);
     let limit = usize::MAX;
-    assert!(objects(people, Filter { limit, ..Filter::default() }).await.len() <= AUDIT_ENTRIES_MAX);
+    assert!(
+        objects(people, Filter { limit, ..Filter::default() }).await.len() <= AUDIT_ENTRIES_MAX
+    );
 }
 
 pub async fn entries_are_filtered(people: &dyn People) {

@@ -19,7 +19,10 @@ pub async fn a_session_is_found_by_its_hash(people: &dyn People) {
     people.open_session(session(1, &zoe)).await.unwrap();
     people.open_session(session(2, &max)).await.unwrap();
     let signed_in = User { signed_in_at: Some(NOW_S), ..zoe };
-    assert_eq!(people.session(hash(1)).await.unwrap(), Some((session(1, &signed_in), signed_in.clone())));
+    assert_eq!(
+        people.session(hash(1)).await.unwrap(),
+        Some((session(1, &signed_in), signed_in.clone()))
+    );
     assert_eq!(people.user_called("zoe").await.unwrap(), Some(signed_in.clone()));
     assert_eq!(people.session(hash(2)).await.unwrap().unwrap().1.name, "max");
     assert_eq!(people.session(hash(3)).await.unwrap(), None);

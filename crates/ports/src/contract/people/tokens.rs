@@ -7,8 +7,11 @@ use raingauge_core::access::{Role, Scope};
 pub async fn a_token_comes_back_whole(people: &dyn People) {
     let added = people.add_token(token(1, AWKWARD)).await.unwrap();
     assert_eq!(added, ApiToken { id: 1, ..token(1, AWKWARD) });
-    let admin =
-        ApiToken { scopes: [Scope::Admin].into_iter().collect(), expires_at: Some(NOW_S + HOUR_S), ..token(2, "shop") };
+    let admin = ApiToken {
+        scopes: [Scope::Admin].into_iter().collect(),
+        expires_at: Some(NOW_S + HOUR_S),
+        ..token(2, "shop")
+    };
     let second = people.add_token(admin).await.unwrap();
     assert_eq!(second.id, 2);
     people.note_tokens_used(vec![(1, NOW_S + 5), (7, NOW_S)]).await.unwrap();

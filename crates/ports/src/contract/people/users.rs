@@ -2,7 +2,9 @@
 
 use super::super::catalog::at_once;
 use super::{AWKWARD, HOUR_S, NOW_S, hash, invitation, new_user, session, token};
-use crate::people::{ApiToken, Entry, Error, Filter, Invitation, NewUser, People, User, UserChange};
+use crate::people::{
+    ApiToken, Entry, Error, Filter, Invitation, NewUser, People, User, UserChange,
+};
 use raingauge_core::access::Role;
 
 async fn add(people: &dyn People, name: &str, role: Role) -> User {
@@ -25,17 +27,30 @@ pub async fn nobody_is_there_at_first(people: &dyn People) {
 pub async fn a_user_comes_back_whole(people: &dyn People) {
     let [name, email, password, openid] =
         ["name", "email", "password", "openid"].map(|field| format!("{field} {AWKWARD}"));
-    let new = NewUser { name, email, role: Role::Editor, password, openid: openid.clone(), at_s: NOW_S };
+    let new =
+        NewUser { name, email, role: Role::Editor, password, openid: openid.clone(), at_s: NOW_S };
     let added = people.add_user(new.clone()).await.unwrap();
     let NewUser { name, email, role, password, .. } = new;
     let (signed_in_at, disabled_at) = (None, None);
-    let whole = User { id: 1, name, email, role, password, openid, created_at: NOW_S, signed_in_at, disabled_at };
+    let whole = User {
+        id: 1,
+        name,
+        email,
+        role,
+        password,
+        openid,
+        created_at: NOW_S,
+        signed_in_at,
+        disabled_at,
+    };
     assert_eq!(added, whole);
     assert_eq!(people.users().await.unwrap(), std::slice::from_ref(&whole));
     assert_eq!(people.user_called(&whole.name).await.unwrap().as_ref(), Some(&whole));
     let openid = whole.openid.clone();
     assert_eq!(people.user_of_openid(&openid).await.unwrap(), Some(whole));
-    for another in ["another", &openid.to_uppercase(), &format!("{openid} "), &openid[..openid.len() - 1]] {
+    for another in
+        ["another", &openid.to_uppercase(), &format!("{openid} "), &openid[..openid.len() - 1]]
+    {
         assert_eq!(people.user_of_openid(another).await.unwrap(), None, "{another}");
     }
 }
@@ -50,7 +65,8 @@ pub async fn names_differ_in_more_than_case(people: &dyn People) {
     }
     // What only looks alike is somebody else.
     add(people, "zoe", Role::Viewer).await;
-    let names: Vec<String> = people.users().await.unwrap().into_iter().map(|user| user.name).collect();
+    let names: Vec<String> =
+        people.users().await.unwrap().into_iter().map(|user| user.name).collect();
     assert_eq!(names, ["max", "zoe", "Zoë"]);
 }
 
@@ -89,8 +105,10 @@ pub async fn an_administrator_stays(people: &dyn People) {
 }
 
 pub async fn of_two_administrators_who_remove_each_other_one_stays(people: &dyn People) {
-    let (one, other) = (add(people, "one", Role::Admin).await, add(people, "other", Role::Admin).await);
-    let removing = [&one, &other].map(|user| people.change_user(user.id, UserChange::Role(Role::Viewer)));
+    let (one, other) =
+        (add(people, "one", Role::Admin).await, add(people, "other", Role::Admin).await);
+    let removing =
+        [&one, &other].map(|user| people.change_user(user.id, UserChange::Role(Role::Viewer)));
     let answers = at_once(removing.into()).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
     let users = people.users().await.unwrap();
@@ -106,17 +124,24 @@ pub async fn a_link_is_good_once(people: &dyn People) {
     assert_eq!(people.accept(hash(9), new_user("zoe", Role::Admin)).await, Err(Error::LinkSpent));
     // Name and role are those of the link, whatever comes with it.
     let user = people.accept(hash(1), new_user("mallory", Role::Admin)).await.unwrap();
-    assert_eq!((&*user.name, user.role, &*user.password), ("zoe", Role::Editor, "$argon2id$ of mallory"));
+    assert_eq!(
+        (&*user.name, user.role, &*user.password),
+        ("zoe", Role::Editor, "$argon2id$ of mallory")
+    );
     assert_eq!(people.users().await.unwrap(), [user]);
     for spent in [1, 2] {
-        assert_eq!(people.accept(hash(spent), new_user("zoe", Role::Admin)).await, Err(Error::LinkSpent));
+        assert_eq!(
+            people.accept(hash(spent), new_user("zoe", Role::Admin)).await,
+            Err(Error::LinkSpent)
+        );
     }
     assert_eq!(people.invitations().await.unwrap(), [invitation(3, "max", Role::Viewer)]);
     people.withdraw(hash(3)).await.unwrap();
     assert_eq!(people.accept(hash(3), new_user("max", Role::Viewer)).await, Err(Error::LinkSpent));
     let answers = {
         people.invite(invitation(4, "eve", Role::Viewer)).await.unwrap();
-        at_once((0..4).map(|_| people.accept(hash(4), new_user("eve", Role::Viewer))).collect()).await
+        at_once((0..4).map(|_| people.accept(hash(4), new_user("eve", Role::Viewer))).collect())
+            .await
     };
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
 }
@@ -130,7 +155,12 @@ pub async fn a_link_for_somebody_known_sets_a_new_password(people: &dyn People) 
     people.invite(invitation(1, "Zoe", Role::Editor)).await.unwrap();
     let new = NewUser { password: "another".to_owned(), ..new_user("zoe", Role::Admin) };
     let back = people.accept(hash(1), new).await.unwrap();
-    let expected = User { role: Role::Editor, password: "another".to_owned(), disabled_at: None, ..zoe.clone() };
+    let expected = User {
+        role: Role::Editor,
+        password: "another".to_owned(),
+        disabled_at: None,
+        ..zoe.clone()
+    };
     assert_eq!(back, User { signed_in_at: back.signed_in_at, ..expected });
     assert_eq!(people.sessions(zoe.id).await.unwrap(), []);
     assert_eq!(people.sessions(root.id).await.unwrap().len(), 1);
@@ -143,7 +173,10 @@ pub async fn a_link_for_somebody_known_sets_a_new_password(people: &dyn People) 
 pub async fn a_link_with_an_address_sets_it(people: &dyn People) {
     let zoe = add(people, "zoe", Role::Viewer).await;
     let email = "zoe@rain.example".to_owned();
-    people.invite(Invitation { email: email.clone(), ..invitation(1, "zoe", Role::Viewer) }).await.unwrap();
+    people
+        .invite(Invitation { email: email.clone(), ..invitation(1, "zoe", Role::Viewer) })
+        .await
+        .unwrap();
     let openid = "issuer 7".to_owned();
     let new = NewUser {
         openid,
@@ -214,8 +247,10 @@ pub async fn somebody_removed_is_forgotten(people: &dyn People) {
     assert_eq!(people.tokens().await.unwrap()[0].created_by, removed.pseudonym);
 
     let entries = people.entries(Filter::default()).await.unwrap();
-    let kept: Vec<[&str; 4]> =
-        entries.iter().map(|entry| [&*entry.who, &*entry.address, &*entry.object, &*entry.details]).collect();
+    let kept: Vec<[&str; 4]> = entries
+        .iter()
+        .map(|entry| [&*entry.who, &*entry.address, &*entry.object, &*entry.details])
+        .collect();
     let expected = [
         ["root", "192.0.2.7", "person zoey", "{\"email\":\"zoey@example.com\"}"],
         ["root", "192.0.2.7", &removed.pseudonym, "{}"],

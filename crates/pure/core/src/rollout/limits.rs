@@ -45,7 +45,11 @@ impl Limits {
         let store_max = (before.store_per_count() * self.store_times).max(STORE_REQUESTS_FREE);
         vec![
             Verdict { limit: Limit::Latency, seen: now.p99_ms, at_most: p99_max },
-            Verdict { limit: Limit::Errors, seen: now.failed_share, at_most: before.failed_share + self.failed_share },
+            Verdict {
+                limit: Limit::Errors,
+                seen: now.failed_share,
+                at_most: before.failed_share + self.failed_share,
+            },
             Verdict { limit: Limit::Store, seen: now.store_per_count(), at_most: store_max },
             Verdict { limit: Limit::Breakers, seen: now.breakers_opened, at_most: self.breakers },
         ]
@@ -127,10 +131,14 @@ mod tests {
     #[test]
     fn what_is_as_before_or_a_little_worse_holds() {
         assert!(broken(&BEFORE, &BEFORE).is_empty());
-        let worse = Window { p99_ms: 50.0, failed_share: 0.0015, store_requests_per_s: 8_000.0, ..BEFORE };
+        let worse =
+            Window { p99_ms: 50.0, failed_share: 0.0015, store_requests_per_s: 8_000.0, ..BEFORE };
         assert!(broken(&BEFORE, &worse).is_empty());
         let quick = Window { p99_ms: 1.0, ..BEFORE };
-        assert!(broken(&quick, &Window { p99_ms: 20.0, ..BEFORE }).is_empty(), "20 ms never matter");
+        assert!(
+            broken(&quick, &Window { p99_ms: 20.0, ..BEFORE }).is_empty(),
+            "20 ms never matter"
+        );
         let limits = Limits::DEFAULT;
         assert!(!limits.suffice(&Window { batches: 99.0, ..BEFORE }) && limits.suffice(&BEFORE));
     }
@@ -145,7 +153,12 @@ mod tests {
             ..BEFORE
         };
         let told = broken(&BEFORE, &all);
-        let words = ["99th percentile is 50.1 ms", "0.160 % of the counts fail", "8.00 requests", "1 circuit breakers"];
+        let words = [
+            "99th percentile is 50.1 ms",
+            "0.160 % of the counts fail",
+            "8.00 requests",
+            "1 circuit breakers",
+        ];
         assert_eq!(told.len(), words.len(), "{told:?}");
         assert!(told.iter().zip(words).all(|(told, word)| told.contains(word)), "{told:?}");
     }

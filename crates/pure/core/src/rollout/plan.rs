@@ -70,12 +70,24 @@ impl Plan {
             }
         };
         let is_growing = shares.windows(2).all(|pair| pair[0] < pair[1]);
-        refuse(shares.is_empty() || !is_growing, "shares", "must grow from step to step".to_owned());
+        refuse(
+            shares.is_empty() || !is_growing,
+            "shares",
+            "must grow from step to step".to_owned(),
+        );
         let is_share = |share: &u32| (1..=MODULO).contains(share);
         refuse(!shares.iter().all(is_share), "shares", format!("are hundredths, 1 to {MODULO}"));
-        refuse(shares.len() > ROLLOUT_SHARES_MAX, "shares", format!("are at most {ROLLOUT_SHARES_MAX}"));
+        refuse(
+            shares.len() > ROLLOUT_SHARES_MAX,
+            "shares",
+            format!("are at most {ROLLOUT_SHARES_MAX}"),
+        );
         let is_time = |seconds: f64, least: f64| seconds >= least && seconds <= STAGE_S_MAX;
-        refuse(!is_time(*hold_s, f64::MIN_POSITIVE), "holdS", "is above 0, and a week at most".to_owned());
+        refuse(
+            !is_time(*hold_s, f64::MIN_POSITIVE),
+            "holdS",
+            "is above 0, and a week at most".to_owned(),
+        );
         refuse(!is_time(*canary_s, 0.0), "canaryS", "is 0 or more, and a week at most".to_owned());
         for (field, value) in [
             ("p99Times", limits.p99_times),
@@ -85,7 +97,11 @@ impl Plan {
             ("breakers", limits.breakers),
             ("batchesMin", limits.batches_min),
         ] {
-            refuse(!(value.is_finite() && value >= 0.0), field, "is a number that is not negative".to_owned());
+            refuse(
+                !(value.is_finite() && value >= 0.0),
+                field,
+                "is a number that is not negative".to_owned(),
+            );
         }
         problems
     }
@@ -122,7 +138,10 @@ impl Plan {
             policy.choice.strategy = self.to;
             policy.choice.rollout.clear();
         } else if share > 0 {
-            policy.choice.rollout.insert(0, Step { strategy: self.to, modulo: MODULO, below: share });
+            policy
+                .choice
+                .rollout
+                .insert(0, Step { strategy: self.to, modulo: MODULO, below: share });
         }
         policy
     }
@@ -145,22 +164,38 @@ mod tests {
         assert_eq!(words.join(";"), expected);
         let bare = Plan { canary_s: 0.0, shares: vec![50, 100], ..plan() };
         assert_eq!(bare.stages().len(), 3);
-        assert_eq!(Plan { shares: vec![1, 2], ..plan() }.stages().len(), 3, "a canary of the whole step is none");
+        assert_eq!(
+            Plan { shares: vec![1, 2], ..plan() }.stages().len(),
+            3,
+            "a canary of the whole step is none"
+        );
     }
 
     #[test]
     fn counters_of_a_share_are_excepted_and_the_whole_is_the_strategy() {
         let kept = Step { strategy: Strategy::Phased, modulo: 7, below: 3 };
         let overrides = [("canary-1".to_owned(), Choice::default())].into();
-        let before = Policy { choice: Choice { strategy: Strategy::Result, rollout: vec![kept] }, overrides };
+        let before = Policy {
+            choice: Choice { strategy: Strategy::Result, rollout: vec![kept] },
+            overrides,
+        };
         let quarter = plan().policy(&before, 25);
-        assert_eq!(quarter.choice.to_string(), "live where id % 100 < 25; phased where id % 7 < 3; otherwise result");
+        assert_eq!(
+            quarter.choice.to_string(),
+            "live where id % 100 < 25; phased where id % 7 < 3; otherwise result"
+        );
         let whole = plan().policy(&before, 100);
-        assert_eq!((whole.choice.to_string().as_str(), &whole.overrides), ("live", &before.overrides));
+        assert_eq!(
+            (whole.choice.to_string().as_str(), &whole.overrides),
+            ("live", &before.overrides)
+        );
         assert_eq!(plan().policy(&before, 0), before);
         assert_eq!(plan().refusal(&before), None);
         assert!(plan().refusal(&whole).is_some());
-        let full = Policy { choice: Choice { rollout: vec![kept; POLICY_STEPS_MAX], ..before.choice }, ..before };
+        let full = Policy {
+            choice: Choice { rollout: vec![kept; POLICY_STEPS_MAX], ..before.choice },
+            ..before
+        };
         assert!(plan().refusal(&full).is_some());
     }
 
@@ -168,10 +203,17 @@ mod tests {
     fn all_that_is_wrong_is_told() {
         assert_eq!(plan().problems(), []);
         let limits = Limits { p99_times: f64::NAN, breakers: -1.0, ..Limits::DEFAULT };
-        let wrong = Plan { shares: vec![50, 20, 101], hold_s: 0.0, canary_s: -1.0, limits, ..plan() };
-        let fields: Vec<String> = wrong.problems().into_iter().map(|problem| problem.field).collect();
+        let wrong =
+            Plan { shares: vec![50, 20, 101], hold_s: 0.0, canary_s: -1.0, limits, ..plan() };
+        let fields: Vec<String> =
+            wrong.problems().into_iter().map(|problem| problem.field).collect();
         assert_eq!(fields, ["shares", "shares", "holdS", "canaryS", "p99Times", "breakers"]);
         assert_eq!(Plan { shares: Vec::new(), ..plan() }.problems().len(), 1);
-        assert_eq!(Plan { shares: (1..=ROLLOUT_SHARES_MAX as u32 + 1).collect(), ..plan() }.problems().len(), 1);
+        assert_eq!(
+            Plan { shares: (1..=ROLLOUT_SHARES_MAX as u32 + 1).collect(), ..plan() }
+                .problems()
+                .len(),
+            1
+        );
     }
 }

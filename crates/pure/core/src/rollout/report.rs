@@ -12,7 +12,9 @@ impl Rollout {
             text += &row(&watched.stage.words(), &watched.window);
         }
         text += &match &self.phase {
-            Phase::Ended { end: End::Finished, .. } => format!("\n`{}` is in force.\n", self.plan.to.name()),
+            Phase::Ended { end: End::Finished, .. } => {
+                format!("\n`{}` is in force.\n", self.plan.to.name())
+            }
             Phase::Ended { end: End::Overruled, why } => format!("\nEnded: {why}, which stays.\n"),
             Phase::Ended { why, .. } => format!("\nRolled back: {why}.\n"),
             _ => "\nIt is under way.\n".to_owned(),

@@ -35,7 +35,10 @@ impl Tally {
     /// Reads the metrics of a process. `sum` answers the sum of all series of a metric of which a label has this value,
     /// and of all where that is empty; `latency` are the buckets of [`LATENCY`] of our route, the infinite one among
     /// them, in any order.
-    pub fn read(sum: impl Fn(&str, &str) -> f64, latency: impl IntoIterator<Item = (f64, f64)>) -> Self {
+    pub fn read(
+        sum: impl Fn(&str, &str) -> f64,
+        latency: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
         let (mut within, mut batches) = (Vec::new(), 0.0_f64);
         for (bound, count) in latency {
             batches = batches.max(count);
@@ -62,7 +65,9 @@ impl Tally {
             return self.clone();
         }
         let grown = |now: f64, before: f64| (now - before).max(0.0);
-        let known = |bound: f64| before.within.iter().find(|(own, _)| *own == bound).map_or(0.0, |(_, count)| *count);
+        let known = |bound: f64| {
+            before.within.iter().find(|(own, _)| *own == bound).map_or(0.0, |(_, count)| *count)
+        };
         Self {
             batches: grown(self.batches, before.batches),
             batch_seconds: grown(self.batch_seconds, before.batch_seconds),
@@ -70,7 +75,11 @@ impl Tally {
             failed: grown(self.failed, before.failed),
             store_requests: grown(self.store_requests, before.store_requests),
             breakers_opened: grown(self.breakers_opened, before.breakers_opened),
-            within: self.within.iter().map(|(bound, count)| (*bound, grown(*count, known(*bound)))).collect(),
+            within: self
+                .within
+                .iter()
+                .map(|(bound, count)| (*bound, grown(*count, known(*bound))))
+                .collect(),
         }
     }
 
@@ -149,8 +158,14 @@ mod tests {
     #[test]
     fn a_window_is_what_grew_between_two_readings() {
         let window = reading(1_090.0, 10.0, 15.0).since(&reading(100.0, 0.0, 5.0)).window(10.0);
-        assert_eq!((window.batches, window.counts_per_s, window.store_requests_per_s), (1_000.0, 1_000.0, 2.0));
-        assert!((window.failed_share - 0.001).abs() < 1e-9 && (window.store_per_count() - 0.002).abs() < 1e-9);
+        assert_eq!(
+            (window.batches, window.counts_per_s, window.store_requests_per_s),
+            (1_000.0, 1_000.0, 2.0)
+        );
+        assert!(
+            (window.failed_share - 0.001).abs() < 1e-9
+                && (window.store_per_count() - 0.002).abs() < 1e-9
+        );
         assert!((window.p99_ms - 5.0).abs() < 1e-9, "99 of 100 are fast: {}", window.p99_ms);
         let slower = reading(1_080.0, 20.0, 15.0).since(&reading(100.0, 0.0, 5.0)).window(10.0);
         assert!((slower.p99_ms - 52.5).abs() < 1e-9, "half of the slow ones: {}", slower.p99_ms);
@@ -169,6 +184,9 @@ mod tests {
         for tally in [reading(10.0, 0.0, 1.0), reading(0.0, 10.0, 2.0)] {
             sum.add(&tally);
         }
-        assert_eq!((sum.batches, sum.failed, sum.within.as_slice()), (20.0, 3.0, &[(0.005, 10.0), (0.1, 20.0)][..]));
+        assert_eq!(
+            (sum.batches, sum.failed, sum.within.as_slice()),
+            (20.0, 3.0, &[(0.005, 10.0), (0.1, 20.0)][..])
+        );
     }
 }

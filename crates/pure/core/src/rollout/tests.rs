@@ -8,7 +8,9 @@ const BEAT_MS: i64 = 5_000;
 /// What readers did within a beat: batches that took so long each.
 fn batches(number: f64, milliseconds: f64) -> Tally {
     let bounds = [0.005, 0.01, 0.05, 0.1, 0.5];
-    let within = bounds.map(|bound| (bound, if milliseconds / 1e3 <= bound { number } else { 0.0 })).to_vec();
+    let within = bounds
+        .map(|bound| (bound, if milliseconds / 1e3 <= bound { number } else { 0.0 }))
+        .to_vec();
     let batch_seconds = number * milliseconds / 1e3;
     let (counts, store_requests) = (number * 10.0, number * 20.0);
     Tally { batches: number, batch_seconds, counts, store_requests, within, ..Tally::default() }
@@ -74,9 +76,24 @@ fn every_stage_is_set_followed_watched_and_passed() {
     }
     assert_eq!(shares, [0, 1, 5, 6, 100]);
     assert_eq!(service.ended(), (End::Finished, ""));
-    assert_eq!((service.version, service.rollout.version), (11, 11), "one policy for each stage but the first");
-    assert!(service.rollout.watched.iter().skip(1).all(|watched| watched.verdicts.iter().all(Verdict::holds)));
-    assert!(service.rollout.markdown().contains("| 6 %, canary | 200 |"), "{}", service.rollout.markdown());
+    assert_eq!(
+        (service.version, service.rollout.version),
+        (11, 11),
+        "one policy for each stage but the first"
+    );
+    assert!(
+        service
+            .rollout
+            .watched
+            .iter()
+            .skip(1)
+            .all(|watched| watched.verdicts.iter().all(Verdict::holds))
+    );
+    assert!(
+        service.rollout.markdown().contains("| 6 %, canary | 200 |"),
+        "{}",
+        service.rollout.markdown()
+    );
     assert!(service.rollout.markdown().ends_with("`live` is in force.\n"));
     let json = serde_json::to_string(&service.rollout).unwrap();
     assert_eq!(serde_json::from_str::<Rollout>(&json).unwrap(), service.rollout);
@@ -131,12 +148,17 @@ fn processes_that_do_not_follow_are_waited_for_and_named() {
     for _ in 0..12 {
         service.now_ms += BEAT_MS;
         service.rollout.beat(service.now_ms, &batches(100.0, 4.0), lagging.clone());
-        assert!(matches!(&service.rollout.phase, Phase::Following { lagging: known, .. } if *known == lagging));
+        assert!(
+            matches!(&service.rollout.phase, Phase::Following { lagging: known, .. } if *known == lagging)
+        );
     }
     service.now_ms += BEAT_MS;
     service.rollout.beat(service.now_ms, &Tally::default(), lagging);
     assert_eq!(service.obey(), 1);
-    assert_eq!(service.ended(), (End::Failed, "version 8 of the policy is not followed by reader-2"));
+    assert_eq!(
+        service.ended(),
+        (End::Failed, "version 8 of the policy is not followed by reader-2")
+    );
 }
 
 #[test]
@@ -158,7 +180,10 @@ fn somebody_goes_on_or_stops() {
     assert_eq!(service.rollout.order().map(|order| order.policy), Some(Policy::default()));
     service.obey();
     assert_eq!(service.ended(), (End::Stopped, "max stopped it"));
-    assert_eq!((service.rollout.stop("max"), service.rollout.go_on("zoe")), (Err(Refused::Ended), Err(Refused::Ended)));
+    assert_eq!(
+        (service.rollout.stop("max"), service.rollout.go_on("zoe")),
+        (Err(Refused::Ended), Err(Refused::Ended))
+    );
     let mut early = Service::new(&[50]);
     early.rollout.stop("max").unwrap();
     assert_eq!((early.ended().0, early.version), (End::Stopped, 7));
@@ -174,16 +199,29 @@ fn a_policy_of_somebody_else_is_told_from_ones_own() {
     service.rollout.beat(service.now_ms, &Tally::default(), Vec::new());
     assert_eq!((&service.rollout.phase, service.share()), (&Phase::Setting, Some(1)));
     let rollout = &mut service.rollout;
-    let [before, canary, step] = [0, 1, 50].map(|share| rollout.plan.policy(&rollout.before, share));
+    let [before, canary, step] =
+        [0, 1, 50].map(|share| rollout.plan.policy(&rollout.before, share));
     assert!(!rollout.is_overruled(7, &before), "the version that it began from");
     assert!(!rollout.is_overruled(8, &canary), "set, and not noted before whoever set it died");
-    assert!(rollout.is_overruled(8, &step) && rollout.is_overruled(8, &before) && rollout.is_overruled(9, &canary));
+    assert!(
+        rollout.is_overruled(8, &step)
+            && rollout.is_overruled(8, &before)
+            && rollout.is_overruled(9, &canary)
+    );
     let mut stopped = rollout.clone();
     stopped.stop("max").unwrap();
-    assert!(!stopped.is_overruled(8, &canary) && !stopped.is_overruled(8, &before) && stopped.is_overruled(8, &step));
+    assert!(
+        !stopped.is_overruled(8, &canary)
+            && !stopped.is_overruled(8, &before)
+            && stopped.is_overruled(8, &step)
+    );
     // Once it is noted, somebody else may well set what the rollout itself would set.
     rollout.ordered(8, service.now_ms);
-    assert!(!rollout.is_overruled(8, &canary) && rollout.is_overruled(9, &canary) && rollout.is_overruled(9, &before));
+    assert!(
+        !rollout.is_overruled(8, &canary)
+            && rollout.is_overruled(9, &canary)
+            && rollout.is_overruled(9, &before)
+    );
     rollout.overrule(9, "max");
     assert_eq!(service.ended(), (End::Overruled, "max set version 9 of the policy"));
 }

@@ -102,7 +102,9 @@ pub const fn cell_of(granularity: Granularity, time_s: i64) -> u8 {
 /// What a tile adds to a range.
 pub fn sum_of(plan: &Plan, id: TileId, tile: &Tile) -> Result<i128, Overflow> {
     if id.is_span() {
-        return tile.sum(id.days_within(i64::from(plan.day_first) * DAY_S, i64::from(plan.day_end) * DAY_S));
+        return tile.sum(
+            id.days_within(i64::from(plan.day_first) * DAY_S, i64::from(plan.day_end) * DAY_S),
+        );
     }
     let edges = plan.edges.iter().flatten().filter(|edge| edge.day == id.period());
     edges.flat_map(|edge| edge.runs).map(|run| tile.sum(run)).sum()
@@ -129,6 +131,7 @@ pub fn of_slice(slice: Slice) -> impl Iterator<Item = TileId> {
     let (first_day, last_day) = (slice.from_s / DAY_S, (slice.to_s - 1).max(0) / DAY_S);
     let is_span = slice.granularity == Granularity::Day;
     let width = if is_span { i64::from(TILE_CELLS) } else { 1 };
-    let periods = if slice.from_s < slice.to_s { first_day / width..last_day / width + 1 } else { 0..0 };
+    let periods =
+        if slice.from_s < slice.to_s { first_day / width..last_day / width + 1 } else { 0..0 };
     periods.map(move |period| TileId::of_period(is_span, period as u32))
 }

@@ -59,7 +59,12 @@ impl Outcome {
 }
 
 /// Creates and replaces. Everything is checked before anything is changed.
-pub fn apply(client: &Client, drafts: Drafts, dry_run: bool, reason: &str) -> anyhow::Result<Vec<Outcome>> {
+pub fn apply(
+    client: &Client,
+    drafts: Drafts,
+    dry_run: bool,
+    reason: &str,
+) -> anyhow::Result<Vec<Outcome>> {
     let cache_policy = drafts.cache_policy.clone();
     let resolved = resolve(client, drafts)?;
     let mut outcomes = Vec::new();
@@ -69,13 +74,17 @@ pub fn apply(client: &Client, drafts: Drafts, dry_run: bool, reason: &str) -> an
             Some(existing) if existing.counter == counter => Action::Unchanged,
             Some(_) => Action::Changed,
         };
-        let differences = existing.as_ref().map_or_else(Vec::new, |existing| told(&existing.counter, &counter));
+        let differences =
+            existing.as_ref().map_or_else(Vec::new, |existing| told(&existing.counter, &counter));
         let name = counter.name.clone();
-        let mut outcome = Outcome { id: counter.id, name, action, differences, problems: Vec::new() };
+        let mut outcome =
+            Outcome { id: counter.id, name, action, differences, problems: Vec::new() };
         if !dry_run && action != Action::Unchanged {
             match send(client, &counter, existing.as_ref(), reason) {
                 Ok(id) => outcome.id = id,
-                Err(error) => (outcome.action, outcome.problems) = (Action::Failed, vec![error.to_string()]),
+                Err(error) => {
+                    (outcome.action, outcome.problems) = (Action::Failed, vec![error.to_string()])
+                }
             }
         }
         outcomes.push(outcome);
@@ -89,10 +98,18 @@ pub fn apply(client: &Client, drafts: Drafts, dry_run: bool, reason: &str) -> an
 /// What differs between two configurations, a sentence for each field.
 fn told(before: &Counter, after: &Counter) -> Vec<String> {
     let changed = difference::between(before, after);
-    changed.iter().map(|change| format!("{}: {} → {}", change.label, change.before, change.after)).collect()
+    changed
+        .iter()
+        .map(|change| format!("{}: {} → {}", change.label, change.before, change.after))
+        .collect()
 }
 
-fn apply_policy(client: &Client, policy: &Policy, dry_run: bool, reason: &str) -> anyhow::Result<Outcome> {
+fn apply_policy(
+    client: &Client,
+    policy: &Policy,
+    dry_run: bool,
+    reason: &str,
+) -> anyhow::Result<Outcome> {
     const PATH: &str = "/v1/cache-policy";
     let mut found = client.get(PATH, &[])?;
     let version = format!("\"{}\"", found["version"]);
@@ -108,7 +125,8 @@ fn apply_policy(client: &Client, policy: &Policy, dry_run: bool, reason: &str) -
     };
     if !dry_run && !is_same {
         let headers = [("x-reason", reason), ("if-match", &version)];
-        if let Err(error) = client.send(Method::PUT, PATH, &headers, wanted.to_string().as_bytes()) {
+        if let Err(error) = client.send(Method::PUT, PATH, &headers, wanted.to_string().as_bytes())
+        {
             (outcome.action, outcome.problems) = (Action::Failed, vec![error.to_string()]);
         }
     }
@@ -117,7 +135,10 @@ fn apply_policy(client: &Client, policy: &Policy, dry_run: bool, reason: &str) -
 
 /// The counters of a file with their ids, each beside the one that it replaces. An error lists every template that
 /// cannot stand beside the others.
-pub fn resolve(client: &Client, drafts: Drafts) -> anyhow::Result<Vec<(Counter, Option<Existing>)>> {
+pub fn resolve(
+    client: &Client,
+    drafts: Drafts,
+) -> anyhow::Result<Vec<(Counter, Option<Existing>)>> {
     let mut existing = existing(client)?;
     let mut resolved = Vec::new();
     for mut counter in drafts.counters {
@@ -136,9 +157,14 @@ pub fn resolve(client: &Client, drafts: Drafts) -> anyhow::Result<Vec<(Counter, 
 
 fn existing(client: &Client) -> anyhow::Result<Vec<Existing>> {
     let answer = client.get("/v1/counters", &[])?;
-    let counters = answer["counters"].as_array().context("the server's list of counters cannot be read")?;
-    let existing =
-        |found: &Value| Ok(Existing { counter: read(found)?, version: found["version"].as_u64().unwrap_or_default() });
+    let counters =
+        answer["counters"].as_array().context("the server's list of counters cannot be read")?;
+    let existing = |found: &Value| {
+        Ok(Existing {
+            counter: read(found)?,
+            version: found["version"].as_u64().unwrap_or_default(),
+        })
+    };
     counters.iter().map(existing).collect()
 }
 
@@ -149,7 +175,10 @@ pub fn read(found: &Value) -> anyhow::Result<Counter> {
     Counter::from_json(&json).map_err(|problems| {
         let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
         let fields = fields.join(", ");
-        anyhow!("counter {} of the server cannot be read ({fields}): is the server of another version?", found["id"])
+        anyhow!(
+            "counter {} of the server cannot be read ({fields}): is the server of another version?",
+            found["id"]
+        )
     })
 }
 
@@ -158,34 +187,51 @@ fn position(existing: &[Existing], draft: &Counter) -> anyhow::Result<Option<usi
     if draft.id != 0 {
         return Ok(existing.iter().position(|existing| existing.counter.id == draft.id));
     }
-    let lives = |existing: &Existing| existing.counter.name == draft.name && existing.counter.state != State::Archived;
+    let lives = |existing: &Existing| {
+        existing.counter.name == draft.name && existing.counter.state != State::Archived
+    };
     let mut found = (0..existing.len()).filter(|at| lives(&existing[*at]));
     match (found.next(), found.next()) {
         (_, Some(_)) => {
-            bail!("several counters of the server are called {}: give the id of the one you mean", draft.name)
+            bail!(
+                "several counters of the server are called {}: give the id of the one you mean",
+                draft.name
+            )
         }
         (first, None) => Ok(first),
     }
 }
 
 /// Every template that could render a key of another counter, of the file or of the server.
-fn conflicts_among(resolved: &[(Counter, Option<Existing>)], untouched: &[&Counter]) -> Vec<String> {
+fn conflicts_among(
+    resolved: &[(Counter, Option<Existing>)],
+    untouched: &[&Counter],
+) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, (counter, _)) in resolved.iter().enumerate() {
         // Counters that have no id yet would all look like one and the same.
         let stand_in = |counter: &Counter, id: u32| Counter { id, ..counter.clone() };
         let before = resolved[..index].iter().map(|(other, _)| stand_in(other, other.id.max(1)));
-        let others: Vec<Counter> = untouched.iter().map(|other| (*other).clone()).chain(before).collect();
+        let others: Vec<Counter> =
+            untouched.iter().map(|other| (*other).clone()).chain(before).collect();
         let draft = stand_in(counter, u32::MAX);
         let found = conflicts(&draft, &others);
-        problems
-            .extend(found.iter().map(|problem| format!("  {}: {}: {}", counter.name, problem.field, problem.detail)));
+        problems.extend(
+            found.iter().map(|problem| {
+                format!("  {}: {}: {}", counter.name, problem.field, problem.detail)
+            }),
+        );
     }
     problems
 }
 
 /// Creates or replaces one counter, and answers its id.
-fn send(client: &Client, counter: &Counter, existing: Option<&Existing>, reason: &str) -> anyhow::Result<u32> {
+fn send(
+    client: &Client,
+    counter: &Counter,
+    existing: Option<&Existing>,
+    reason: &str,
+) -> anyhow::Result<u32> {
     let mut json = json!(counter);
     let etag;
     let mut headers = vec![("content-type", "application/json"), ("x-reason", reason)];
@@ -211,7 +257,8 @@ mod tests {
     use super::*;
 
     fn counter(id: u32, name: &str, template: &str) -> Counter {
-        Counter::from_json(&json!({"id": id, "name": name, "template": template, "eventType": "t"})).unwrap()
+        Counter::from_json(&json!({"id": id, "name": name, "template": template, "eventType": "t"}))
+            .unwrap()
     }
 
     fn existing(id: u32, name: &str, state: State) -> Existing {
@@ -236,11 +283,17 @@ mod tests {
 
     #[test]
     fn conflicts_are_found_inside_the_file_and_with_the_server() {
-        let drafts = [(counter(0, "a", "x:{f}"), None), (counter(0, "b", "x:1"), None), (counter(5, "c", "y"), None)];
+        let drafts = [
+            (counter(0, "a", "x:{f}"), None),
+            (counter(0, "b", "x:1"), None),
+            (counter(5, "c", "y"), None),
+        ];
         let server = counter(9, "d", "y");
         let problems = conflicts_among(&drafts, &[&server]);
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems[0].starts_with("  b: template") && problems[1].starts_with("  c: template"));
+        assert!(
+            problems[0].starts_with("  b: template") && problems[1].starts_with("  c: template")
+        );
         assert!(conflicts_among(&drafts[..1], &[&server]).is_empty());
     }
 }

@@ -23,7 +23,8 @@ impl Drafts {
         let mut text = String::new();
         let read = match path.to_str() {
             Some("-") => std::io::stdin().take(FILE_BYTES_MAX + 1).read_to_string(&mut text),
-            _ => std::fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)),
+            _ => std::fs::File::open(path)
+                .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)),
         };
         read.with_context(|| format!("{} cannot be read", path.display()))?;
         if text.len() as u64 > FILE_BYTES_MAX {
@@ -40,7 +41,9 @@ impl Drafts {
             remove_version(&mut json);
             match Counter::from_json(&json) {
                 Ok(counter) => drafts.counters.push(counter),
-                Err(found) => problems.extend(found.iter().map(|problem| line(index, &json, problem))),
+                Err(found) => {
+                    problems.extend(found.iter().map(|problem| line(index, &json, problem)))
+                }
             }
         }
         problems.extend(repetitions(&drafts.counters));
@@ -52,7 +55,9 @@ impl Drafts {
             match Policy::from_json(&json) {
                 Ok(policy) => drafts.cache_policy = Some(policy),
                 Err(found) => {
-                    let told = |problem: &Problem| format!("  cachePolicy: {}: {}", problem.field, problem.detail);
+                    let told = |problem: &Problem| {
+                        format!("  cachePolicy: {}: {}", problem.field, problem.detail)
+                    };
                     problems.extend(found.iter().map(told));
                 }
             }
@@ -96,7 +101,9 @@ fn parts_of(documents: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
     for document in documents {
         match document {
             Value::Array(listed) => counters.extend(listed),
-            Value::Object(mut members) if members.keys().all(|name| PARTS.contains(&name.as_str())) => {
+            Value::Object(mut members)
+                if members.keys().all(|name| PARTS.contains(&name.as_str())) =>
+            {
                 match members.remove(COUNTERS) {
                     Some(Value::Array(listed)) => counters.extend(listed),
                     other => counters.extend(other),
@@ -121,7 +128,10 @@ fn repetitions(drafts: &[Counter]) -> Vec<String> {
     for (index, draft) in drafts.iter().enumerate() {
         for before in &drafts[..index] {
             if draft.id != 0 && draft.id == before.id {
-                problems.push(format!("  {} and {} have the same id {}", before.name, draft.name, draft.id));
+                problems.push(format!(
+                    "  {} and {} have the same id {}",
+                    before.name, draft.name, draft.id
+                ));
             } else if draft.name == before.name && (draft.id == 0 || before.id == 0) {
                 problems.push(format!("  two counters are called {}: give them ids", draft.name));
             }
@@ -156,10 +166,16 @@ mod tests {
 
     #[test]
     fn a_file_may_hold_counters_and_the_cache_policy() {
-        let text = format!("counters:\n- {}cachePolicy:\n  strategy: live\n  version: 3\n", ONE.replace('\n', "\n  "));
+        let text = format!(
+            "counters:\n- {}cachePolicy:\n  strategy: live\n  version: 3\n",
+            ONE.replace('\n', "\n  ")
+        );
         let text = text.replace("\n  cachePolicy", "\ncachePolicy");
         let drafts = Drafts::parse(&text).unwrap();
-        assert_eq!((drafts.counters.len(), drafts.cache_policy.unwrap().choice.strategy.name()), (1, "live"));
+        assert_eq!(
+            (drafts.counters.len(), drafts.cache_policy.unwrap().choice.strategy.name()),
+            (1, "live")
+        );
         let alone = Drafts::parse("cachePolicy: {strategy: none}").unwrap();
         assert!(alone.counters.is_empty() && alone.cache_policy.is_some());
     }
@@ -173,7 +189,8 @@ mod tests {
         }
         let twice = format!("{ONE}---\n{ONE}");
         assert!(Drafts::parse(&twice).unwrap_err().to_string().contains("give them ids"));
-        let policy = "cachePolicy: {strategy: live, rollout: [{strategy: none, modulo: 0, below: 1}]}";
+        let policy =
+            "cachePolicy: {strategy: live, rollout: [{strategy: none, modulo: 0, below: 1}]}";
         assert!(Drafts::parse(policy).unwrap_err().to_string().contains("cachePolicy: rollout[0]"));
         for text in ["", "[]", "- [", "{"] {
             assert!(Drafts::parse(text).is_err(), "{text}");

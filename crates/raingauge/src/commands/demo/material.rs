@@ -100,7 +100,8 @@ mod tests {
     fn everything_built_in_can_be_read() {
         for file in &FILES {
             let mapping = Mapping::parse(file.mapping).unwrap();
-            let mut rows = Rows::read(Box::new(file.content), Path::new(file.name), &mapping).unwrap();
+            let mut rows =
+                Rows::read(Box::new(file.content), Path::new(file.name), &mapping).unwrap();
             assert!(rows.next_row().unwrap().unwrap().event.is_ok(), "{}", file.name);
         }
         for counters in COUNTERS {

@@ -12,10 +12,20 @@ use serde_json::{Value, json};
 type Question = (&'static str, &'static str, &'static str, &'static str);
 
 const QUESTIONS: [Question; 13] = [
-    ("Taxi pickups in New York, 2019", "taxi:pickups", "2019-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
+    (
+        "Taxi pickups in New York, 2019",
+        "taxi:pickups",
+        "2019-01-01T00:00:00Z",
+        "2020-01-01T00:00:00Z",
+    ),
     ("… on New Year's Day", "taxi:pickups", "2019-01-01T00:00:00Z", "2019-01-02T00:00:00Z"),
     ("… from zone 237 in March", "taxi:zone:237", "2019-03-01T00:00:00Z", "2019-04-01T00:00:00Z"),
-    ("… paid in cash on 4 July, 06:00 to noon", "taxi:payment:2", "2019-07-04T06:00:00Z", "2019-07-04T12:00:00Z"),
+    (
+        "… paid in cash on 4 July, 06:00 to noon",
+        "taxi:payment:2",
+        "2019-07-04T06:00:00Z",
+        "2019-07-04T12:00:00Z",
+    ),
     (
         "Card fares and tips in June, in cents",
         "taxi:total_cents:payment:1",
@@ -28,17 +38,37 @@ const QUESTIONS: [Question; 13] = [
         "2019-01-01T00:00:00Z",
         "2020-01-01T00:00:00Z",
     ),
-    ("Coffee buttons pressed at a conference", "coffee:presses", "2018-02-27T00:00:00Z", "2018-03-03T00:00:00Z"),
+    (
+        "Coffee buttons pressed at a conference",
+        "coffee:presses",
+        "2018-02-27T00:00:00Z",
+        "2018-03-03T00:00:00Z",
+    ),
     ("… for a latte", "coffee:beverage:Latte", "2018-02-27T00:00:00Z", "2018-03-03T00:00:00Z"),
-    ("Invoices of a shop in a week", "retail:invoices", "2011-11-14T00:00:00Z", "2011-11-21T00:00:00Z"),
+    (
+        "Invoices of a shop in a week",
+        "retail:invoices",
+        "2011-11-14T00:00:00Z",
+        "2011-11-21T00:00:00Z",
+    ),
     (
         "… units sold to France, returns taken off",
         "retail:units:country:France",
         "2011-11-14T00:00:00Z",
         "2011-11-21T00:00:00Z",
     ),
-    ("Taxi trips in Chicago in one hour", "chicago:trips", "2013-10-18T18:45:00Z", "2013-10-18T19:45:00Z"),
-    ("Earthquakes of magnitude 4 and more", "quakes:magnitude_4", "2016-02-01T00:00:00Z", "2016-03-01T00:00:00Z"),
+    (
+        "Taxi trips in Chicago in one hour",
+        "chicago:trips",
+        "2013-10-18T18:45:00Z",
+        "2013-10-18T19:45:00Z",
+    ),
+    (
+        "Earthquakes of magnitude 4 and more",
+        "quakes:magnitude_4",
+        "2016-02-01T00:00:00Z",
+        "2016-03-01T00:00:00Z",
+    ),
     ("Rain drops, the worked example", RAIN_KEY, "2024-09-24T22:03:50Z", "2024-09-27T01:20:00Z"),
 ];
 
@@ -54,7 +84,8 @@ pub struct Answer {
 
 /// Asks everything in one batch.
 pub fn ask(client: &Client) -> anyhow::Result<Vec<Answer>> {
-    let request = |(_, key, from, to): Question| json!({ "key": key, "fromTime": from, "toTime": to });
+    let request =
+        |(_, key, from, to): Question| json!({ "key": key, "fromTime": from, "toTime": to });
     let requests: Vec<Value> = QUESTIONS.into_iter().map(request).collect();
     let batch = client.post("/v1/counts", &json!({ "requests": requests }))?;
     let results = batch["results"].as_array().context("the answers cannot be read")?;
@@ -71,8 +102,12 @@ pub fn ask(client: &Client) -> anyhow::Result<Vec<Answer>> {
 }
 
 pub fn table(answers: &[Answer]) -> String {
-    let columns =
-        [("question", Align::Left), ("key", Align::Left), ("range (UTC)", Align::Left), ("count", Align::Right)];
+    let columns = [
+        ("question", Align::Left),
+        ("key", Align::Left),
+        ("range (UTC)", Align::Left),
+        ("count", Align::Right),
+    ];
     let row = |answer: &Answer| {
         let range = range_text(answer.from_time, answer.to_time);
         vec![answer.question.to_owned(), answer.key.clone(), range, grouped(answer.count)]

@@ -44,7 +44,14 @@ impl<'a> Account<'a> {
         if progress.rows_sent == 0 {
             remove_rejected(&rejected_path)?;
         }
-        let mut account = Self { progress, progress_path, saved: Instant::now(), rejected: None, rejected_path, bar };
+        let mut account = Self {
+            progress,
+            progress_path,
+            saved: Instant::now(),
+            rejected: None,
+            rejected_path,
+            bar,
+        };
         // Where it cannot be saved, that shows before anything is sent.
         account.save()?;
         Ok(account)
@@ -71,11 +78,15 @@ impl<'a> Account<'a> {
         if receipt.rejected.is_empty() && lines.rejected.is_empty() {
             return Ok(());
         }
-        let mut rows: Vec<(u64, Rejection, &[u8])> =
-            lines.rejected.iter().map(|(line, rejection, raw)| (*line, rejection.clone(), &raw[..])).collect();
+        let mut rows: Vec<(u64, Rejection, &[u8])> = lines
+            .rejected
+            .iter()
+            .map(|(line, rejection, raw)| (*line, rejection.clone(), &raw[..]))
+            .collect();
         for refused in &receipt.rejected {
-            let (line, raw) =
-                lines.event(refused.index).context("the server rejected an event that it was not sent")?;
+            let (line, raw) = lines
+                .event(refused.index)
+                .context("the server rejected an event that it was not sent")?;
             rows.push((line, rejection_of(&refused.code, &refused.detail), raw));
         }
         rows.sort_by_key(|(line, ..)| *line);
@@ -118,12 +129,17 @@ pub fn now_s() -> i64 {
 /// Rejected rows of an earlier import would be taken for those of this one. Nothing else is removed.
 fn remove_rejected(path: &Path) -> anyhow::Result<()> {
     let mut start = Vec::new();
-    match std::fs::File::open(path).and_then(|file| file.take(REJECTED_START.len() as u64).read_to_end(&mut start)) {
+    match std::fs::File::open(path)
+        .and_then(|file| file.take(REJECTED_START.len() as u64).read_to_end(&mut start))
+    {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         read => drop(read.with_context(|| format!("{} cannot be read", path.display()))?),
     }
     if !start.is_empty() && start != REJECTED_START {
-        bail!("{} is there already and holds no rejected rows: name another file with --rejected", path.display());
+        bail!(
+            "{} is there already and holds no rejected rows: name another file with --rejected",
+            path.display()
+        );
     }
     if start.is_empty() {
         // An empty file may be anything, also a device: rows are added to it.

@@ -29,12 +29,24 @@ impl Bar {
     /// For `bytes` of files, of which so many rows and bytes were dealt with earlier.
     pub fn new(bytes: u64, first: (u64, u64)) -> Self {
         let bar = stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}").expect("the template is sound");
-            let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
+            let style = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}")
+                .expect("the template is sound");
+            let bar = ProgressBar::with_draw_target(
+                Some(bytes),
+                ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND),
+            );
             bar.set_style(style.progress_chars("━╸ "));
             bar
         });
-        Self { bar, bytes, before: (0, 0), now: first, first, began: Instant::now(), said: Instant::now() }
+        Self {
+            bar,
+            bytes,
+            before: (0, 0),
+            now: first,
+            first,
+            began: Instant::now(),
+            said: Instant::now(),
+        }
     }
 
     /// What follows belongs to the next file.
@@ -104,6 +116,9 @@ mod tests {
 
     #[test]
     fn durations_are_readable() {
-        assert_eq!([0.2, 59.4, 61.0, 7_260.0].map(duration), ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]);
+        assert_eq!(
+            [0.2, 59.4, 61.0, 7_260.0].map(duration),
+            ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
+        );
     }
 }

@@ -79,7 +79,8 @@ impl Sink for Http {
     }
 
     fn send(&self, payload: Vec<u8>) -> anyhow::Result<Receipt> {
-        receipt_of(&self.post("/v1/events", &payload)?).context("the server's receipt cannot be read")
+        receipt_of(&self.post("/v1/events", &payload)?)
+            .context("the server's receipt cannot be read")
     }
 
     /// Sends the last event once more, and waits with it: whatever was sent earlier stands before it in the log.
@@ -181,8 +182,7 @@ mod tests {
 
     #[test]
     fn receipts_are_read_whole_or_not_at_all() {
-        let json =
-            serde_json::json!({"accepted": 1, "duplicates": 2, "rejected": [{"index": 3, "code": "c", "detail": "d"}]});
+        let json = serde_json::json!({"accepted": 1, "duplicates": 2, "rejected": [{"index": 3, "code": "c", "detail": "d"}]});
         let receipt = receipt_of(&json).unwrap();
         assert_eq!((receipt.accepted, receipt.duplicates, receipt.rejected[0].index), (1, 2, 3));
         assert_eq!(receipt_of(&Value::Null), None);

@@ -22,7 +22,10 @@ impl<'a> Local<'a> {
     /// Waits until everything in the log is counted.
     pub fn wait(&self) -> anyhow::Result<()> {
         let services = self.own.services();
-        let applied = self.own.runtime.block_on(services.published.wait_applied(&[(0, services.logs[0].end())]));
+        let applied = self
+            .own
+            .runtime
+            .block_on(services.published.wait_applied(&[(0, services.logs[0].end())]));
         applied.map_err(|reason| anyhow::anyhow!("counting has stopped: {reason}"))
     }
 }

@@ -57,7 +57,11 @@ impl Lines {
 }
 
 /// Sends all rows. Answers the last event, when the sink keeps it.
-pub fn run<S: Sink>(mut rows: Rows, sink: &S, account: &mut Account<'_>) -> anyhow::Result<Option<Vec<u8>>> {
+pub fn run<S: Sink>(
+    mut rows: Rows,
+    sink: &S,
+    account: &mut Account<'_>,
+) -> anyhow::Result<Option<Vec<u8>>> {
     let (permits, permitted) = channel();
     for _ in 0..UNSETTLED_MAX {
         permits.send(())?;
@@ -100,7 +104,11 @@ fn read<S: Sink>(
 }
 
 /// Reads the rows of one batch, at most `rows_max`. Answers whether the file has ended.
-pub fn batch<S: Sink>(rows: &mut Rows, sink: &S, rows_max: usize) -> anyhow::Result<(S::Payload, Lines, bool)> {
+pub fn batch<S: Sink>(
+    rows: &mut Rows,
+    sink: &S,
+    rows_max: usize,
+) -> anyhow::Result<(S::Payload, Lines, bool)> {
     let mut payload = sink.begin()?;
     let mut lines = Lines::default();
     let mut ended = false;
@@ -127,12 +135,19 @@ pub fn batch<S: Sink>(rows: &mut Rows, sink: &S, rows_max: usize) -> anyhow::Res
 }
 
 /// Sends batches until there are no more, or one fails.
-fn send<S: Sink>(sink: &S, waiting: &Mutex<Receiver<Work<S::Payload>>>, answers: Sender<anyhow::Result<Settled>>) {
+fn send<S: Sink>(
+    sink: &S,
+    waiting: &Mutex<Receiver<Work<S::Payload>>>,
+    answers: Sender<anyhow::Result<Settled>>,
+) {
     loop {
         let next = waiting.lock().map(|waiting| waiting.recv());
-        let Ok(Ok(Work { number, lines, payload })) = next else { return };
+        let Ok(Ok(Work { number, lines, payload })) = next else {
+            return;
+        };
         let last_event = S::last_event(&payload);
-        let sent = if lines.events.is_empty() { Ok(Receipt::default()) } else { sink.send(payload) };
+        let sent =
+            if lines.events.is_empty() { Ok(Receipt::default()) } else { sink.send(payload) };
         let failed = sent.is_err();
         let settled = sent.map(|receipt| Settled { number, lines, receipt, last_event });
         if answers.send(settled).is_err() || failed {

@@ -36,7 +36,9 @@ impl Start<'_> {
     ) -> anyhow::Result<(Rows, Progress)> {
         let new = Progress::new(rows.identity());
         let found = if self.restart { None } else { Progress::load(self.path, &new.identity)? };
-        let Some(found) = found.filter(|progress| progress.rows_sent > 0) else { return Ok((rows, new)) };
+        let Some(found) = found.filter(|progress| progress.rows_sent > 0) else {
+            return Ok((rows, new));
+        };
         let age_s = now_s().saturating_sub(found.updated_at_s);
         let is_remembered = age_s < self.window.as_secs() as i64;
         if !is_remembered && !self.resume_anyway {
@@ -53,7 +55,9 @@ impl Start<'_> {
             let receipt = sink.send(payload)?;
             let last = rows.skip(found.rows_sent - lines.last_row)? + lines.last_row;
             if receipt.accepted > 0 || last < found.rows_sent {
-                note("the progress file tells of rows that are not known here: beginning with the first row");
+                note(
+                    "the progress file tells of rows that are not known here: beginning with the first row",
+                );
                 return Ok((Rows::open(file, mapping)?, new));
             }
         }

@@ -13,10 +13,14 @@ pub fn redis_cache(settings: &Settings) -> anyhow::Result<Arc<dyn ResultCache>> 
 
 fn options(settings: &Settings) -> anyhow::Result<raingauge_redis::Options> {
     let redis = &settings.caching.redis;
-    let read = |path: &Path| std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
+    let read = |path: &Path| {
+        std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+    };
     let authority = redis.ca_file.as_deref().map(read).transpose()?;
     let identity = match (&redis.certificate_file, &redis.key_file) {
-        (Some(certificate), Some(key)) => Some(Identity { certificate: read(certificate)?, key: read(key)? }),
+        (Some(certificate), Some(key)) => {
+            Some(Identity { certificate: read(certificate)?, key: read(key)? })
+        }
         _ => None,
     };
     let has_tls = authority.is_some() || identity.is_some();

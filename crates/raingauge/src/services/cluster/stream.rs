@@ -14,11 +14,16 @@ use raingauge_writer::audience::Audience;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-pub async fn open_leases(topic: &KafkaTopic, startup: &Startup) -> anyhow::Result<Arc<KafkaLeases>> {
+pub async fn open_leases(
+    topic: &KafkaTopic,
+    startup: &Startup,
+) -> anyhow::Result<Arc<KafkaLeases>> {
     use raingauge_kafka::Error::{NoTopic, Unreachable};
     let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
     let what = format!("the leases of readers, topic {}", topic.options().leases_topic());
-    Ok(Arc::new(until_there(startup, &what, is_final, async || KafkaLeases::open(topic).await).await?))
+    Ok(Arc::new(
+        until_there(startup, &what, is_final, async || KafkaLeases::open(topic).await).await?,
+    ))
 }
 
 /// What a process hears of the tiles that are written, and of the readers that answer by them, for as long as it is kept.
@@ -44,7 +49,8 @@ pub fn follow_tiles(
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<(Option<Arc<LiveTiles>>, Stream)> {
     let lease_topic = Arc::clone(leases) as Arc<dyn LeaseTopic>;
-    let audience = Arc::new(Audience::new(rand::random(), Arc::clone(&lease_topic), Arc::clone(clock)));
+    let audience =
+        Arc::new(Audience::new(rand::random(), Arc::clone(&lease_topic), Arc::clone(clock)));
     published.set_audience(Arc::clone(&audience) as Arc<dyn published::Audience>);
     let told = Arc::clone(&audience);
     let mut listening = vec![leases.listen(move |message| told.note(message))?];
@@ -57,11 +63,16 @@ pub fn follow_tiles(
         partitions: topic.partitions(),
         has_plain_rows: settings.cluster.cql.has_foreign_rows,
     };
-    let (inner, source) = (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
+    let (inner, source) =
+        (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
     let live = Arc::new(LiveTiles::new(inner, source, Arc::clone(clock), options));
     let told = Arc::clone(&live);
     listening.push(raingauge_kafka::listen(topic, move |change| told.apply(change))?);
-    tasks.push(tokio::spawn(raingauge_reader::keep_lease(Arc::clone(&live), lease_topic, rand::random())));
+    tasks.push(tokio::spawn(raingauge_reader::keep_lease(
+        Arc::clone(&live),
+        lease_topic,
+        rand::random(),
+    )));
     tasks.push(tokio::spawn(raingauge_reader::read_ahead(Arc::clone(&live))));
     Ok((Some(live), Stream { _listening: listening, tasks }))
 }

@@ -2,7 +2,12 @@
 
 use super::{Key, Kind, MIB, TIB, bytes, whole};
 
-const fn text(section: &'static str, name: &'static str, default: &'static str, doc: &'static str) -> Key {
+const fn text(
+    section: &'static str,
+    name: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
     Key { section, name, kind: Kind::Text { default, is_secret: false }, doc }
 }
 
@@ -10,11 +15,22 @@ const fn secret(section: &'static str, name: &'static str, doc: &'static str) ->
     Key { section, name, kind: Kind::Text { default: "", is_secret: true }, doc }
 }
 
-const fn one_of(section: &'static str, name: &'static str, words: &'static [&'static str], doc: &'static str) -> Key {
+const fn one_of(
+    section: &'static str,
+    name: &'static str,
+    words: &'static [&'static str],
+    doc: &'static str,
+) -> Key {
     Key { section, name, kind: Kind::OneOf { default: words[0], words }, doc }
 }
 
-const fn millis(section: &'static str, name: &'static str, default: u64, range: (u64, u64), doc: &'static str) -> Key {
+const fn millis(
+    section: &'static str,
+    name: &'static str,
+    default: u64,
+    range: (u64, u64),
+    doc: &'static str,
+) -> Key {
     whole(section, name, default, range, "milliseconds", doc)
 }
 
@@ -39,7 +55,12 @@ pub const KEYS: &[Key] = &[
         &["embedded", "cluster"],
         "Whether counts and events live in the data folder, or in CQL and Kafka.",
     ),
-    one_of("cluster", "catalog", &["sqlite", "mysql"], "Whether counters live in the data folder, or in MySQL."),
+    one_of(
+        "cluster",
+        "catalog",
+        &["sqlite", "mysql"],
+        "Whether counters live in the data folder, or in MySQL.",
+    ),
     millis(
         "cluster",
         "commit_interval_ms",
@@ -61,12 +82,27 @@ pub const KEYS: &[Key] = &[
         &["yes", "no"],
         "Whether writers publish tiles, and readers keep them in memory for counters under the strategy live.",
     ),
-    text("cql", "contact_points", "127.0.0.1:9042", "Some nodes of ScyllaDB or Cassandra, host:port, with commas."),
+    text(
+        "cql",
+        "contact_points",
+        "127.0.0.1:9042",
+        "Some nodes of ScyllaDB or Cassandra, host:port, with commas.",
+    ),
     text("cql", "keyspace", "raingauge", "Keyspace of the tables; `raingauge migrate` makes it."),
     text("cql", "user", "", "User, where the cluster asks for one."),
     secret("cql", "password", "Password of that user."),
-    text("cql", "ca_file", "", "Certificate authority of the cluster, PEM; TLS is used when it is given."),
-    text("cql", "certificate_file", "", "Own certificate for TLS, PEM, where the cluster asks for one."),
+    text(
+        "cql",
+        "ca_file",
+        "",
+        "Certificate authority of the cluster, PEM; TLS is used when it is given.",
+    ),
+    text(
+        "cql",
+        "certificate_file",
+        "",
+        "Own certificate for TLS, PEM, where the cluster asks for one.",
+    ),
     text("cql", "key_file", "", "Key of that certificate, PEM."),
     text("cql", "datacenter", "", "Datacenter whose nodes are asked first; empty for all alike."),
     text(
@@ -75,9 +111,30 @@ pub const KEYS: &[Key] = &[
         "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}",
         "Replication of a keyspace that `raingauge migrate` makes.",
     ),
-    whole("cql", "quarter_window_days", 3, (1, 365), "days", "Window of time-window compaction for quarter hours."),
-    whole("cql", "hour_window_days", 14, (1, 365), "days", "Window of time-window compaction for hours."),
-    whole("cql", "day_window_days", 30, (1, 3_650), "days", "Window of time-window compaction for days."),
+    whole(
+        "cql",
+        "quarter_window_days",
+        3,
+        (1, 365),
+        "days",
+        "Window of time-window compaction for quarter hours.",
+    ),
+    whole(
+        "cql",
+        "hour_window_days",
+        14,
+        (1, 365),
+        "days",
+        "Window of time-window compaction for hours.",
+    ),
+    whole(
+        "cql",
+        "day_window_days",
+        30,
+        (1, 3_650),
+        "days",
+        "Window of time-window compaction for days.",
+    ),
     one_of("cql", "read_consistency", CONSISTENCIES, "Consistency of counts that are read."),
     one_of(
         "cql",
@@ -85,7 +142,13 @@ pub const KEYS: &[Key] = &[
         &["local_quorum", "quorum", "all"],
         "Consistency of what writers store and read back.",
     ),
-    millis("cql", "request_timeout_ms", 2_000, (10, 60_000), "Longest time that one request may take."),
+    millis(
+        "cql",
+        "request_timeout_ms",
+        2_000,
+        (10, 60_000),
+        "Longest time that one request may take.",
+    ),
     millis(
         "cql",
         "speculative_after_ms",
@@ -93,7 +156,14 @@ pub const KEYS: &[Key] = &[
         (0, 60_000),
         "A read without an answer after this is asked of another node too; 0 for never.",
     ),
-    whole("cql", "in_flight_max", 512, (1, 32_768), "requests", "Most requests of one kind under way at once."),
+    whole(
+        "cql",
+        "in_flight_max",
+        512,
+        (1, 32_768),
+        "requests",
+        "Most requests of one kind under way at once.",
+    ),
     one_of(
         "cql",
         "read_plan",
@@ -126,8 +196,18 @@ pub const KEYS: &[Key] = &[
         "Memory for the tiles that each partition's writer works on.",
     ),
     text("kafka", "brokers", "127.0.0.1:9092", "Some brokers of Kafka, host:port, with commas."),
-    text("kafka", "topic", "raingauge-events", "Topic of the events; `raingauge migrate` makes it."),
-    text("kafka", "dead_letter_topic", "raingauge-dead-letters", "Topic for messages that cannot be counted."),
+    text(
+        "kafka",
+        "topic",
+        "raingauge-events",
+        "Topic of the events; `raingauge migrate` makes it.",
+    ),
+    text(
+        "kafka",
+        "dead_letter_topic",
+        "raingauge-dead-letters",
+        "Topic for messages that cannot be counted.",
+    ),
     text("kafka", "group", "raingauge", "Consumer group of the writers."),
     whole(
         "kafka",
@@ -145,7 +225,14 @@ pub const KEYS: &[Key] = &[
         "copies",
         "Copies of each partition of a topic that `raingauge migrate` makes.",
     ),
-    whole("kafka", "epoch", 0, (0, 32_767), "epochs", "Raised by one whenever the topic is made anew."),
+    whole(
+        "kafka",
+        "epoch",
+        0,
+        (0, 32_767),
+        "epochs",
+        "Raised by one whenever the topic is made anew.",
+    ),
     secret(
         "kafka",
         "control_key",
@@ -187,9 +274,24 @@ pub const KEYS: &[Key] = &[
         &["plain", "scram-sha-256", "scram-sha-512"],
         "How user and password are shown; SCRAM needs a build with kafka-tls.",
     ),
-    one_of("kafka", "tls", &["no", "yes"], "Whether brokers are reached by TLS, which needs a build with kafka-tls."),
-    text("kafka", "ca_file", "", "Certificate authority of the brokers, PEM; empty for those that the machine trusts."),
-    text("kafka", "certificate_file", "", "Own certificate for TLS, PEM, where the brokers ask for one."),
+    one_of(
+        "kafka",
+        "tls",
+        &["no", "yes"],
+        "Whether brokers are reached by TLS, which needs a build with kafka-tls.",
+    ),
+    text(
+        "kafka",
+        "ca_file",
+        "",
+        "Certificate authority of the brokers, PEM; empty for those that the machine trusts.",
+    ),
+    text(
+        "kafka",
+        "certificate_file",
+        "",
+        "Own certificate for TLS, PEM, where the brokers ask for one.",
+    ),
     text("kafka", "key_file", "", "Key of that certificate, PEM."),
     secret(
         "mysql",
@@ -249,15 +351,38 @@ pub const KEYS: &[Key] = &[
         &["none", "memory", "redis"],
         "Where sums are kept for counters under the strategies result and phased.",
     ),
-    whole("cache", "memory_entries_max", 1_000_000, (1, 1_000_000_000), "sums", "Most sums that are kept in memory."),
+    whole(
+        "cache",
+        "memory_entries_max",
+        1_000_000,
+        (1, 1_000_000_000),
+        "sums",
+        "Most sums that are kept in memory.",
+    ),
     secret(
         "cache",
         "redis_urls",
         "Where Redis is: redis://user:password@host:port, with commas; rediss:// for TLS. Of a cluster, some of its nodes.",
     ),
     one_of("cache", "redis_cluster", &["no", "yes"], "Whether that is a Redis Cluster."),
-    millis("cache", "redis_timeout_ms", 20, (1, 10_000), "Longest wait for Redis; counts are then read from storage."),
-    text("cache", "redis_ca_file", "", "Certificate authority of Redis, PEM; empty for those that the machine trusts."),
-    text("cache", "redis_certificate_file", "", "Own certificate for TLS, PEM, where Redis asks for one."),
+    millis(
+        "cache",
+        "redis_timeout_ms",
+        20,
+        (1, 10_000),
+        "Longest wait for Redis; counts are then read from storage.",
+    ),
+    text(
+        "cache",
+        "redis_ca_file",
+        "",
+        "Certificate authority of Redis, PEM; empty for those that the machine trusts.",
+    ),
+    text(
+        "cache",
+        "redis_certificate_file",
+        "",
+        "Own certificate for TLS, PEM, where Redis asks for one.",
+    ),
     text("cache", "redis_key_file", "", "Key of that certificate, PEM."),
 ];

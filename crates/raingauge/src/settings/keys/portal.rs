@@ -41,7 +41,14 @@ pub const KEYS: &[Key] = &[
         "days",
         "How long after signing in somebody must sign in again, however busy.",
     ),
-    whole("portal", "audit_days", 1_095, (1, 36_500), "days", "How long the audit log keeps its entries."),
+    whole(
+        "portal",
+        "audit_days",
+        1_095,
+        (1, 36_500),
+        "days",
+        "How long the audit log keeps its entries.",
+    ),
     Key {
         section: "portal",
         name: "address_header",
@@ -80,7 +87,14 @@ pub const KEYS: &[Key] = &[
         "minutes",
         "How often stored counts are compared with the log; 0 for never.",
     ),
-    whole("portal", "check_keys", 20, (0, 1_000), "keys", "Keys that are compared each time; 0 for none."),
+    whole(
+        "portal",
+        "check_keys",
+        20,
+        (0, 1_000),
+        "keys",
+        "Keys that are compared each time; 0 for none.",
+    ),
     text(
         "issuer",
         "",

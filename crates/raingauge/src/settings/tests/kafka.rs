@@ -8,7 +8,10 @@ fn a_short_key_of_control_entries_is_refused() {
     let load_keys = |keys: &str| load(&format!("[kafka]\ncontrol_key = \"{keys}\"\n"), &[]);
     let keys = load_keys(&format!("{long}, {long}2")).unwrap().cluster.kafka.control_keys;
     assert_eq!(keys, [long.clone(), format!("{long}2")]);
-    assert_starts(&load_keys(&format!("{long},{short}")).unwrap_err(), &["2 kafka.control_key: a key of control"]);
+    assert_starts(
+        &load_keys(&format!("{long},{short}")).unwrap_err(),
+        &["2 kafka.control_key: a key of control"],
+    );
 }
 
 #[test]
@@ -26,11 +29,18 @@ ca_file = "ca.pem"
         assert!(loaded.unwrap().cluster.kafka.has_tls);
     } else {
         let refused = "this program was built without TLS and SCRAM for Kafka. Build it with";
-        let expected = [format!("5 kafka.sasl_mechanism: {refused}"), format!("6 kafka.tls: {refused}")];
+        let expected =
+            [format!("5 kafka.sasl_mechanism: {refused}"), format!("6 kafka.tls: {refused}")];
         assert_starts(&loaded.unwrap_err(), &expected.each_ref().map(String::as_str));
     }
-    assert_starts(&load("[kafka]\nca_file = \"ca.pem\"\n", &[]).unwrap_err(), &["2 kafka.ca_file: there is a file"]);
-    assert_starts(&load("[kafka]\nkey_file = \"key.pem\"\n", &[]).unwrap_err(), &["0 kafka.certificate_file: kafka"]);
+    assert_starts(
+        &load("[kafka]\nca_file = \"ca.pem\"\n", &[]).unwrap_err(),
+        &["2 kafka.ca_file: there is a file"],
+    );
+    assert_starts(
+        &load("[kafka]\nkey_file = \"key.pem\"\n", &[]).unwrap_err(),
+        &["0 kafka.certificate_file: kafka"],
+    );
     let plain = "[kafka]\nuser = \"writer\"\npassword = \"secret\"\n";
     assert_eq!(load(plain, &[]).unwrap().cluster.kafka.sasl_mechanism, "plain");
 }

@@ -30,7 +30,8 @@ fn repeated(begin: &str, member: &str, end: &str, len: usize) -> Vec<u8> {
 /// Sends a body four times at once, and meanwhile events and counts as others do. Answers what came back.
 fn four_at_once(server: &Server, path: &str, body: &[u8]) -> Vec<Answer> {
     std::thread::scope(|scope| {
-        let calls: Vec<_> = (0..4).map(|_| scope.spawn(|| server.send("POST", path, &[JSON], body))).collect();
+        let calls: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| server.send("POST", path, &[JSON], body))).collect();
         while calls.iter().any(|call| !call.is_finished()) {
             let event = drop_event("same", at(NOON), "oslo");
             server.lines("/v1/events", &[event]).expect(200);
@@ -63,8 +64,16 @@ fn a_body_takes_no_more_memory_than_its_route_needs() {
         for len in [long, route_len] {
             let body = repeated(begin, member, end, len);
             for answer in four_at_once(&server, path, &body) {
-                assert!((400..500).contains(&answer.status) || path == "/v1/counts", "{path} {}", answer.status);
-                assert!(answer.body.len() < MIB, "{path} with {member}: {} bytes", answer.body.len());
+                assert!(
+                    (400..500).contains(&answer.status) || path == "/v1/counts",
+                    "{path} {}",
+                    answer.status
+                );
+                assert!(
+                    answer.body.len() < MIB,
+                    "{path} with {member}: {} bytes",
+                    answer.body.len()
+                );
                 if len == long {
                     answer.expect_problem(413, "body_too_large");
                 }
@@ -85,7 +94,9 @@ fn a_body_takes_no_more_memory_than_its_route_needs() {
 fn other_routes_take_no_packed_body() {
     let home = Home::new();
     let server = home.start();
-    for (method, path) in [("POST", "/v1/counts"), ("POST", "/v1/buckets"), ("PUT", "/v1/cache-policy")] {
+    for (method, path) in
+        [("POST", "/v1/counts"), ("POST", "/v1/buckets"), ("PUT", "/v1/cache-policy")]
+    {
         let headers = [JSON, ("content-encoding", "gzip")];
         server.send(method, path, &headers, b"packed").expect_problem(415, "encoding_unknown");
     }
@@ -120,12 +131,20 @@ fn who_announces_much_and_sends_little_keeps_nobody_out() {
         .collect();
     let producer = server.with_token(&token("events:write"));
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-    packed.write_all(drop_event("packed", at(NOON), "oslo").to_string().as_bytes()).expect("memory");
+    packed
+        .write_all(drop_event("packed", at(NOON), "oslo").to_string().as_bytes())
+        .expect("memory");
     let packed = packed.finish().expect("memory");
     for n in 0..20 {
         producer.lines("/v1/events", &[drop_event(&n.to_string(), at(NOON), "oslo")]).expect(200);
-        producer.send("POST", "/v1/events", &[JSON, ("content-encoding", "gzip")], &packed).expect(200);
-        server.with_token(&token("counts:read")).results(&[("drops:oslo", at(NOON), at(NOON) + 900)]);
+        producer
+            .send("POST", "/v1/events", &[JSON, ("content-encoding", "gzip")], &packed)
+            .expect(200);
+        server.with_token(&token("counts:read")).results(&[(
+            "drops:oslo",
+            at(NOON),
+            at(NOON) + 900,
+        )]);
     }
     let mut stopped = waiting.swap_remove(1);
     let mut answer = String::new();
@@ -139,7 +158,8 @@ fn packed_bodies_take_room_for_what_comes_out_of_them() {
     let home = Home::with(&[("server.body_bytes_max", "1048576")]);
     let server = home.start();
     server.create(drops_counter());
-    let lines: String = (0..4_000).map(|n| format!("{}\n", drop_event(&n.to_string(), at(NOON), "oslo"))).collect();
+    let lines: String =
+        (0..4_000).map(|n| format!("{}\n", drop_event(&n.to_string(), at(NOON), "oslo"))).collect();
     assert!(lines.len() < MIB, "{}", lines.len());
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(lines.as_bytes()).expect("memory");
@@ -156,7 +176,9 @@ fn packed_bodies_take_room_for_what_comes_out_of_them() {
             });
         }
     });
-    until("they are counted once", || (server.count("drops:oslo", at(NOON), at(NOON) + 900) == 4_000).then_some(()));
+    until("they are counted once", || {
+        (server.count("drops:oslo", at(NOON), at(NOON) + 900) == 4_000).then_some(())
+    });
     let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
     bomb.write_all(&vec![b' '; 64 * MIB]).expect("memory");
     let bomb = bomb.finish().expect("memory");

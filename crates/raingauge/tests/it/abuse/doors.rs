@@ -9,9 +9,12 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// Sends a request with a `Host` of its own, which the ordinary client sets by itself.
 fn raw(client: &Client, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers: String =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
-    let head = format!("{method} {path} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
+    );
     client.raw(format!("{head}{body}").as_bytes())
 }
 
@@ -33,7 +36,8 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
         ("GET", "/metrics", ""),
     ];
     for (method, path, body) in routes {
-        let send = |more: &[(&str, &str)]| raw(&server, method, path, &[more, &[JSON]].concat(), body);
+        let send =
+            |more: &[(&str, &str)]| raw(&server, method, path, &[more, &[JSON]].concat(), body);
         for local in [
             &[name][..],
             &[("host", "localhost:8080")],
@@ -63,7 +67,8 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
         }
     }
     // Health is for everybody: what watches a server may do so through a proxy.
-    let probe = raw(&server, "GET", "/readyz", &[("host", "rain.example"), ("via", "1.1 proxy")], "");
+    let probe =
+        raw(&server, "GET", "/readyz", &[("host", "rain.example"), ("via", "1.1 proxy")], "");
     assert!(probe.starts_with("HTTP/1.1 200"), "{probe}");
     assert!(server.errors().contains("no token is asked for"), "{}", server.errors());
 }
@@ -98,7 +103,9 @@ fn a_body_that_claims_not_to_be_json_is_refused() {
     let changes = [("/v1/buckets", "[]"), ("/v1/counters", &drops_counter().to_string())];
     for (path, body) in changes {
         for client in [&*open, &admin] {
-            for kind in ["text/plain", "text/plain;charset=UTF-8", "multipart/form-data; boundary=x"] {
+            for kind in
+                ["text/plain", "text/plain;charset=UTF-8", "multipart/form-data; boundary=x"]
+            {
                 send(client, path, kind, body).expect_problem(415, "media_type_unknown");
             }
         }
@@ -111,7 +118,8 @@ fn a_body_that_claims_not_to_be_json_is_refused() {
     open.send("POST", "/v1/buckets", &[], b"[]").expect(200);
     // Counts change nothing, and are asked for with curl.
     send(&open, "/v1/counts", form, r#"{"requests": []}"#).expect(200);
-    send(&open, "/v1/counts", "text/plain", r#"{"requests": []}"#).expect_problem(415, "media_type_unknown");
+    send(&open, "/v1/counts", "text/plain", r#"{"requests": []}"#)
+        .expect_problem(415, "media_type_unknown");
     send(&open, "/v1/events", form, "[]").expect_problem(415, "media_type_unknown");
 }
 
@@ -121,7 +129,10 @@ fn a_configuration_that_would_let_strangers_in_is_refused() {
     let url = ("portal.public_url", "https://rain.example");
     let cases: [(&str, &[(&str, &str)]); 5] = [
         ("portal.public_url", &[url]),
-        ("openid.issuer", &[url, ("openid.issuer", "https://login.example"), ("openid.client_id", "rain")]),
+        (
+            "openid.issuer",
+            &[url, ("openid.issuer", "https://login.example"), ("openid.client_id", "rain")],
+        ),
         ("portal.address_header", &[("portal.address_header", "X-Forwarded-For")]),
         ("portal.approval", &[("portal.approval", "true")]),
         ("portal.sign_in", &[url, ("portal.sign_in", "false"), ("auth.required", "true")]),
@@ -131,13 +142,21 @@ fn a_configuration_that_would_let_strangers_in_is_refused() {
         let checked = home.run(&["check-config", "--json"]);
         assert!(!checked.status.success(), "{key}");
         let problems: serde_json::Value = serde_json::from_str(&checked.output).expect("JSON");
-        let keys = problems["problems"].as_array().expect("problems").iter().map(|problem| problem["key"].clone());
+        let keys = problems["problems"]
+            .as_array()
+            .expect("problems")
+            .iter()
+            .map(|problem| problem["key"].clone());
         assert!(keys.collect::<Vec<_>>().contains(&json!(key)), "{problems}");
         let refused = home.try_start().err().expect("it does not start");
         assert!(refused.errors.contains(key), "{}", refused.errors);
         assert!(!home.data().exists(), "nothing was begun");
     }
-    let mut home = Home::with(&[url, ("portal.approval", "true"), ("portal.address_header", "X-Forwarded-For")]);
+    let mut home = Home::with(&[
+        url,
+        ("portal.approval", "true"),
+        ("portal.address_header", "X-Forwarded-For"),
+    ]);
     home.set("auth.required", "true");
     assert!(home.run(&["check-config"]).status.success());
 }

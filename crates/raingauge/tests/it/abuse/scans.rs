@@ -18,7 +18,12 @@ fn fill(server: &Server) {
     let producer = server.with_token(&token("events:write"));
     for from in (0..EVENTS).step_by(20_000) {
         let lines: String = (from..from + 20_000)
-            .map(|n| format!("{}\n", drop_event(&n.to_string(), at(NOON), &format!("city-{}", n % CITIES))))
+            .map(|n| {
+                format!(
+                    "{}\n",
+                    drop_event(&n.to_string(), at(NOON), &format!("city-{}", n % CITIES))
+                )
+            })
             .collect();
         let headers = [("content-type", "application/x-ndjson")];
         producer.send("POST", "/v1/events?wait=applied", &headers, lines.as_bytes()).expect(200);
@@ -45,8 +50,10 @@ fn many_scans_of_one_caller_wait_for_their_turn() {
     let server = home.start();
     fill(&server);
     let began_bytes = memory_bytes(server.pid(), "VmHWM:");
-    let (greedy, modest) = (server.with_token(&token("counts:read")), server.with_token(&token("admin")));
-    let (answered, busy, is_done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let (greedy, modest) =
+        (server.with_token(&token("counts:read")), server.with_token(&token("admin")));
+    let (answered, busy, is_done) =
+        (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for thread in 0..60 {
             let (greedy, answered, busy) = (greedy.clone(), &answered, &busy);
@@ -94,7 +101,9 @@ fn scans_end_with_those_who_asked_for_them() {
             .map(|n| {
                 let mut stream = TcpStream::connect(&server.address).expect("a connection");
                 let (path, bearer) = (recount(n), token("counts:read"));
-                let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {bearer}\r\n\r\n");
+                let head = format!(
+                    "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {bearer}\r\n\r\n"
+                );
                 stream.write_all(head.as_bytes()).expect("sent");
                 stream
             })
@@ -103,6 +112,8 @@ fn scans_end_with_those_who_asked_for_them() {
         drop(callers);
     }
     // Without their callers none of the 320 is left, and the next one is not refused for long.
-    let answer = until("the queue is empty", || Some(reader.get(&recount(1))).filter(|answer| answer.status == 200));
+    let answer = until("the queue is empty", || {
+        Some(reader.get(&recount(1))).filter(|answer| answer.status == 200)
+    });
     assert_eq!(answer.json()["recounted"], (EVENTS / CITIES) as i64);
 }

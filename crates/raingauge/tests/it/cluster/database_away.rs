@@ -31,13 +31,15 @@ impl Database {
 
     fn services(&self, command: &str, arguments: &[&str]) {
         let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
-        let ran = Command::new(script).arg(command).arg(self.folder.path()).args(arguments).output();
+        let ran =
+            Command::new(script).arg(command).arg(self.folder.path()).args(arguments).output();
         let ran = ran.expect("scripts/services can be started");
         assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
     }
 
     fn url(&self) -> String {
-        let environment = std::fs::read_to_string(self.folder.path().join("env")).expect("what was started is told");
+        let environment = std::fs::read_to_string(self.folder.path().join("env"))
+            .expect("what was started is told");
         let url = environment.lines().find_map(|line| line.strip_prefix("RAINGAUGE_TEST_MYSQL="));
         url.expect("MariaDB is among it").to_owned()
     }

@@ -14,10 +14,20 @@ fn every_question_about_the_extracts_is_answered_as_another_tool_does() {
     settle(&server, &server, &reader, place.partitions);
     for import in list(&truth, "imports") {
         let (file, mapping) = (demo(text(import, "file")), demo(text(import, "mapping")));
-        let imported = place.home.run(&["import", &file, "--mapping", &mapping, "--json", "--server", &url]).json();
-        assert_eq!((&imported["rows"], &imported["rejected"]), (&import["rows"], &0.into()), "{mapping}: {imported}");
+        let imported = place
+            .home
+            .run(&["import", &file, "--mapping", &mapping, "--json", "--server", &url])
+            .json();
+        assert_eq!(
+            (&imported["rows"], &imported["rejected"]),
+            (&import["rows"], &0.into()),
+            "{mapping}: {imported}"
+        );
         // Duplicates are told where the log is read, not where it is written.
-        assert_eq!(number(&imported, "accepted") + number(&imported, "duplicates"), number(import, "rows"));
+        assert_eq!(
+            number(&imported, "accepted") + number(&imported, "duplicates"),
+            number(import, "rows")
+        );
     }
     ask_everything(&reader, &truth);
 }

@@ -44,14 +44,19 @@ pub fn a_repeated_request_loses_no_event(roles: &Roles) {
     };
     let first = set(&buckets).expect(200);
     assert_eq!(first["accepted"], 9);
-    let events: Vec<Value> =
-        (0..9).map(|city| event("repeated", &format!("r{city}"), NOON_S, json!({"city": city}))).collect();
+    let events: Vec<Value> = (0..9)
+        .map(|city| event("repeated", &format!("r{city}"), NOON_S, json!({"city": city})))
+        .collect();
     roles.writer.count_events(&events);
 
     assert_eq!(set(&buckets).expect(200), first);
     set(&buckets[1..]).expect_problem(422, "idempotency_key_reused");
     for city in 0..9 {
-        assert_eq!(roles.reader.count(&format!("repeated:{city}"), NOON_S, NOON_S + 3_600), 19, "city {city}");
+        assert_eq!(
+            roles.reader.count(&format!("repeated:{city}"), NOON_S, NOON_S + 3_600),
+            19,
+            "city {city}"
+        );
     }
 }
 

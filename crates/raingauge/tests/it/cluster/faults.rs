@@ -29,12 +29,15 @@ fn rounds() -> Vec<Vec<Fault>> {
 fn after_a_short_run_of_faults_every_count_equals_the_model() {
     let Some(place) = Place::bare(4) else { return };
     let Some(services) = std::env::var_os("RAINGAUGE_TEST_SERVICES") else {
-        return println!("skipped: RAINGAUGE_TEST_SERVICES names no folder of servers; `make test` starts them");
+        return println!(
+            "skipped: RAINGAUGE_TEST_SERVICES names no folder of servers; `make test` starts them"
+        );
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
     let logs = tempfile::tempdir().expect("a temporary folder");
     let settings = place.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
-    let given = Given { services: services.into(), script, binary: env!("CARGO_BIN_EXE_raingauge").into() };
+    let given =
+        Given { services: services.into(), script, binary: env!("CARGO_BIN_EXE_raingauge").into() };
     let options = Options {
         seconds_between: 0.2,
         seconds_quiet: 1.0,

@@ -13,17 +13,27 @@ use std::time::Instant;
 const NOISE: &[u8] = b"this is no event";
 
 pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
-    roles.portal.create(json!({"id": 60, "name": "foreign", "template": "foreign:{city}", "eventType": "foreign",
-        "retentionDays": forever()}));
+    roles.portal.create(
+        json!({"id": 60, "name": "foreign", "template": "foreign:{city}", "eventType": "foreign",
+        "retentionDays": forever()}),
+    );
     roles.settle();
     let producer: BaseProducer = client(roles).create().expect("a producer");
-    let structured = |id: &str| event("foreign", id, NOON_S, json!({"city": "rome"})).to_string().into_bytes();
+    let structured =
+        |id: &str| event("foreign", id, NOON_S, json!({"city": "rome"})).to_string().into_bytes();
     let time = rfc3339(NOON_S);
     for partition in 0..roles.place.partitions {
-        let (first, second, third) = (format!("f{partition}-1"), format!("f{partition}-2"), format!("f{partition}-3"));
-        let json_event: &[(&str, &str)] = &[("content-type", "application/cloudevents+json; charset=UTF-8")];
+        let (first, second, third) =
+            (format!("f{partition}-1"), format!("f{partition}-2"), format!("f{partition}-3"));
+        let json_event: &[(&str, &str)] =
+            &[("content-type", "application/cloudevents+json; charset=UTF-8")];
         let binary = |id: &str| {
-            let attributes = [("ce_specversion", "1.0"), ("ce_id", id), ("ce_source", "tests"), ("ce_type", "foreign")];
+            let attributes = [
+                ("ce_specversion", "1.0"),
+                ("ce_id", id),
+                ("ce_source", "tests"),
+                ("ce_type", "foreign"),
+            ];
             headers(&attributes).insert(Header { key: "ce_time", value: Some(&time) })
         };
         let messages: [(OwnedHeaders, Vec<u8>); 7] = [
@@ -39,7 +49,8 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
         ];
         for (headers, payload) in &messages {
             let record: BaseRecord<'_, (), [u8]> = BaseRecord::to(&roles.place.topic);
-            let record = record.partition(partition.into()).payload(payload).headers(headers.clone());
+            let record =
+                record.partition(partition.into()).payload(payload).headers(headers.clone());
             producer.send(record).map_err(|(error, _)| error).expect("handed over");
         }
     }
@@ -55,9 +66,14 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
 fn check_dead_letters(roles: &Roles) {
     let letters = dead_letters(roles);
     for partition in 0..roles.place.partitions {
-        let own = letters.iter().filter(|letter| header(letter, "raingauge-source-partition") == partition.to_string());
-        let reasons: Vec<(&str, &[u8])> =
-            own.map(|letter| (header(letter, "raingauge-reason-code"), letter.payload().unwrap_or_default())).collect();
+        let own = letters
+            .iter()
+            .filter(|letter| header(letter, "raingauge-source-partition") == partition.to_string());
+        let reasons: Vec<(&str, &[u8])> = own
+            .map(|letter| {
+                (header(letter, "raingauge-reason-code"), letter.payload().unwrap_or_default())
+            })
+            .collect();
         let expected: [(&str, &[u8]); 3] =
             [("event_malformed", NOISE), ("control_malformed", b"x"), ("batch_unsupported", b"[]")];
         assert_eq!(reasons, expected, "of partition {partition}");
@@ -75,13 +91,16 @@ fn client(roles: &Roles) -> ClientConfig {
 }
 
 fn headers(pairs: &[(&str, &str)]) -> OwnedHeaders {
-    pairs.iter().fold(OwnedHeaders::new(), |headers, (key, value)| headers.insert(Header { key, value: Some(*value) }))
+    pairs.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
+        headers.insert(Header { key, value: Some(*value) })
+    })
 }
 
 /// All messages of the dead-letter topic, in their order.
 fn dead_letters(roles: &Roles) -> Vec<OwnedMessage> {
     let topic = roles.place.dead_letter_topic();
-    let consumer: BaseConsumer = client(roles).set("enable.auto.commit", "false").create().expect("a consumer");
+    let consumer: BaseConsumer =
+        client(roles).set("enable.auto.commit", "false").create().expect("a consumer");
     let (_, end) = consumer.fetch_watermarks(&topic, 0, PATIENCE).expect("the topic is there");
     let mut place = TopicPartitionList::new();
     place.add_partition_offset(&topic, 0, Offset::Beginning).expect("a place");
@@ -99,5 +118,6 @@ fn dead_letters(roles: &Roles) -> Vec<OwnedMessage> {
 fn header<'a>(message: &'a OwnedMessage, name: &str) -> &'a str {
     let headers = message.headers().expect("headers");
     let found = headers.iter().find(|header| header.key == name).and_then(|header| header.value);
-    std::str::from_utf8(found.unwrap_or_else(|| panic!("the header {name} is there"))).expect("UTF-8")
+    std::str::from_utf8(found.unwrap_or_else(|| panic!("the header {name} is there")))
+        .expect("UTF-8")
 }

@@ -27,9 +27,15 @@ fn events(kind: &str, count: i64) -> (Vec<Value>, Model) {
 #[track_caller]
 fn compare(reader: &Client, model: &Model) {
     for key in model.keys() {
-        for (from, to) in [(0, 172_800), (900, 3_600), (5_400, 93_600), (86_400, 172_800), (80_100, 90_900)] {
+        for (from, to) in
+            [(0, 172_800), (900, 3_600), (5_400, 93_600), (86_400, 172_800), (80_100, 90_900)]
+        {
             let (from, to) = (NOON_S + from, NOON_S + to);
-            assert_eq!(reader.count(key, from, to), model.count(key, from, to), "{key} in [{from}, {to})");
+            assert_eq!(
+                reader.count(key, from, to),
+                model.count(key, from, to),
+                "{key} in [{from}, {to})"
+            );
         }
     }
 }
@@ -42,7 +48,10 @@ pub fn a_recount_equals_what_is_stored(roles: &Roles) {
     compare(&roles.reader, &model);
     for key in model.keys() {
         let (from, to) = (NOON_S, NOON_S + 172_800);
-        let answer = roles.portal.get(&format!("/v1/recount?key={key}&fromTime={from}&toTime={to}")).expect(200);
+        let answer = roles
+            .portal
+            .get(&format!("/v1/recount?key={key}&fromTime={from}&toTime={to}"))
+            .expect(200);
         let count = model.count(key, from, to);
         let expected = json!({"key": key, "fromTime": from, "toTime": to, "comparedFrom": from, "stored": count,
             "recounted": count, "equal": true, "differences": []});
@@ -56,7 +65,11 @@ pub fn a_counter_that_came_later_is_previewed_and_backfilled(roles: &Roles) {
     let (events, model) = events("later", 3_000);
     roles.writer.count_events(&events);
     let preview = roles.portal.post("/v1/counters/preview", &counter(71, "later")).expect(200);
-    assert_eq!((&preview["eventsOfType"], &preview["counted"]), (&json!(3_000), &json!(3_000)), "{preview}");
+    assert_eq!(
+        (&preview["eventsOfType"], &preview["counted"]),
+        (&json!(3_000), &json!(3_000)),
+        "{preview}"
+    );
     assert_eq!(preview["keys"], CITIES, "{preview}");
     roles.portal.create(counter(71, "later"));
     let done = finish_backfill(&roles.portal, 71);
@@ -93,10 +106,15 @@ pub fn counts_never_dip_while_they_are_made_again(roles: &Roles) {
         let mut recounts = 0;
         while !again.is_finished() || recounts == 0 {
             assert_eq!(roles.reader.count("again:0", from, to), count);
-            let answer = roles.portal.get(&format!("/v1/recount?key=again:0&fromTime={from}&toTime={to}"));
+            let answer =
+                roles.portal.get(&format!("/v1/recount?key=again:0&fromTime={from}&toTime={to}"));
             if !matches!(answer.status, 429 | 503) {
                 let recount = answer.expect(200);
-                assert_eq!((&recount["equal"], &recount["recounted"]), (&json!(true), &json!(count)), "{recount}");
+                assert_eq!(
+                    (&recount["equal"], &recount["recounted"]),
+                    (&json!(true), &json!(count)),
+                    "{recount}"
+                );
                 recounts += 1;
             }
         }

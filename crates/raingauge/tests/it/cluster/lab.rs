@@ -43,7 +43,9 @@ const KEPT_PACE_MIN: f64 = 0.95;
 #[test]
 fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
     let Some(services) = std::env::var_os("RAINGAUGE_TEST_SERVICES") else {
-        return println!("skipped: RAINGAUGE_TEST_SERVICES names no folder of servers; `make test` starts them");
+        return println!(
+            "skipped: RAINGAUGE_TEST_SERVICES names no folder of servers; `make test` starts them"
+        );
     };
     let scenario = Scenario::parse(SCENARIO).expect("a scenario");
     let logs = tempfile::tempdir().expect("a temporary folder");
@@ -54,12 +56,18 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
     };
     let options = Options { given, logs: logs.path().to_owned(), prefer: false };
     let pairs = ["none", "result", "phased", "live"].map(|strategy| ("tiles", strategy));
-    let rows = cases::on_cluster(&scenario, &options, &pairs, &Prices::usual().expect("prices")).expect("a run");
-    let of = |strategy: &str| rows.iter().find(|row| row.strategy == strategy).expect("every strategy was measured");
+    let rows = cases::on_cluster(&scenario, &options, &pairs, &Prices::usual().expect("prices"))
+        .expect("a run");
+    let of = |strategy: &str| {
+        rows.iter().find(|row| row.strategy == strategy).expect("every strategy was measured")
+    };
     let turn = |strategy: &str| of(strategy).share_at_turn;
     let store = |strategy: &str| of(strategy).numbers.store_share.expect("counts were answered");
     for row in &rows {
-        println!("{}: {:?} {:?} {:?}", row.strategy, row.share_at_turn, row.numbers.store_share, row.checked);
+        println!(
+            "{}: {:?} {:?} {:?}",
+            row.strategy, row.share_at_turn, row.numbers.store_share, row.checked
+        );
         assert_sound(row);
     }
     // What is asked for the first time is read under every strategy.
@@ -70,12 +78,16 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
     );
 
     // A turn lasts 0.2 s here: on a machine that is busy with other work, answers come later than that.
-    let kept_pace = |strategy: &str| of(strategy).kept_pace.is_some_and(|share| share > KEPT_PACE_MIN);
+    let kept_pace =
+        |strategy: &str| of(strategy).kept_pace.is_some_and(|share| share > KEPT_PACE_MIN);
     let judge = |strategy: &str, is_expected: &dyn Fn(Option<f64>) -> bool| {
         if kept_pace(strategy) {
             assert!(is_expected(turn(strategy)), "{strategy}: {:?}", turn(strategy));
         } else {
-            println!("{strategy}: the machine was too busy to judge the turn by {:?}", of(strategy).kept_pace);
+            println!(
+                "{strategy}: the machine was too busy to judge the turn by {:?}",
+                of(strategy).kept_pace
+            );
         }
     };
     judge("result", &|turn| turn.is_some_and(|turn| turn > 1.3));
@@ -87,7 +99,12 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
 fn assert_sound(row: &Row) {
     let numbers = &row.numbers;
     assert_eq!((numbers.failed, row.checked.wrong), (0, 0), "{}", row.strategy);
-    assert_eq!(numbers.counts, numbers.batches * 10, "{}: hits and reads of the store add up", row.strategy);
+    assert_eq!(
+        numbers.counts,
+        numbers.batches * 10,
+        "{}: hits and reads of the store add up",
+        row.strategy
+    );
     assert!(row.checked.compared > 100 && row.equal == 300, "{}", row.strategy);
     assert_eq!(row.checked.early > 0, row.strategy == "phased", "{}", row.strategy);
 }

@@ -35,7 +35,10 @@ impl Scene {
         let (writer, [first, second, stored]) = std::thread::scope(|scope| {
             let readers = homes.each_ref().map(|home| scope.spawn(|| start(home, "reader")));
             let writer = scope.spawn(|| place.start("writer,portal"));
-            (writer.join().expect("it starts"), readers.map(|reader| reader.join().expect("it starts")))
+            (
+                writer.join().expect("it starts"),
+                readers.map(|reader| reader.join().expect("it starts")),
+            )
         });
         let (random, load) = (StdRng::seed_from_u64(crate::crash::seed()), Load::new("live"));
         Some(Self { live: [first, second], stored, writer, random, load, homes, place })
@@ -47,10 +50,15 @@ impl Scene {
 
     /// Sets a policy, and waits until it is in force at every reader. Answers how long that took.
     fn set_policy(&self, policy: &Value) -> Duration {
-        let set = self.writer.send("PUT", "/v1/cache-policy", &[], policy.to_string().as_bytes()).expect(200);
+        let set = self
+            .writer
+            .send("PUT", "/v1/cache-policy", &[], policy.to_string().as_bytes())
+            .expect(200);
         let (began, version) = (Instant::now(), set["version"].as_f64().expect("a version"));
         for reader in self.readers() {
-            until("the policy is in force at the reader", || (reader.metric(VERSION) == version).then_some(()));
+            until("the policy is in force at the reader", || {
+                (reader.metric(VERSION) == version).then_some(())
+            });
         }
         began.elapsed()
     }
@@ -67,10 +75,14 @@ impl Drop for Scene {
 
 #[test]
 fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
-    let Some(mut scene) = Scene::new() else { return };
+    let Some(mut scene) = Scene::new() else {
+        return;
+    };
     create_counters(&scene.writer);
-    scene.writer.create(json!({"id": 70, "name": "heard", "template": "heard:{city}", "eventType": "heard",
-        "retentionDays": forever()}));
+    scene.writer.create(
+        json!({"id": 70, "name": "heard", "template": "heard:{city}", "eventType": "heard",
+        "retentionDays": forever()}),
+    );
     for reader in scene.readers() {
         settle(&scene.writer, &scene.writer, reader, scene.place.partitions);
     }
@@ -110,11 +122,17 @@ fn events_are_heard_of_without_a_read(scene: &Scene) {
     let mut sent = ask(&scene.stored);
     let mut send = || {
         sent += 1;
-        scene.writer.count_events(&[event("heard", &format!("heard-{sent}"), NOON_S, json!({"city": "oslo"}))]);
+        scene.writer.count_events(&[event(
+            "heard",
+            &format!("heard-{sent}"),
+            NOON_S,
+            json!({"city": "oslo"}),
+        )]);
         assert_eq!(ask(&scene.stored), sent);
         sent
     };
-    let seen_by_both = |count: i64| scene.live.each_ref().map(|reader| assert_eq!(ask(reader), count));
+    let seen_by_both =
+        |count: i64| scene.live.each_ref().map(|reader| assert_eq!(ask(reader), count));
     seen_by_both(send());
     let reads = || scene.live.each_ref().map(|reader| reader.metric(STORAGE_READS));
     // On a machine that stands still for seconds the stream is silent, and counts are read; so it may need another try.
@@ -135,16 +153,25 @@ fn erased_counts_are_answered_by_nobody(scene: &Scene) {
     scene.writer.send("DELETE", "/v1/counters/70/keys", &[], b"").expect(200);
     let follows = |count| scene.readers().iter().all(|reader| ask(reader) == count).then_some(());
     until("every reader answers by the erasure", || follows(0));
-    scene.writer.count_events(&[event("heard", "after the erasure", NOON_S, json!({"city": "oslo"}))]);
+    scene.writer.count_events(&[event(
+        "heard",
+        "after the erasure",
+        NOON_S,
+        json!({"city": "oslo"}),
+    )]);
     assert_eq!(follows(1), Some(()));
-    scene.writer.send("POST", "/v1/counters/70/purge", &[], b"").expect_problem(409, "counter_not_archived");
+    scene
+        .writer
+        .send("POST", "/v1/counters/70/purge", &[], b"")
+        .expect_problem(409, "counter_not_archived");
 }
 
 /// While it stands still, events are counted for longer than it may miss them.
 fn a_frozen_reader_reads_anew_what_it_missed(scene: &mut Scene) {
     let drops = |reader: &Client| {
-        ["gap", "silence", "lapse"]
-            .map(|reason| reader.metric(&format!("raingauge_live_drops_total{{reason=\"{reason}\"}}")))
+        ["gap", "silence", "lapse"].map(|reason| {
+            reader.metric(&format!("raingauge_live_drops_total{{reason=\"{reason}\"}}"))
+        })
     };
     let before: f64 = drops(&scene.live[0]).iter().sum();
     scene.live[0].signal("STOP");
@@ -158,7 +185,12 @@ fn a_frozen_reader_reads_anew_what_it_missed(scene: &mut Scene) {
     scene.live[0].signal("CONT");
     // From its first answer on: what it remembers is too old to be asked.
     scene.load.compare(&scene.live[0], &mut scene.random);
-    until("it has dropped its tiles", || (drops(&scene.live[0]).iter().sum::<f64>() > before).then_some(()));
-    println!("gaps, silences and lapses of the reader that was frozen: {:?}", drops(&scene.live[0]));
+    until("it has dropped its tiles", || {
+        (drops(&scene.live[0]).iter().sum::<f64>() > before).then_some(())
+    });
+    println!(
+        "gaps, silences and lapses of the reader that was frozen: {:?}",
+        drops(&scene.live[0])
+    );
     scene.load.compare(&scene.live[0], &mut scene.random);
 }

@@ -24,19 +24,31 @@ pub struct Load {
 
 impl Load {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), next_id: 0, sent: Vec::new(), model: Model::default(), pending: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            next_id: 0,
+            sent: Vec::new(),
+            model: Model::default(),
+            pending: Vec::new(),
+        }
     }
 
     /// Sends one batch: new rides, some of them twice, among rides of earlier batches. Answers whether it was acknowledged.
     pub fn send(&mut self, client: &Client, path: &str, random: &mut StdRng) -> bool {
-        let fresh: Vec<Ride> = (0..random.random_range(1..=200)).map(|_| self.ride(random)).collect();
+        let fresh: Vec<Ride> =
+            (0..random.random_range(1..=200)).map(|_| self.ride(random)).collect();
         let mut batch = fresh.clone();
         batch.extend(fresh.choose_multiple(random, 5).cloned());
         batch.extend(self.sent.choose_multiple(random, 40).cloned());
         batch.shuffle(random);
         let answer = post_rides(client, path, &batch);
         let is_acknowledged = answer.is_some_and(|answer| {
-            assert!(matches!(answer.status, 200 | 429 | 503 | 504), "{} {}", answer.status, answer.text());
+            assert!(
+                matches!(answer.status, 200 | 429 | 503 | 504),
+                "{} {}",
+                answer.status,
+                answer.text()
+            );
             answer.status == 200
         });
         if is_acknowledged {
@@ -50,7 +62,8 @@ impl Load {
     /// Sends so many batches, all of which are acknowledged.
     pub fn send_all(&mut self, clients: &[&Client], batches: usize, random: &mut StdRng) {
         for index in 0..batches {
-            let path = if random.random_bool(0.2) { "/v1/events?wait=applied" } else { "/v1/events" };
+            let path =
+                if random.random_bool(0.2) { "/v1/events?wait=applied" } else { "/v1/events" };
             assert!(self.send(clients[index % clients.len()], path, random), "the writer answers");
         }
     }
@@ -91,13 +104,17 @@ impl Load {
     fn ranges(&self, random: &mut StdRng) -> Vec<Expected<'_>> {
         let mut all = Vec::new();
         for key in self.model.keys() {
-            let mut ranges =
-                vec![(key, START_S, END_S), (key, END_S - 7_200, END_S), (key, END_S - 3_600, END_S - 900)];
+            let mut ranges = vec![
+                (key, START_S, END_S),
+                (key, END_S - 7_200, END_S),
+                (key, END_S - 3_600, END_S - 900),
+            ];
             ranges.extend((0..20).map(|_| {
                 let from = random.random_range(START_S..END_S);
                 (key, from, random.random_range(from..END_S))
             }));
-            let expected = ranges.iter().map(|(key, from, to)| self.model.count(key, *from, *to)).collect();
+            let expected =
+                ranges.iter().map(|(key, from, to)| self.model.count(key, *from, *to)).collect();
             all.push((ranges, expected));
         }
         all
@@ -112,7 +129,8 @@ impl Load {
 pub fn ids_of_each_partition(name: &str, partitions: u16) -> Vec<String> {
     let id_for = |partition: u16| {
         let ids = (0..).map(|number| format!("{name}-{number}"));
-        let is_of = |id: &String| identity("tests", id) % u128::from(partitions) == u128::from(partition);
+        let is_of =
+            |id: &String| identity("tests", id) % u128::from(partitions) == u128::from(partition);
         ids.into_iter().find(is_of).expect("some id falls there")
     };
     (0..partitions).map(id_for).collect()

@@ -27,7 +27,8 @@ impl Scene {
         let place = Place::new(3)?;
         let homes = ["a", "b"].map(|name| place.home_with(&[("cluster.instance", name)]));
         let reader_home = place.home_with(&[("cql.read_plan", "tables")]);
-        let (portal, readers) = (place.start("portal"), [place.start("reader"), start(&reader_home, "reader")]);
+        let (portal, readers) =
+            (place.start("portal"), [place.start("reader"), start(&reader_home, "reader")]);
         let (random, load) = (StdRng::seed_from_u64(crate::crash::seed()), Load::new("rides"));
         Some(Self { portal, readers, homes, random, load, _reader_home: reader_home, place })
     }
@@ -77,7 +78,9 @@ fn partitions_of(writer: &Client) -> f64 {
 
 #[test]
 fn every_event_is_counted_once_whatever_happens_to_the_writers() {
-    let Some(mut scene) = Scene::new() else { return };
+    let Some(mut scene) = Scene::new() else {
+        return;
+    };
     let first = scene.writer(0);
     create_counters(&scene.portal);
     for reader in &scene.readers {
@@ -113,7 +116,8 @@ fn every_event_is_counted_once_whatever_happens_to_the_writers() {
     first.signal("CONT");
     until("the one that was frozen takes part again", || {
         scene.compare();
-        (partitions_of(&first) >= 1.0 && partitions_of(&second) < f64::from(scene.place.partitions)).then_some(())
+        (partitions_of(&first) >= 1.0 && partitions_of(&second) < f64::from(scene.place.partitions))
+            .then_some(())
     });
     scene.load.send_all(&[&first, &second], 10, &mut scene.random);
     scene.load.settle(&second);

@@ -68,7 +68,11 @@ impl Place {
             topic: format!("it-{name}"),
             keyspace: format!("it_{name}"),
             database: format!("raingauge_it_{name}"),
-            runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap(),
+            runtime: tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .unwrap(),
             began: Instant::now(),
             addresses,
             partitions,
@@ -173,7 +177,11 @@ impl Place {
         };
         self.runtime.block_on(async {
             let cql = Cql::connect(options).await.map_err(|error| error.to_string())?;
-            let ran = cql.session_for_tests().query_unpaged(statement, ()).await.map_err(|error| error.to_string())?;
+            let ran = cql
+                .session_for_tests()
+                .query_unpaged(statement, ())
+                .await
+                .map_err(|error| error.to_string())?;
             Ok(ran.into_rows_result().map_or(0, |rows| rows.rows_num()))
         })
     }
@@ -188,7 +196,8 @@ async fn try_sql(server: &str, statement: &str) -> sqlx::Result<()> {
 /// Starts a process with some roles, and waits until it is ready.
 pub fn start(home: &Home, roles: &str) -> Server {
     let arguments = ["serve", "--role", roles, "--listen", "127.0.0.1:0"].map(str::to_owned);
-    home.try_start_with(&arguments).unwrap_or_else(|refused| panic!("no {roles} could be started: {refused:?}"))
+    home.try_start_with(&arguments)
+        .unwrap_or_else(|refused| panic!("no {roles} could be started: {refused:?}"))
 }
 
 impl Drop for Place {

@@ -24,7 +24,10 @@ pub fn a_change_is_counted_by_the_writer_and_answered_by_the_reader(roles: &Role
     };
     roles.portal.create(counter(1));
     println!("a new counter was live after {:?}", until_each_adds(1));
-    roles.portal.send("PUT", "/v1/counters/50", &[], counter(10).to_string().as_bytes()).expect(200);
+    roles
+        .portal
+        .send("PUT", "/v1/counters/50", &[], counter(10).to_string().as_bytes())
+        .expect(200);
     println!("an edit was live after {:?}", until_each_adds(10));
     roles.portal.send("DELETE", "/v1/counters/50", &[], b"").expect(200);
     let began = Instant::now();
@@ -60,7 +63,10 @@ pub fn a_route_of_another_role_says_which(roles: &Roles) {
             } else {
                 let problem = answer.expect_problem(404, "role_absent");
                 let detail = problem["detail"].as_str().unwrap_or_default();
-                assert!(detail.contains(&format!("--role {needed}")), "{method} {path} at the {role}: {problem}");
+                assert!(
+                    detail.contains(&format!("--role {needed}")),
+                    "{method} {path} at the {role}: {problem}"
+                );
             }
         }
         for path in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
@@ -71,12 +77,16 @@ pub fn a_route_of_another_role_says_which(roles: &Roles) {
 
 /// Whoever waits until events are counted finds them at any reader.
 pub fn what_was_waited_for_is_seen_by_another_process(roles: &Roles) {
-    roles.portal.create(json!({"id": 51, "name": "waited", "template": "waited:{city}", "eventType": "waited",
-        "retentionDays": forever()}));
+    roles.portal.create(
+        json!({"id": 51, "name": "waited", "template": "waited:{city}", "eventType": "waited",
+        "retentionDays": forever()}),
+    );
     roles.settle();
     for round in 1..=20_i64 {
         let events: Vec<Value> = (0..10)
-            .map(|index| event("waited", &format!("waited-{round}-{index}"), NOON_S, json!({"city": "oslo"})))
+            .map(|index| {
+                event("waited", &format!("waited-{round}-{index}"), NOON_S, json!({"city": "oslo"}))
+            })
             .collect();
         roles.writer.count_events(&events);
         assert_eq!(roles.reader.count("waited:oslo", NOON_S, NOON_S + 900), round * 10);

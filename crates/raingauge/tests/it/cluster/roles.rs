@@ -37,10 +37,19 @@ fn writer_reader_and_portal_keep_their_promises_as_three_processes() {
                 promise(roles);
                 println!("{name}: {:?}", began.elapsed());
             };
-            (name, std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, kept).expect("a thread"))
+            (
+                name,
+                std::thread::Builder::new()
+                    .name(name.to_owned())
+                    .spawn_scoped(scope, kept)
+                    .expect("a thread"),
+            )
         };
         let running = PROMISES.map(keep);
-        running.into_iter().filter_map(|(name, kept)| kept.join().is_err().then_some(name)).collect()
+        running
+            .into_iter()
+            .filter_map(|(name, kept)| kept.join().is_err().then_some(name))
+            .collect()
     });
     assert!(broken.is_empty(), "what failed stands above: {broken:?}");
 }
@@ -58,7 +67,9 @@ impl Roles {
         let place = Place::new(3)?;
         let [writer, reader, portal] = std::thread::scope(|scope| {
             let begin = |role: &'static str| scope.spawn(|| place.start(role));
-            ["writer", "reader", "portal"].map(begin).map(|starting| starting.join().expect("it starts"))
+            ["writer", "reader", "portal"]
+                .map(begin)
+                .map(|starting| starting.join().expect("it starts"))
         });
         Some(Self { writer, reader, portal, place })
     }
@@ -81,8 +92,10 @@ pub fn settle(portal: &Client, writer: &Client, reader: &Client, partitions: u16
     static NEXT: AtomicU32 = AtomicU32::new(900_000);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let kind = format!("settle{id}");
-    portal.create(json!({"id": id, "name": kind, "template": format!("{kind}:{{round}}"), "eventType": kind,
-        "retentionDays": forever()}));
+    portal.create(
+        json!({"id": id, "name": kind, "template": format!("{kind}:{{round}}"), "eventType": kind,
+        "retentionDays": forever()}),
+    );
     let mut round = 0;
     until("every partition counts by the newest counters", || {
         round += 1;
@@ -92,9 +105,16 @@ pub fn settle(portal: &Client, writer: &Client, reader: &Client, partitions: u16
 }
 
 /// Sends one event to each partition, and answers how many of them a reader counts.
-pub fn count_round(writer: &Client, reader: &Client, kind: &str, round: u32, partitions: u16) -> Option<i64> {
+pub fn count_round(
+    writer: &Client,
+    reader: &Client,
+    kind: &str,
+    round: u32,
+    partitions: u16,
+) -> Option<i64> {
     let ids = ids_of_each_partition(&format!("{kind}-{round}"), partitions);
-    let events: Vec<Value> = ids.iter().map(|id| event(kind, id, NOON_S, json!({"round": round}))).collect();
+    let events: Vec<Value> =
+        ids.iter().map(|id| event(kind, id, NOON_S, json!({"round": round}))).collect();
     writer.count_events(&events);
     reader.results(&[(&format!("{kind}:{round}"), NOON_S, NOON_S + 900)])[0]["count"].as_i64()
 }

@@ -7,13 +7,15 @@ use crate::server::until;
 use serde_json::json;
 
 /// Redis, where nothing listens.
-const NO_REDIS: [(&str, &str); 2] = [("cache.result", "redis"), ("cache.redis_urls", "redis://127.0.0.1:1")];
+const NO_REDIS: [(&str, &str); 2] =
+    [("cache.result", "redis"), ("cache.redis_urls", "redis://127.0.0.1:1")];
 const VERSION: &str = "raingauge_cache_policy_version";
 
 #[test]
 fn readers_follow_a_rollout_and_one_that_opens_a_breaker_goes_back() {
     let Some(place) = Place::new(1) else { return };
-    let homes = ["a", "b"].map(|name| place.home_with(&[&NO_REDIS[..], &[("cluster.instance", name)]].concat()));
+    let homes = ["a", "b"]
+        .map(|name| place.home_with(&[&NO_REDIS[..], &[("cluster.instance", name)]].concat()));
     let home = place.home_with(&NO_REDIS);
     let (portal, readers) = std::thread::scope(|scope| {
         let readers = homes.each_ref().map(|home| scope.spawn(|| start(home, "reader")));
@@ -25,7 +27,8 @@ fn readers_follow_a_rollout_and_one_that_opens_a_breaker_goes_back() {
     let policy = || portal.get("/v1/cache-policy").json();
     let ended = |id: u32| {
         while_asked(&readers.each_ref(), || {
-            let (to, shares, breakers) = if id == 1 { ("live", "50,100", "1000") } else { ("result", "100", "0") };
+            let (to, shares, breakers) =
+                if id == 1 { ("live", "50,100", "1000") } else { ("result", "100", "0") };
             begin(&portal, to, shares, ANY, breakers);
             phase(&portal, id, |phase| phase["name"] == "ended")
         })

@@ -14,7 +14,8 @@ fn a_reader_waits_for_the_schema_and_then_answers() {
         let reader = scope.spawn(|| place.start("reader"));
         until("it says what it waits for", || {
             let errors = place.home.errors();
-            let says = errors.contains("waiting for the bucket store") && errors.contains("run `raingauge migrate`");
+            let says = errors.contains("waiting for the bucket store")
+                && errors.contains("run `raingauge migrate`");
             says.then_some(())
         });
         assert!(!reader.is_finished(), "it is not ready");
@@ -23,7 +24,8 @@ fn a_reader_waits_for_the_schema_and_then_answers() {
         assert_eq!(reader.get("/readyz").status, 200);
     });
     // The same for the event log, which is looked for behind the store.
-    let elsewhere = place.home_with(&[("kafka.topic", "nowhere"), ("mysql.url", "mysql://nobody@127.0.0.1:1/none")]);
+    let elsewhere = place
+        .home_with(&[("kafka.topic", "nowhere"), ("mysql.url", "mysql://nobody@127.0.0.1:1/none")]);
     Waiting::start(&elsewhere, "waiting for the event log, topic nowhere").terminate();
     let unreachable = place.home_with(&[("kafka.brokers", "127.0.0.1:1")]);
     Waiting::start(&unreachable, "waiting for the event log").terminate();
@@ -37,13 +39,19 @@ fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
     let home = Home::with(&[("cluster.engines", "cluster"), ("cql.contact_points", "127.0.0.1:1")]);
     let waiting = Waiting::start(&home, "waiting for the bucket store");
     let errors = home.errors();
-    assert!(errors.contains("127.0.0.1:1") && errors.contains("look whether the nodes run"), "{errors}");
+    assert!(
+        errors.contains("127.0.0.1:1") && errors.contains("look whether the nodes run"),
+        "{errors}"
+    );
     let door = waiting.door(&errors);
     assert_eq!(door.get("/healthz").status, 200, "it lives");
     for path in ["/readyz", "/v1/counters", "/metrics"] {
         let problem = door.get(path).expect_problem(503, "not_ready");
         let detail = problem["detail"].as_str().unwrap_or_default();
-        assert!(detail.contains("waiting for the bucket store") && detail.contains("127.0.0.1:1"), "{path}: {detail}");
+        assert!(
+            detail.contains("waiting for the bucket store") && detail.contains("127.0.0.1:1"),
+            "{path}: {detail}"
+        );
     }
     waiting.terminate();
 }
@@ -56,12 +64,25 @@ struct Waiting {
 impl Waiting {
     /// Answers when it has said so.
     fn start(home: &Home, says: &str) -> Self {
-        let errors = File::options().create(true).append(true).open(home.errors_path()).expect("a file for the logs");
+        let errors = File::options()
+            .create(true)
+            .append(true)
+            .open(home.errors_path())
+            .expect("a file for the logs");
         let arguments = ["serve", "--role", "writer", "--listen", "127.0.0.1:0"].map(str::to_owned);
-        let child = home.command(&arguments).stdout(Stdio::null()).stderr(errors).spawn().expect("it starts");
+        let child = home
+            .command(&arguments)
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .expect("it starts");
         let mut waiting = Self { child };
         until(&format!("it says: {says}"), || {
-            assert!(waiting.child.try_wait().expect("it can be asked").is_none(), "it ended: {}", home.errors());
+            assert!(
+                waiting.child.try_wait().expect("it can be asked").is_none(),
+                "it ended: {}",
+                home.errors()
+            );
             home.errors().contains(says).then_some(())
         });
         waiting
@@ -69,14 +90,17 @@ impl Waiting {
 
     /// The door that it opened, by what it logged.
     fn door(&self, errors: &str) -> Client {
-        let line = errors.lines().find(|line| line.contains("the HTTP door is open")).expect("it says so");
+        let line =
+            errors.lines().find(|line| line.contains("the HTTP door is open")).expect("it says so");
         let (_, address) = line.split_once("address=").expect("and where");
         Client::new(address.split_whitespace().next().expect("an address"))
     }
 
     /// Ends it with the signal of a service manager; it ends well, and long before anybody would force it.
     fn terminate(mut self) {
-        let sent = std::process::Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let sent = std::process::Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status();
         assert!(sent.is_ok_and(|status| status.success()));
         let began = Instant::now();
         let status = until("it ends", || self.child.try_wait().expect("it can be asked"));

@@ -18,7 +18,9 @@ const BODY: u64 = 4_000;
 
 fn send(client: &Client, ids: std::ops::Range<u64>) {
     let events: Vec<_> = ids.map(|id| drop_event(&format!("ride-{id}"), NOON_S, "oslo")).collect();
-    until("the events are taken", || (client.lines("/v1/events", &events).status == 200).then_some(()));
+    until("the events are taken", || {
+        (client.lines("/v1/events", &events).status == 200).then_some(())
+    });
 }
 
 /// Counts one event in a writer, and answers how long it took since then.
@@ -34,9 +36,12 @@ fn counts_one(writer: &Server, id: u64, since: Instant) -> f64 {
 
 #[test]
 fn a_successor_counts_soon_and_no_repetition() {
-    let Some(mut place) = Place::new(1) else { return };
+    let Some(mut place) = Place::new(1) else {
+        return;
+    };
     place.home.set("cluster.instance", "first");
-    let given = std::env::var("RAINGAUGE_TAKEOVER_EVENTS").ok().and_then(|events| events.parse().ok());
+    let given =
+        std::env::var("RAINGAUGE_TAKEOVER_EVENTS").ok().and_then(|events| events.parse().ok());
     let events: u64 = given.unwrap_or(EVENTS);
     let portal = place.start("portal,reader");
     let writer = place.start("writer");

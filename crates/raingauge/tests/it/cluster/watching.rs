@@ -21,10 +21,15 @@ pub fn processes_see_each_other(roles: &Roles) {
     };
     until("the portal shows all three", || {
         let page = system();
-        ["writer", "reader", "portal"].iter().all(|role| page.contains(&format!("<td>{role}</td>"))).then_some(())
+        ["writer", "reader", "portal"]
+            .iter()
+            .all(|role| page.contains(&format!("<td>{role}</td>")))
+            .then_some(())
     });
-    roles.portal.create(json!({"id": 64, "name": "watched", "template": "watched:{city}", "eventType": "watched",
-        "retentionDays": forever()}));
+    roles.portal.create(
+        json!({"id": 64, "name": "watched", "template": "watched:{city}", "eventType": "watched",
+        "retentionDays": forever()}),
+    );
     roles.settle();
     let rate = until("the portal shows what the reader answers", || {
         roles.reader.count("watched:oslo", NOON_S, NOON_S + 900);

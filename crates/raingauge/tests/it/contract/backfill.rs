@@ -11,13 +11,20 @@ pub fn finish_backfill(client: &Client, id: u32) -> Value {
     client.send("POST", &format!("/v1/counters/{id}/backfill"), &[], b"").expect(202);
     until("the backfill is done", || {
         let told = client.get(&format!("/v1/counters/{id}/backfill")).expect(200);
-        assert!(told["progress"].as_f64().is_some_and(|progress| (0.0..=1.0).contains(&progress)), "{told}");
+        assert!(
+            told["progress"].as_f64().is_some_and(|progress| (0.0..=1.0).contains(&progress)),
+            "{told}"
+        );
         (told["status"] != "running").then_some(told)
     })
 }
 
 fn drops(count: usize) -> Vec<Value> {
-    (0..count).map(|id| drop_event(&id.to_string(), at(NOON) + id as i64 % 7_200, &format!("c{}", id % 3))).collect()
+    (0..count)
+        .map(|id| {
+            drop_event(&id.to_string(), at(NOON) + id as i64 % 7_200, &format!("c{}", id % 3))
+        })
+        .collect()
 }
 
 #[test]
@@ -27,15 +34,21 @@ fn a_new_counter_is_backfilled_from_the_log_while_events_come_in() {
     server.count_events(&drops(3_000));
     server.create(drops_counter());
     let total = |client: &Client| -> i64 {
-        client.counts(&["drops:c0", "drops:c1", "drops:c2"].map(|key| (key, at(NOON), at(NOON) + 7_200))).iter().sum()
+        client
+            .counts(
+                &["drops:c0", "drops:c1", "drops:c2"].map(|key| (key, at(NOON), at(NOON) + 7_200)),
+            )
+            .iter()
+            .sum()
     };
     assert_eq!(total(&server), 0);
     let client: &Client = &server;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for chunk in 0..20 {
-                let events: Vec<Value> =
-                    (0..50).map(|n| drop_event(&format!("live-{chunk}-{n}"), at(NOON) + n, "c0")).collect();
+                let events: Vec<Value> = (0..50)
+                    .map(|n| drop_event(&format!("live-{chunk}-{n}"), at(NOON) + n, "c0"))
+                    .collect();
                 client.count_events(&events);
             }
         });
@@ -76,19 +89,29 @@ fn a_preview_tells_what_a_draft_would_count() {
     let server = home.start();
     server.create(drops_counter());
     let mut events = drops(300);
-    events.extend((0..30).map(|id| event("drop", &format!("x{id}"), at(NOON), json!({"town": "t"}))));
+    events
+        .extend((0..30).map(|id| event("drop", &format!("x{id}"), at(NOON), json!({"town": "t"}))));
     server.count_events(&events);
     let draft = json!({"name": "towns", "template": "drops:{town}", "eventType": "drop", "retentionDays": forever()});
     let preview = server.post("/v1/counters/preview", &draft).expect(200);
-    assert!(preview["conflicts"][0]["detail"].is_string(), "it meets the template of 34: {preview}");
+    assert!(
+        preview["conflicts"][0]["detail"].is_string(),
+        "it meets the template of 34: {preview}"
+    );
     assert!(preview.to_string().contains("drops:t"), "{preview}");
-    assert_eq!(server.results(&[("drops:t", at(NOON), at(NOON) + 900)])[0]["count"], 0, "nothing is counted by it");
+    assert_eq!(
+        server.results(&[("drops:t", at(NOON), at(NOON) + 900)])[0]["count"],
+        0,
+        "nothing is counted by it"
+    );
     let preview = server.send("POST", "/v1/counters/34/preview", &[], b"").expect(200);
     assert_eq!(preview["conflicts"], json!([]), "a counter does not meet itself");
     for city in ["drops:c0", "drops:c1", "drops:c2"] {
         assert!(preview.to_string().contains(city), "{preview}");
     }
-    server.post("/v1/counters/preview", &json!({"template": "{"})).expect_problem(422, "counter_invalid");
+    server
+        .post("/v1/counters/preview", &json!({"template": "{"}))
+        .expect_problem(422, "counter_invalid");
     assert_eq!(server.get("/v1/counters").json()["counters"].as_array().unwrap().len(), 1);
 }
 
@@ -98,10 +121,14 @@ fn the_largest_keys_come_first() {
     let server = home.start();
     server.create(drops_counter());
     let events: Vec<Value> = (0..10)
-        .flat_map(|city| (0..=city).map(move |n| drop_event(&format!("{city}-{n}"), at(NOON), &format!("c{city}"))))
+        .flat_map(|city| {
+            (0..=city)
+                .map(move |n| drop_event(&format!("{city}-{n}"), at(NOON), &format!("c{city}")))
+        })
         .collect();
     server.count_events(&events);
-    let listed = server.get(&format!("/v1/counters/34/keys?limit=3&fromTime={NOON}&toTime=2024-09-24T12:15:00Z"));
+    let listed = server
+        .get(&format!("/v1/counters/34/keys?limit=3&fromTime={NOON}&toTime=2024-09-24T12:15:00Z"));
     let expected = json!({"keys": [{"key": "drops:c9", "count": 10}, {"key": "drops:c8", "count": 9}, {"key": "drops:c7", "count": 8}]});
     assert_eq!(listed.expect(200), expected);
 }

@@ -38,7 +38,10 @@ pub fn rain_drops() -> Value {
 #[track_caller]
 pub fn ask_example(client: &Client, key: &str) {
     let result = client.results(&[(key, 1_727_215_430, 1_727_400_000)]).remove(0);
-    assert_eq!(result, json!({"key": key, "fromTime": 1_727_215_200, "toTime": 1_727_399_700, "count": 487}));
+    assert_eq!(
+        result,
+        json!({"key": key, "fromTime": 1_727_215_200, "toTime": 1_727_399_700, "count": 487})
+    );
 }
 
 #[test]
@@ -71,12 +74,21 @@ fn a_bucket_that_is_set_stands_beside_events() {
     };
     set("day", day, 1_000);
     // Each granularity keeps its own counts.
-    assert_eq!(server.counts(&[("drops:oslo", day, day + 86_400), ("drops:oslo", noon, noon + 900)]), [1_000, 1]);
+    assert_eq!(
+        server.counts(&[("drops:oslo", day, day + 86_400), ("drops:oslo", noon, noon + 900)]),
+        [1_000, 1]
+    );
     server.count_events(&[drop_event("2", noon, "oslo")]);
-    assert_eq!(server.counts(&[("drops:oslo", day, day + 86_400), ("drops:oslo", noon, noon + 900)]), [1_001, 2]);
+    assert_eq!(
+        server.counts(&[("drops:oslo", day, day + 86_400), ("drops:oslo", noon, noon + 900)]),
+        [1_001, 2]
+    );
     set("quarter", noon, -7);
     set("hour", noon, i64::MAX);
-    assert_eq!(server.counts(&[("drops:oslo", noon, noon + 900), ("drops:oslo", noon, noon + 3_600)]), [-7, i64::MAX]);
+    assert_eq!(
+        server.counts(&[("drops:oslo", noon, noon + 900), ("drops:oslo", noon, noon + 3_600)]),
+        [-7, i64::MAX]
+    );
     set("day", day, 0);
     assert_eq!(server.count("drops:oslo", day, day + 86_400), 0);
 }
@@ -89,8 +101,14 @@ fn a_request_with_a_key_may_be_sent_again() {
     server.create(drops_counter());
     let noon = at("2024-09-24T12:00:00Z");
     let set = |server: &Client, key: &str, count: i64| {
-        let bucket = json!([{"key": "drops:oslo", "granularity": "hour", "time": noon, "count": count}]);
-        server.send("POST", "/v1/buckets", &[("idempotency-key", key)], bucket.to_string().as_bytes())
+        let bucket =
+            json!([{"key": "drops:oslo", "granularity": "hour", "time": noon, "count": count}]);
+        server.send(
+            "POST",
+            "/v1/buckets",
+            &[("idempotency-key", key)],
+            bucket.to_string().as_bytes(),
+        )
     };
     let first = set(&server, "\"8e03978e\"", 18).expect(200);
     server.count_events(&[drop_event("1", noon, "oslo")]);

@@ -44,12 +44,22 @@ fn a_counter_has_the_documented_shape_and_defaults() {
     ] {
         assert_eq!(least[name], value, "{name}");
     }
-    assert!(least["id"].as_u64().is_some_and(|id| id > 0 && id != 34), "an id was assigned: {least}");
+    assert!(
+        least["id"].as_u64().is_some_and(|id| id > 0 && id != 34),
+        "an id was assigned: {least}"
+    );
     let list = server.get("/v1/counters").expect(200);
     assert_eq!(list["counters"].as_array().unwrap().len(), 2);
-    let of =
-        |query: &str| server.get(&format!("/v1/counters?{query}")).expect(200)["counters"].as_array().unwrap().len();
-    assert_eq!((of("owner=weather"), of("eventType=e"), of("state=active"), of("state=draft")), (1, 1, 2, 0));
+    let of = |query: &str| {
+        server.get(&format!("/v1/counters?{query}")).expect(200)["counters"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(
+        (of("owner=weather"), of("eventType=e"), of("state=active"), of("state=draft")),
+        (1, 1, 2, 0)
+    );
 }
 
 #[test]
@@ -67,7 +77,9 @@ fn a_change_needs_the_version_that_it_changes() {
     let problem = put(&server, 34, Some("\"1\""), &changed).expect_problem(412, "version_mismatch");
     assert_eq!(problem["currentVersion"], 2);
     put(&server, 34, Some("seven"), &changed).expect_problem(400, "etag_malformed");
-    server.send("DELETE", "/v1/counters/34", &[("if-match", "\"1\"")], b"").expect_problem(412, "version_mismatch");
+    server
+        .send("DELETE", "/v1/counters/34", &[("if-match", "\"1\"")], b"")
+        .expect_problem(412, "version_mismatch");
     assert_eq!(put(&server, 34, Some("*"), &changed).expect(200)["version"], 3);
     // The same again is no change.
     assert_eq!(put(&server, 34, Some("\"3\""), &changed).expect(200)["version"], 3);
@@ -83,7 +95,14 @@ fn every_version_says_who_changed_it_when_and_why() {
     let server = home.start();
     let body = drops_counter().to_string();
     let reason = ("x-reason", "we want to know");
-    server.send("POST", "/v1/counters", &[("content-type", "application/json"), reason], body.as_bytes()).expect(201);
+    server
+        .send(
+            "POST",
+            "/v1/counters",
+            &[("content-type", "application/json"), reason],
+            body.as_bytes(),
+        )
+        .expect(201);
     let mut changed = drops_counter();
     changed["owner"] = json!("weather");
     put(&server, 34, None, &changed).expect(200);
@@ -93,7 +112,9 @@ fn every_version_says_who_changed_it_when_and_why() {
         let versions = versions["versions"].as_array().unwrap().clone();
         let told: Vec<Value> = versions
             .iter()
-            .map(|version| json!([version["version"], version["state"], version["owner"], version["reason"]]))
+            .map(|version| {
+                json!([version["version"], version["state"], version["owner"], version["reason"]])
+            })
             .collect();
         let expected = [
             json!([3, "archived", "weather", "enough"]),
@@ -117,13 +138,25 @@ fn every_problem_is_told_at_once() {
         "activeFrom": 10, "activeUntil": "2", "state": "asleep", "color": "red"});
     let problem = server.post("/v1/counters", &wrong).expect_problem(422, "counter_invalid");
     let problems = problem["problems"].as_array().unwrap();
-    let fields: Vec<&str> = problems.iter().map(|problem| problem["field"].as_str().unwrap()).collect();
-    for field in
-        ["id", "name", "template", "eventType", "filter", "value", "retentionDays", "activeUntil", "state", "color"]
-    {
+    let fields: Vec<&str> =
+        problems.iter().map(|problem| problem["field"].as_str().unwrap()).collect();
+    for field in [
+        "id",
+        "name",
+        "template",
+        "eventType",
+        "filter",
+        "value",
+        "retentionDays",
+        "activeUntil",
+        "state",
+        "color",
+    ] {
         assert!(fields.contains(&field), "{field} is not among {fields:?}");
     }
-    let told = problems.iter().all(|problem| problem["detail"].as_str().is_some_and(|detail| detail.len() > 5));
+    let told = problems
+        .iter()
+        .all(|problem| problem["detail"].as_str().is_some_and(|detail| detail.len() > 5));
     assert!(told, "{problem}");
     server.post("/v1/counters", &json!([])).expect_problem(422, "counter_invalid");
 }
@@ -212,9 +245,9 @@ fn concurrent_changes_do_not_run_over_each_other() {
 fn ids_are_assigned_where_none_is_given() {
     let home = Home::new();
     let server = home.start();
-    let draft =
-        |template: &str| json!({"name": "n", "template": template, "eventType": "e", "retentionDays": forever()});
-    let mut ids: Vec<u64> = (0..20).map(|n| server.create(draft(&format!("t{n}")))["id"].as_u64().unwrap()).collect();
+    let draft = |template: &str| json!({"name": "n", "template": template, "eventType": "e", "retentionDays": forever()});
+    let mut ids: Vec<u64> =
+        (0..20).map(|n| server.create(draft(&format!("t{n}")))["id"].as_u64().unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 20);

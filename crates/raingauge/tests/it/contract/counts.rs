@@ -42,9 +42,16 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
     for index in [0, 1, 2, 13] {
         assert_eq!(results[index], whole, "item {index}");
     }
-    assert_eq!(results[3], json!({"key": "drops:nowhere", "fromTime": noon, "toTime": noon + 900, "count": 0}));
-    assert_eq!(results[12], json!({"key": "drops:oslo", "fromTime": noon, "toTime": noon, "count": 0}));
-    let codes: Vec<&str> = results.iter().filter_map(|result| result["error"]["code"].as_str()).collect();
+    assert_eq!(
+        results[3],
+        json!({"key": "drops:nowhere", "fromTime": noon, "toTime": noon + 900, "count": 0})
+    );
+    assert_eq!(
+        results[12],
+        json!({"key": "drops:oslo", "fromTime": noon, "toTime": noon, "count": 0})
+    );
+    let codes: Vec<&str> =
+        results.iter().filter_map(|result| result["error"]["code"].as_str()).collect();
     assert_eq!(
         codes,
         [
@@ -60,7 +67,10 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
     );
     for result in results.iter().filter(|result| result.get("error").is_some()) {
         assert!(result["key"].is_string() && result.get("count").is_none(), "{result}");
-        assert!(result["error"]["detail"].as_str().is_some_and(|detail| detail.len() > 5), "{result}");
+        assert!(
+            result["error"]["detail"].as_str().is_some_and(|detail| detail.len() > 5),
+            "{result}"
+        );
     }
 }
 
@@ -72,8 +82,10 @@ fn one_count_is_asked_by_its_query() {
     let noon = at(NOON);
     server.count_events(&[drop_event("1", noon, "são paulo & co+1")]);
     let key = "drops:s%C3%A3o+paulo%20%26%20co%2B1";
-    for times in ["fromTime=1727179200&toTime=1727180100", "fromTime=2024-09-24T12:00:00Z&toTime=2024-09-24T12:29:59Z"]
-    {
+    for times in [
+        "fromTime=1727179200&toTime=1727180100",
+        "fromTime=2024-09-24T12:00:00Z&toTime=2024-09-24T12:29:59Z",
+    ] {
         let answer = server.get(&format!("/v1/counts?key={key}&{times}")).expect(200);
         let expected = json!({"key": "drops:são paulo & co+1", "fromTime": noon, "toTime": noon + 900, "count": 1});
         assert_eq!(answer, expected);
@@ -96,9 +108,19 @@ fn edges_belong_to_what_begins_there() {
     let server = home.start();
     server.create(drops_counter());
     let midnight = at("2024-09-25T00:00:00Z");
-    let times = [midnight - 1, midnight, midnight + 899, midnight + 900, midnight + 3_599, midnight + 3_600];
-    let events: Vec<_> =
-        times.iter().enumerate().map(|(id, time)| drop_event(&id.to_string(), *time, "oslo")).collect();
+    let times = [
+        midnight - 1,
+        midnight,
+        midnight + 899,
+        midnight + 900,
+        midnight + 3_599,
+        midnight + 3_600,
+    ];
+    let events: Vec<_> = times
+        .iter()
+        .enumerate()
+        .map(|(id, time)| drop_event(&id.to_string(), *time, "oslo"))
+        .collect();
     server.count_events(&events);
     for (from, to) in (-8..8).flat_map(|from| (from..8).map(move |to| (from, to))) {
         let (from, to) = (midnight + from * 450, midnight + to * 450);
@@ -124,8 +146,10 @@ fn fresh_counts_the_open_quarter_hour() {
         let item = json!({"key": key, "fromTime": open - 900, "toTime": to});
         let mut fresh_item = item.clone();
         fresh_item["fresh"] = json!(true);
-        let settled = server.post("/v1/counts", &json!({"requests": [item.clone(), fresh_item]})).expect(200);
-        let all_fresh = server.post("/v1/counts", &json!({"requests": [item], "fresh": true})).expect(200);
+        let settled =
+            server.post("/v1/counts", &json!({"requests": [item.clone(), fresh_item]})).expect(200);
+        let all_fresh =
+            server.post("/v1/counts", &json!({"requests": [item], "fresh": true})).expect(200);
         let query = format!("/v1/counts?key={key}&fromTime={}&toTime={to}&fresh=true", open - 900);
         let by_query = server.get(&query).expect(200);
         if now_s() - now_s() % 900 != open || to % 900 == 0 {
@@ -134,7 +158,11 @@ fn fresh_counts_the_open_quarter_hour() {
         assert_eq!(settled["results"][0]["count"], 0);
         assert_eq!(settled["results"][0]["toTime"], open);
         for result in [&settled["results"][1], &all_fresh["results"][0], &by_query] {
-            assert_eq!((&result["count"], &result["fromTime"]), (&json!(1), &json!(open - 900)), "{result}");
+            assert_eq!(
+                (&result["count"], &result["fromTime"]),
+                (&json!(1), &json!(open - 900)),
+                "{result}"
+            );
             let reached = result["toTime"].as_i64().unwrap();
             assert!((now..=open + 900).contains(&reached), "{result}");
         }
@@ -158,7 +186,8 @@ fn values_may_be_fields_and_negative() {
         .iter()
         .enumerate()
         .map(|(id, amount)| {
-            let data = serde_json::from_str(&format!(r#"{{"shop": 7, "amount": {amount}}}"#)).unwrap();
+            let data =
+                serde_json::from_str(&format!(r#"{{"shop": 7, "amount": {amount}}}"#)).unwrap();
             event("sale", &id.to_string(), noon + 900 * id as i64, data)
         })
         .collect();
@@ -167,7 +196,10 @@ fn values_may_be_fields_and_negative() {
     assert_eq!(server.count("cents:7", noon, noon + 86_400), 1_236 - 230 + 10 + 1_000);
     assert_eq!(server.count("cents:7", noon + 900, noon + 1_800), -230);
     assert_eq!(server.count("down:7", noon, noon + 86_400), -3 * amounts.len() as i64);
-    assert_eq!(server.metric(r#"raingauge_events_skipped_total{counter="1",reason="no_value"}"#), 4.0);
+    assert_eq!(
+        server.metric(r#"raingauge_events_skipped_total{counter="1",reason="no_value"}"#),
+        4.0
+    );
 }
 
 #[test]
@@ -177,8 +209,14 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
     server.create(json!({"name": "sum", "template": "sum:{shop}", "eventType": "sale",
         "value": {"field": "data.amount"}, "retentionDays": forever()}));
     let noon = at(NOON);
-    let sale = |id: &str, time: i64, amount: i64| event("sale", id, time, json!({"shop": 7, "amount": amount}));
-    server.count_events(&[sale("1", noon, i64::MAX), sale("2", noon + 900, i64::MAX), sale("3", noon + 3_600, 5)]);
+    let sale = |id: &str, time: i64, amount: i64| {
+        event("sale", id, time, json!({"shop": 7, "amount": amount}))
+    };
+    server.count_events(&[
+        sale("1", noon, i64::MAX),
+        sale("2", noon + 900, i64::MAX),
+        sale("3", noon + 3_600, 5),
+    ]);
     let results = server.results(&[
         ("sum:7", noon, noon + 900),
         ("sum:7", noon, noon + 1_800),
@@ -186,7 +224,11 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
         ("sum:7", noon + 3_600, noon + 7_200),
     ]);
     assert_eq!(results[0]["count"], i64::MAX);
-    assert_eq!(results[1]["error"]["code"], "overflow", "two quarter hours do not fit together: {}", results[1]);
+    assert_eq!(
+        results[1]["error"]["code"], "overflow",
+        "two quarter hours do not fit together: {}",
+        results[1]
+    );
     assert_eq!(results[2]["error"]["code"], "overflow", "the hour overflowed: {}", results[2]);
     assert_eq!(results[3]["count"], 5, "what lies beside it is untouched");
     let query = format!("/v1/counts?key=sum:7&fromTime={noon}&toTime={}", noon + 3_600);
@@ -202,8 +244,7 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
 fn filters_decide_what_is_counted() {
     let home = Home::new();
     let server = home.start();
-    let condition =
-        |operator: &str, lhs: &str, rhs: serde_json::Value| json!({"operator": operator, "lhs": lhs, "rhs": rhs});
+    let condition = |operator: &str, lhs: &str, rhs: serde_json::Value| json!({"operator": operator, "lhs": lhs, "rhs": rhs});
     let filters = [
         ("all", json!(null), 4),
         ("large", condition("gte", "data.mm", json!(2)), 2),
@@ -219,13 +260,18 @@ fn filters_decide_what_is_counted() {
             condition("eq", "data.city", json!("rome")), condition("lt", "data.mm", json!(1))]}),
             2,
         ),
-        ("neither", json!({"operator": "not", "conditions": [condition("prefix", "data.city", json!("os"))]}), 2),
+        (
+            "neither",
+            json!({"operator": "not", "conditions": [condition("prefix", "data.city", json!("os"))]}),
+            2,
+        ),
         ("known", json!({"operator": "exists", "lhs": "data.mm"}), 3),
         ("unlike", condition("ne", "data.mm", json!(2.0)), 3),
         ("little", condition("lte", "data.mm", json!(1)), 1),
     ];
     for (name, filter, _) in &filters {
-        server.create(json!({"name": name, "template": name, "eventType": "drop", "filter": filter,
+        server
+            .create(json!({"name": name, "template": name, "eventType": "drop", "filter": filter,
             "retentionDays": forever()}));
     }
     let noon = at(NOON);
@@ -235,8 +281,11 @@ fn filters_decide_what_is_counted() {
         json!({"city": "oslo"}),
         json!({"city": "bari", "mm": 0.25}),
     ];
-    let events: Vec<_> =
-        data.iter().enumerate().map(|(id, data)| event("drop", &id.to_string(), noon, data.clone())).collect();
+    let events: Vec<_> = data
+        .iter()
+        .enumerate()
+        .map(|(id, data)| event("drop", &id.to_string(), noon, data.clone()))
+        .collect();
     server.count_events(&events);
     for (name, _, expected) in &filters {
         assert_eq!(server.count(name, noon, noon + 900), *expected, "{name}");

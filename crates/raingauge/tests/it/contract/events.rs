@@ -31,7 +31,8 @@ fn every_form_of_events_is_counted_once() {
     server.create(drops_counter());
     let one = |id: &str| drop_event(id, at(NOON), "oslo");
     let array = |ids: &[&str]| json!(ids.iter().map(|id| one(id)).collect::<Vec<_>>()).to_string();
-    let lines = |ids: &[&str]| ids.iter().map(|id| format!("{}\r\n\n", one(id))).collect::<String>();
+    let lines =
+        |ids: &[&str]| ids.iter().map(|id| format!("{}\r\n\n", one(id))).collect::<String>();
     let forms: [(&str, String, usize); 9] = [
         ("application/cloudevents+json", one("1").to_string(), 1),
         ("application/cloudevents+json; charset=utf-8", one("2").to_string(), 1),
@@ -46,10 +47,18 @@ fn every_form_of_events_is_counted_once() {
     let mut expected = 0;
     for (kind, body, len) in &forms {
         let sent = post(&server, &[("content-type", kind)], body.as_bytes());
-        assert_eq!(sent, json!({"accepted": len, "duplicates": 0, "rejected": []}), "{kind} {body}");
+        assert_eq!(
+            sent,
+            json!({"accepted": len, "duplicates": 0, "rejected": []}),
+            "{kind} {body}"
+        );
         let packed = gzip(body.as_bytes());
         let again = post(&server, &[("content-type", kind), ("content-encoding", "gzip")], &packed);
-        assert_eq!(again, json!({"accepted": 0, "duplicates": len, "rejected": []}), "the same, packed: {kind}");
+        assert_eq!(
+            again,
+            json!({"accepted": 0, "duplicates": len, "rejected": []}),
+            "the same, packed: {kind}"
+        );
         expected += *len as i64;
         assert_eq!(total(&server, "oslo"), expected);
     }
@@ -71,7 +80,8 @@ fn binary_mode_takes_attributes_from_headers() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
-    server.create(json!({"name": "by subject", "template": "subject:{subject}", "eventType": "drop",
+    server
+        .create(json!({"name": "by subject", "template": "subject:{subject}", "eventType": "drop",
         "retentionDays": {"quarter": null, "hour": null, "day": null}}));
     let mut headers = vec![
         ("ce-specversion", "1.0"),
@@ -150,25 +160,41 @@ fn partial_failure_names_each_rejected_event() {
         batch.extend([good(&format!("good-{index}")), bad.clone()]);
     }
     let array = json!(batch).to_string();
-    for (kind, path) in [("application/x-ndjson", ""), ("application/cloudevents-batch+json", "again")] {
+    for (kind, path) in
+        [("application/x-ndjson", ""), ("application/cloudevents-batch+json", "again")]
+    {
         let sent = match path {
             "" => server.lines("/v1/events?wait=applied", &batch),
             _ => {
                 // How deep an array is nested is checked before its events are read: that refuses the whole of it.
-                let sound = array.replace(&nested(100).to_string(), "7").replace(r#""data":7"#, r#""data":7,"id":7"#);
-                server.send("POST", "/v1/events?wait=applied", &[("content-type", kind)], sound.as_bytes())
+                let sound = array
+                    .replace(&nested(100).to_string(), "7")
+                    .replace(r#""data":7"#, r#""data":7,"id":7"#);
+                server.send(
+                    "POST",
+                    "/v1/events?wait=applied",
+                    &[("content-type", kind)],
+                    sound.as_bytes(),
+                )
             }
         };
         let sent = sent.expect(200);
         let rejected = sent["rejected"].as_array().unwrap();
         let seen: Vec<(u64, &str)> = rejected
             .iter()
-            .map(|rejected| (rejected["index"].as_u64().unwrap(), rejected["code"].as_str().unwrap()))
+            .map(|rejected| {
+                (rejected["index"].as_u64().unwrap(), rejected["code"].as_str().unwrap())
+            })
             .collect();
-        let expected: Vec<(u64, &str)> =
-            cases.iter().enumerate().map(|(index, (_, code))| (2 * index as u64 + 1, *code)).collect();
+        let expected: Vec<(u64, &str)> = cases
+            .iter()
+            .enumerate()
+            .map(|(index, (_, code))| (2 * index as u64 + 1, *code))
+            .collect();
         assert_eq!(seen, expected, "{kind}");
-        assert!(rejected.iter().all(|rejected| rejected["detail"].as_str().is_some_and(|detail| detail.len() > 10)));
+        assert!(rejected.iter().all(|rejected| {
+            rejected["detail"].as_str().is_some_and(|detail| detail.len() > 10)
+        }));
         let counted = if path.is_empty() { "accepted" } else { "duplicates" };
         assert_eq!(sent[counted], cases.len());
     }
@@ -190,9 +216,12 @@ fn a_line_that_is_not_json_leaves_the_others_alone() {
     server.create(drops_counter());
     let good = |id: &str| drop_event(id, at(NOON), "oslo").to_string();
     let half = &good("0")[..40];
-    let body = [good("1").as_bytes(), half.as_bytes(), b"\xff\xfe", b"null", b"[]", good("2").as_bytes()].join(&b'\n');
+    let body =
+        [good("1").as_bytes(), half.as_bytes(), b"\xff\xfe", b"null", b"[]", good("2").as_bytes()]
+            .join(&b'\n');
     let sent = post(&server, &[("content-type", "application/x-ndjson")], &body);
-    let indexes: Vec<&Value> = sent["rejected"].as_array().unwrap().iter().map(|rejected| &rejected["index"]).collect();
+    let indexes: Vec<&Value> =
+        sent["rejected"].as_array().unwrap().iter().map(|rejected| &rejected["index"]).collect();
     assert_eq!((json!(indexes), &sent["accepted"]), (json!([1, 2, 3, 4]), &json!(2)));
     assert_eq!(total(&server, "oslo"), 2);
 }
@@ -207,7 +236,8 @@ fn a_duplicate_is_told_by_source_and_id_together() {
         event["source"] = json!(source);
         event
     };
-    let batch = [of("a", "1", "oslo"), of("b", "1", "oslo"), of("a", "1", "bergen"), of("a1", "", "oslo")];
+    let batch =
+        [of("a", "1", "oslo"), of("b", "1", "oslo"), of("a", "1", "bergen"), of("a1", "", "oslo")];
     let sent = server.count_events(&batch);
     assert_eq!((&sent["accepted"], &sent["duplicates"]), (&json!(2), &json!(1)));
     assert_eq!((total(&server, "oslo"), total(&server, "bergen")), (2, 0));
@@ -234,7 +264,9 @@ fn without_waiting_an_event_is_readable_within_a_second() {
     server.create(drops_counter());
     let mut slowest = Duration::ZERO;
     for expected in 1..=20 {
-        server.lines("/v1/events", &[drop_event(&expected.to_string(), at(NOON), "oslo")]).expect(200);
+        server
+            .lines("/v1/events", &[drop_event(&expected.to_string(), at(NOON), "oslo")])
+            .expect(200);
         let began = Instant::now();
         until("the event is counted", || (total(&server, "oslo") == expected).then_some(()));
         slowest = slowest.max(began.elapsed());
@@ -253,7 +285,9 @@ pub fn add_work(client: &Client, round: usize) {
         client.create(drops_counter());
         for n in 0..30 {
             let template = format!("busy{n}:{{n}}");
-            client.create(json!({"name": format!("busy {n}"), "template": template, "eventType": "busy"}));
+            client.create(
+                json!({"name": format!("busy {n}"), "template": template, "eventType": "busy"}),
+            );
         }
     }
     let now = now_s();
@@ -289,5 +323,7 @@ fn events_that_are_not_counted_in_time_are_safe() {
     assert!(told["lag"].as_u64().is_some_and(|lag| lag > 0), "{told}");
     assert!(server.metric("raingauge_errors_total{code=\"not_applied_yet\"}") >= 1.0);
     let key = format!("drops:oslo-{round}");
-    until("it is counted all the same", || (server.count(&key, noon, noon + 900) == 1).then_some(()));
+    until("it is counted all the same", || {
+        (server.count(&key, noon, noon + 900) == 1).then_some(())
+    });
 }

@@ -11,8 +11,10 @@ fn values_are_escaped_so_that_none_forges_another_key() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
-    server.create(json!({"name": "streets", "template": "drops:{city}:{street}", "eventType": "drop",
-        "retentionDays": forever()}));
+    server.create(
+        json!({"name": "streets", "template": "drops:{city}:{street}", "eventType": "drop",
+        "retentionDays": forever()}),
+    );
     let noon = at(NOON);
     let cases = [
         (json!("a:b"), "drops:a%3Ab"),
@@ -31,10 +33,16 @@ fn values_are_escaped_so_that_none_forges_another_key() {
         .map(|(id, (city, _))| event("drop", &id.to_string(), noon, json!({"city": city})))
         .collect();
     // Missing, null, arrays and objects give no key.
-    for (id, data) in
-        [json!({}), json!({"city": null}), json!({"city": [1]}), json!({"city": {}}), json!([]), json!("x")]
-            .into_iter()
-            .enumerate()
+    for (id, data) in [
+        json!({}),
+        json!({"city": null}),
+        json!({"city": [1]}),
+        json!({"city": {}}),
+        json!([]),
+        json!("x"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         events.push(event("drop", &format!("none-{id}"), noon, data));
     }
@@ -43,10 +51,16 @@ fn values_are_escaped_so_that_none_forges_another_key() {
         assert_eq!(server.count(key, noon, noon + 900), 1, "{city} is {key}");
     }
     let keys = server.get("/v1/counters/34/keys?limit=100").expect(200);
-    assert_eq!(keys["keys"].as_array().unwrap().len(), cases.len(), "there are no other keys: {keys}");
+    assert_eq!(
+        keys["keys"].as_array().unwrap().len(),
+        cases.len(),
+        "there are no other keys: {keys}"
+    );
     assert_eq!(server.count("drops:a:b", noon, noon + 900), 0, "this key is of the other counter");
     // What no value is escaped to is no key.
-    for key in ["drops:a%3ab", "drops:%41", "drops:100%", "drops", "drops:a:b:c", "Drops:a", "", ":"] {
+    for key in
+        ["drops:a%3ab", "drops:%41", "drops:100%", "drops", "drops:a:b:c", "Drops:a", "", ":"]
+    {
         let result = &server.results(&[(key, noon, noon + 900)])[0];
         assert_eq!(result["error"]["code"], "key_unknown", "{key}");
         assert_eq!(result["key"], *key);
@@ -73,10 +87,13 @@ fn numbers_are_keys_as_they_were_written() {
 fn fields_lie_inside_and_attributes_have_names() {
     let home = Home::new();
     let server = home.start();
-    server.create(json!({"name": "n", "template": "at-{address.city}!:{source}:{subject}:{data.source}",
-        "eventType": "drop", "retentionDays": forever()}));
+    server.create(
+        json!({"name": "n", "template": "at-{address.city}!:{source}:{subject}:{data.source}",
+        "eventType": "drop", "retentionDays": forever()}),
+    );
     let noon = at(NOON);
-    let mut sent = event("drop", "1", noon, json!({"address": {"city": "oslo"}, "source": "cloud"}));
+    let mut sent =
+        event("drop", "1", noon, json!({"address": {"city": "oslo"}, "source": "cloud"}));
     sent["subject"] = json!("s:1");
     server.count_events(&[sent]);
     assert_eq!(server.count("at-oslo!:tests:s%3A1:cloud", noon, noon + 900), 1);
@@ -91,8 +108,11 @@ fn templates_that_could_meet_are_refused() {
     for template in ["a:{x}", "b:{x}:c", "d", "e-{x}:f:h", "{x}:g:i"] {
         server.create(counter(template));
     }
-    for template in ["a:{y}", "a:1", "a:p-{x}", "b:1:{x}", "d", "{x}:f:h", "e-1:{x}:h", "a:g:i", "{x}:{y}"] {
-        let problem = server.post("/v1/counters", &counter(template)).expect_problem(422, "counter_invalid");
+    for template in
+        ["a:{y}", "a:1", "a:p-{x}", "b:1:{x}", "d", "{x}:f:h", "e-1:{x}:h", "a:g:i", "{x}:{y}"]
+    {
+        let problem =
+            server.post("/v1/counters", &counter(template)).expect_problem(422, "counter_invalid");
         assert_eq!(problem["problems"][0]["field"], "template", "{template}");
     }
     for template in ["a", "a:{x}:b", "b:{x}:d", "d:{x}:e", "h-{x}:f:h"] {
@@ -107,7 +127,9 @@ fn templates_that_could_meet_are_refused() {
     server.post("/v1/counters", &counter("draft:{y}")).expect_problem(422, "counter_invalid");
     // Nor may an edit, or a counter that comes back, meet another.
     let path = format!("/v1/counters/{}", again["id"]);
-    server.send("PUT", &path, &[], counter("a:7").to_string().as_bytes()).expect_problem(422, "counter_invalid");
+    server
+        .send("PUT", &path, &[], counter("a:7").to_string().as_bytes())
+        .expect_problem(422, "counter_invalid");
     server
         .send("PUT", "/v1/counters/3", &[], counter("d").to_string().as_bytes())
         .expect_problem(422, "counter_invalid");
@@ -124,12 +146,16 @@ fn keys_that_are_too_long_are_refused() {
     server.count_events(&[event("drop", "1", noon, json!({"city": "x".repeat(512 - 6)}))]);
     server.count_events(&[event("drop", "2", noon, json!({"city": "x".repeat(512 - 5)}))]);
     assert_eq!(server.count(&longest, noon, noon + 900), 1);
-    assert_eq!(server.metric(r#"raingauge_events_skipped_total{counter="34",reason="no_key"}"#), 1.0);
+    assert_eq!(
+        server.metric(r#"raingauge_events_skipped_total{counter="34",reason="no_key"}"#),
+        1.0
+    );
     for len in [513, 70_000, 1_000_000] {
         let key = format!("drops:{}", "x".repeat(len - 6));
         let result = &server.results(&[(&key, noon, noon + 900)])[0];
         assert_eq!(result["error"]["code"], "key_too_long", "{len} bytes");
-        let bucket = json!([{"key": key, "granularity": "day", "time": noon - noon % 86_400, "count": 1}]);
+        let bucket =
+            json!([{"key": key, "granularity": "day", "time": noon - noon % 86_400, "count": 1}]);
         let set = server.post("/v1/buckets", &bucket).expect(200);
         assert_eq!(set["rejected"][0]["code"], "key_too_long", "{len} bytes");
     }
@@ -156,15 +182,20 @@ fn the_counts_of_a_key_are_erased_for_good() {
     assert_eq!((&erased["counter"], &erased["key"]), (&json!(34), &json!(city)));
     assert!(erased["logForgetsAt"].as_i64() > erased["erasedAt"].as_i64(), "{erased}");
     assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(1)));
-    server.send("DELETE", "/v1/counters/34/keys/snow%3A1", &[], b"").expect_problem(404, "key_unknown");
-    server.send("DELETE", "/v1/counters/35/keys/a", &[], b"").expect_problem(404, "counter_unknown");
+    server
+        .send("DELETE", "/v1/counters/34/keys/snow%3A1", &[], b"")
+        .expect_problem(404, "key_unknown");
+    server
+        .send("DELETE", "/v1/counters/35/keys/a", &[], b"")
+        .expect_problem(404, "counter_unknown");
 
     server.kill();
     let server = home.start();
     assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(1)));
     server.terminate();
     let data = home.data().display().to_string();
-    let ran = home.run(&["counters", "erase-key", "34", other, "--data-dir", &data, "--json"]).json();
+    let ran =
+        home.run(&["counters", "erase-key", "34", other, "--data-dir", &data, "--json"]).json();
     assert_eq!((&ran["counter"], &ran["key"]), (&json!(34), &json!(other)));
     let server = home.start();
     assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(0)));
@@ -183,17 +214,27 @@ fn all_counts_of_a_counter_are_erased_for_good_and_an_archived_one_is_purged() {
     assert_eq!((&erased["counter"], erased.get("key")), (&json!(34), None));
     assert!(erased["logForgetsAt"].as_i64() > erased["erasedAt"].as_i64(), "{erased}");
     server.count_events(&[drop_event("c", now, "2")]);
-    assert_eq!((count(&server, "drops:1"), count(&server, "drops:2")), (0, 1), "what comes after it counts");
+    assert_eq!(
+        (count(&server, "drops:1"), count(&server, "drops:2")),
+        (0, 1),
+        "what comes after it counts"
+    );
 
     server.kill();
     let server = home.start();
     assert_eq!((count(&server, "drops:1"), count(&server, "drops:2")), (0, 1));
     backfill(&server);
-    assert_eq!((count(&server, "drops:1"), count(&server, "drops:2")), (0, 1), "no backfill brings it back");
+    assert_eq!(
+        (count(&server, "drops:1"), count(&server, "drops:2")),
+        (0, 1),
+        "no backfill brings it back"
+    );
     let keys = server.get("/v1/counters/34/keys").expect(200);
     assert_eq!(keys["keys"], json!([{"key": "drops:2", "count": 1}]));
 
-    server.send("POST", "/v1/counters/34/purge", &[], b"").expect_problem(409, "counter_not_archived");
+    server
+        .send("POST", "/v1/counters/34/purge", &[], b"")
+        .expect_problem(409, "counter_not_archived");
     server.send("DELETE", "/v1/counters/34", &[], b"").expect(200);
     server.send("POST", "/v1/counters/34/purge", &[], b"").expect(200);
     server.send("DELETE", "/v1/counters/35/keys", &[], b"").expect_problem(404, "counter_unknown");
@@ -218,7 +259,9 @@ fn all_counts_of_a_counter_are_erased_for_good_and_an_archived_one_is_purged() {
 fn backfill(server: &Server) {
     let path = "/v1/counters/34/backfill";
     server.send("POST", path, &[], b"").expect(202);
-    until("the backfill has finished", || (server.get(path).expect(200)["status"] == "finished").then_some(()));
+    until("the backfill has finished", || {
+        (server.get(path).expect(200)["status"] == "finished").then_some(())
+    });
 }
 
 /// A template with too many values stops at the limit; keys that were there, and other counters, go on.
@@ -229,7 +272,9 @@ fn a_counter_takes_so_many_keys_and_no_more() {
     server.create(drops_counter());
     server.create(json!({"id": 35, "name": "all", "template": "all", "eventType": "drop", "retentionDays": forever()}));
     let now = now_s() - 60;
-    let send = |server: &Server, id: String, city: String| server.count_events(&[drop_event(&id, now, &city)]);
+    let send = |server: &Server, id: String, city: String| {
+        server.count_events(&[drop_event(&id, now, &city)])
+    };
     let count = |server: &Server, key: &str| server.count(key, 0, now + 86_400);
     let mut sent = 0;
     let refused = until("a new key is not counted", || {
@@ -239,17 +284,27 @@ fn a_counter_takes_so_many_keys_and_no_more() {
         (count(&server, &key) == 0).then_some(key)
     });
     send(&server, "again".to_owned(), "1".to_owned());
-    assert_eq!((count(&server, "drops:1"), count(&server, "drops:3"), count(&server, "all")), (2, 1, sent + 1));
+    assert_eq!(
+        (count(&server, "drops:1"), count(&server, "drops:3"), count(&server, "all")),
+        (2, 1, sent + 1)
+    );
     assert!(server.metric(r#"raingauge_counter_keys{counter="34"}"#) >= 3.0);
     assert_eq!(server.metric("raingauge_counter_keys_max"), 3.0);
-    assert_eq!(server.metric(r#"raingauge_events_skipped_total{counter="34",reason="too_many_keys"}"#), 1.0);
-    let bucket = json!([{"key": "drops:new", "granularity": "day", "time": now - now % 86_400, "count": 1}]);
+    assert_eq!(
+        server.metric(r#"raingauge_events_skipped_total{counter="34",reason="too_many_keys"}"#),
+        1.0
+    );
+    let bucket =
+        json!([{"key": "drops:new", "granularity": "day", "time": now - now % 86_400, "count": 1}]);
     let set = server.post("/v1/buckets", &bucket).expect(200);
     assert_eq!(set["rejected"][0]["code"], "too_many_keys");
 
     server.kill();
     let server = home.start();
-    assert_eq!((count(&server, "drops:1"), count(&server, &refused), count(&server, "all")), (2, 0, sent + 1));
+    assert_eq!(
+        (count(&server, "drops:1"), count(&server, &refused), count(&server, "all")),
+        (2, 0, sent + 1)
+    );
     backfill(&server);
     assert_eq!((count(&server, "drops:1"), count(&server, &refused)), (2, 0));
 }

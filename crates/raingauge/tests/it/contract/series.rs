@@ -9,7 +9,8 @@ fn hourly(home: &Home, from: &str, to: &str) -> Server {
     let server = home.start();
     server.create(drops_counter());
     let hours = (at(from)..at(to)).step_by(3_600);
-    let events: Vec<Value> = hours.map(|time| drop_event(&time.to_string(), time, "oslo")).collect();
+    let events: Vec<Value> =
+        hours.map(|time| drop_event(&time.to_string(), time, "oslo")).collect();
     server.count_events(&events);
     server
 }
@@ -19,7 +20,10 @@ fn points(client: &Client, from: &str, to: &str, rest: &str) -> Vec<(i64, i64)> 
     let series = client.get(&query).expect(200);
     assert_eq!(series["key"], "drops:oslo");
     let points = series["points"].as_array().expect("points");
-    points.iter().map(|point| (point["time"].as_i64().unwrap(), point["count"].as_i64().unwrap())).collect()
+    points
+        .iter()
+        .map(|point| (point["time"].as_i64().unwrap(), point["count"].as_i64().unwrap()))
+        .collect()
 }
 
 fn counts(points: &[(i64, i64)]) -> Vec<i64> {
@@ -36,12 +40,20 @@ fn each_granularity_lists_every_bucket_of_the_range() {
     let quarters = points(&server, from, to, "granularity=quarter");
     assert_eq!(
         quarters,
-        (0..16).map(|quarter| (at(from) + quarter * 900, i64::from(quarter % 4 == 0))).collect::<Vec<_>>()
+        (0..16)
+            .map(|quarter| (at(from) + quarter * 900, i64::from(quarter % 4 == 0)))
+            .collect::<Vec<_>>()
     );
-    assert_eq!(points(&server, from, to, "granularity=day"), [(at(from), 2), (at("2024-09-25T00:00:00Z"), 2)]);
+    assert_eq!(
+        points(&server, from, to, "granularity=day"),
+        [(at(from), 2), (at("2024-09-25T00:00:00Z"), 2)]
+    );
     assert_eq!(points(&server, from, from, "granularity=day"), []);
     let series = server.get("/v1/series?key=drops:oslo&fromTime=0&toTime=900").expect(200);
-    assert_eq!(series, json!({"key": "drops:oslo", "granularity": "hour", "points": [{"time": 0, "count": 0}]}));
+    assert_eq!(
+        series,
+        json!({"key": "drops:oslo", "granularity": "hour", "points": [{"time": 0, "count": 0}]})
+    );
 }
 
 /// When clocks change, a local day has 23 or 25 hours, and the sums follow it.
@@ -62,7 +74,11 @@ fn days_follow_the_clocks_of_the_zone() {
         let days = points(&server, from, to, &format!("granularity=day&timezone={zone}"));
         assert_eq!(counts(&days), expected, "{zone}");
         assert_eq!(days[0].0, at(from), "{zone}");
-        assert_eq!(expected.iter().sum::<i64>(), server.count("drops:oslo", at(from), at(to)), "{zone}");
+        assert_eq!(
+            expected.iter().sum::<i64>(),
+            server.count("drops:oslo", at(from), at(to)),
+            "{zone}"
+        );
     }
 }
 
@@ -76,8 +92,12 @@ fn both_halves_of_an_hour_that_comes_twice_are_points_of_their_own() {
     assert!(day.windows(2).all(|pair| pair[1].0 - pair[0].0 == 3_600));
     assert!(day.iter().all(|(_, count)| *count == 1));
     // In Kolkata an hour begins at half past the hour of UTC.
-    let hours =
-        points(&server, "2024-11-03T00:00:00Z", "2024-11-03T02:00:00Z", "granularity=hour&timezone=Asia/Kolkata");
+    let hours = points(
+        &server,
+        "2024-11-03T00:00:00Z",
+        "2024-11-03T02:00:00Z",
+        "granularity=hour&timezone=Asia/Kolkata",
+    );
     let half = at("2024-11-03T00:30:00Z");
     assert_eq!(hours, [(half - 1_800, 1), (half, 1), (half + 3_600, 0)]);
 }
@@ -88,7 +108,8 @@ fn a_range_that_cuts_a_bucket_counts_what_is_inside() {
     let server = hourly(&home, "2024-09-24T00:00:00Z", "2024-09-27T00:00:00Z");
     let zone = "granularity=day&timezone=Asia/Tokyo";
     let days = points(&server, "2024-09-24T06:10:00Z", "2024-09-25T17:20:00Z", zone);
-    let expected = [("2024-09-24T06:00:00Z", 9), ("2024-09-24T15:00:00Z", 24), ("2024-09-25T15:00:00Z", 3)];
+    let expected =
+        [("2024-09-24T06:00:00Z", 9), ("2024-09-24T15:00:00Z", 24), ("2024-09-25T15:00:00Z", 3)];
     assert_eq!(days, expected.map(|(time, count)| (at(time), count)));
 }
 
@@ -103,7 +124,11 @@ fn series_that_cannot_be_cut_are_refused() {
         ("key=wind:oslo&fromTime=0&toTime=900", 404, "key_unknown"),
         ("key=drops:oslo&fromTime=900&toTime=0", 422, "range_backwards"),
         // Until 1972 the clocks of Monrovia were 44 minutes and 30 seconds behind UTC.
-        ("key=drops:oslo&fromTime=0&toTime=864000&granularity=day&timezone=Africa/Monrovia", 422, "timezone_unaligned"),
+        (
+            "key=drops:oslo&fromTime=0&toTime=864000&granularity=day&timezone=Africa/Monrovia",
+            422,
+            "timezone_unaligned",
+        ),
     ] {
         server.get(&format!("/v1/series?{query}")).expect_problem(status, code);
     }

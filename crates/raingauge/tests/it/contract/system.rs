@@ -32,7 +32,10 @@ fn the_contract_names_every_route() {
     assert!(contract["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
     for (path, methods) in ROUTES {
         for method in methods {
-            assert!(contract["paths"][path][method].is_object(), "{method} {path} is not in /openapi.json");
+            assert!(
+                contract["paths"][path][method].is_object(),
+                "{method} {path} is not in /openapi.json"
+            );
         }
     }
     let mut references = Vec::new();
@@ -67,8 +70,16 @@ fn health_and_the_page_are_there() {
     assert_eq!((page.status, page.header("content-type").starts_with("text/html")), (200, true));
     assert!(page.header("content-security-policy").contains("default-src"));
     // Everything that the page loads comes from here.
-    for source in page.text().split(['"', '\'']).filter(|text| text.ends_with(".js") || text.ends_with(".css")) {
-        assert_eq!(server.get(&format!("/{}", source.trim_start_matches('/'))).status, 200, "{source}");
+    for source in page
+        .text()
+        .split(['"', '\''])
+        .filter(|text| text.ends_with(".js") || text.ends_with(".css"))
+    {
+        assert_eq!(
+            server.get(&format!("/{}", source.trim_start_matches('/'))).status,
+            200,
+            "{source}"
+        );
     }
 }
 
@@ -78,9 +89,14 @@ fn metrics_are_named_and_move() {
     let server = home.start();
     server.create(drops_counter());
     let noon = at("2024-09-24T12:00:00Z");
-    let batch = [drop_event("1", noon, "oslo"), drop_event("1", noon, "oslo"), serde_json::json!("wrong")];
+    let batch =
+        [drop_event("1", noon, "oslo"), drop_event("1", noon, "oslo"), serde_json::json!("wrong")];
     server.count_events(&batch);
-    server.results(&[("drops:oslo", noon, noon + 900), ("drops:rome", 0, noon), ("wind:oslo", noon, noon)]);
+    server.results(&[
+        ("drops:oslo", noon, noon + 900),
+        ("drops:rome", 0, noon),
+        ("wind:oslo", noon, noon),
+    ]);
     server.get("/v1/nothing");
     for (series, expected) in [
         ("raingauge_events_accepted_total", 1.0),
@@ -106,7 +122,9 @@ fn metrics_are_named_and_move() {
     }
     let page = server.get("/metrics");
     assert!(page.header("content-type").starts_with("text/plain"));
-    let documented = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")).unwrap();
+    let documented =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md"))
+            .unwrap();
     let names: Vec<&str> = documented
         .lines()
         .filter_map(|line| line.strip_prefix("| `raingauge_")?.split_once('`'))

@@ -52,8 +52,12 @@ enum Verdict {
 
 fn serve_damaged(sequence: &mut Sequence, random: &mut StdRng) -> Verdict {
     match sequence.home.try_start() {
-        Err(refused) if refused.status.success() => Verdict::Wrong("it ended as if all were well".to_owned()),
-        Err(refused) if has_panicked(&refused.errors) => Verdict::Wrong(format!("it panicked: {}", refused.errors)),
+        Err(refused) if refused.status.success() => {
+            Verdict::Wrong("it ended as if all were well".to_owned())
+        }
+        Err(refused) if has_panicked(&refused.errors) => {
+            Verdict::Wrong(format!("it panicked: {}", refused.errors))
+        }
         Err(refused) if refused.errors.trim().len() < 40 => {
             Verdict::Wrong(format!("it does not say why: {}", refused.errors))
         }
@@ -71,7 +75,9 @@ fn serve_damaged(sequence: &mut Sequence, random: &mut StdRng) -> Verdict {
 /// The storage engine asserts what it reads in builds for tests; that refuses damage too, if not politely.
 fn has_panicked(errors: &str) -> bool {
     let mut panics = errors.lines().filter(|line| line.contains("panicked at"));
-    panics.any(|line| !cfg!(debug_assertions) || !(line.contains("/fjall-") || line.contains("/lsm-tree-")))
+    panics.any(|line| {
+        !cfg!(debug_assertions) || !(line.contains("/fjall-") || line.contains("/lsm-tree-"))
+    })
 }
 
 /// Counts are right, before and after duplicates come in, or they are errors.
@@ -85,7 +91,9 @@ fn compare(sequence: &mut Sequence, client: &Client, random: &mut StdRng) -> Ver
             match result["count"].as_i64() {
                 Some(count) if count == *expected => {}
                 Some(count) => {
-                    return Verdict::Wrong(format!("{key} in [{from}, {to}) is {expected}, and {count} was served"));
+                    return Verdict::Wrong(format!(
+                        "{key} in [{from}, {to}) is {expected}, and {count} was served"
+                    ));
                 }
                 None => whole = false,
             }

@@ -68,7 +68,12 @@ impl Ride {
             self.cents.abs() % 100
         );
         let amount: Value = serde_json::from_str(&amount).expect("a number");
-        event("ride", &self.id, self.time_s, json!({"city": self.city, "shop": self.shop, "amount": amount}))
+        event(
+            "ride",
+            &self.id,
+            self.time_s,
+            json!({"city": self.city, "shop": self.shop, "amount": amount}),
+        )
     }
 
     pub fn count_in(&self, model: &mut Model) {
@@ -120,15 +125,16 @@ impl Producer {
         let mut batch = fresh.clone();
         if !self.acknowledged.is_empty() && self.random.random_bool(0.4) {
             let repeated = self.random.random_range(1..40);
-            batch.extend(
-                (0..repeated).map(|_| self.acknowledged[self.random.random_range(0..self.acknowledged.len())].clone()),
-            );
+            batch.extend((0..repeated).map(|_| {
+                self.acknowledged[self.random.random_range(0..self.acknowledged.len())].clone()
+            }));
         }
         if self.random.random_bool(0.2) {
             batch.extend(fresh.iter().take(5).cloned());
         }
         batch.shuffle(&mut self.random);
-        let path = if self.random.random_bool(0.3) { "/v1/events?wait=applied" } else { "/v1/events" };
+        let path =
+            if self.random.random_bool(0.3) { "/v1/events?wait=applied" } else { "/v1/events" };
         match post_rides(client, path, &batch) {
             Some(answer) if answer.status == 200 => {
                 let answer = answer.json();
@@ -154,10 +160,15 @@ impl Producer {
     /// Sends again what may not have arrived: all of it is counted once when this returns.
     pub fn settle(&mut self, client: &Client) {
         for batch in std::mem::take(&mut self.pending) {
-            let answer =
-                post_rides(client, "/v1/events?wait=applied", &batch).expect("the server is there").expect(200);
+            let answer = post_rides(client, "/v1/events?wait=applied", &batch)
+                .expect("the server is there")
+                .expect(200);
             let known = answer["accepted"].as_u64().zip(answer["duplicates"].as_u64());
-            assert_eq!(known.map(|(accepted, duplicates)| accepted + duplicates), Some(batch.len() as u64), "{answer}");
+            assert_eq!(
+                known.map(|(accepted, duplicates)| accepted + duplicates),
+                Some(batch.len() as u64),
+                "{answer}"
+            );
             self.note_acknowledged(batch);
         }
     }
@@ -169,7 +180,8 @@ impl Producer {
 
     /// Sends some acknowledged rides again: none may be counted.
     pub fn repeat(&mut self, client: &Client, len: usize) -> Option<Answer> {
-        let rides: Vec<Ride> = self.acknowledged.choose_multiple(&mut self.random, len).cloned().collect();
+        let rides: Vec<Ride> =
+            self.acknowledged.choose_multiple(&mut self.random, len).cloned().collect();
         post_rides(client, "/v1/events?wait=applied", &rides)
     }
 
@@ -193,7 +205,9 @@ impl Producer {
 /// The answer, or nothing when the connection failed.
 pub fn post_rides(client: &Client, path: &str, rides: &[Ride]) -> Option<Answer> {
     let lines: String = rides.iter().map(|ride| format!("{}\n", ride.event())).collect();
-    client.try_send("POST", path, &[("content-type", "application/x-ndjson")], lines.as_bytes()).ok()
+    client
+        .try_send("POST", path, &[("content-type", "application/x-ndjson")], lines.as_bytes())
+        .ok()
 }
 
 /// Changes what a counter adds, and sends it events between the changes.
@@ -225,7 +239,8 @@ impl Editor {
             }
             self.next_id += 1;
             let time_s = self.random.random_range(START_S..END_S);
-            self.event_pending = Some(event("edit", &format!("edit-{}", self.next_id), time_s, json!({})));
+            self.event_pending =
+                Some(event("edit", &format!("edit-{}", self.next_id), time_s, json!({})));
             self.total += self.value;
             if !self.send(client) {
                 return;
@@ -235,15 +250,27 @@ impl Editor {
 
     fn edit(&mut self, client: &Client) -> bool {
         let body = edited(self.value).to_string();
-        let answer = client.try_send("PUT", "/v1/counters/4", &[("content-type", "application/json")], body.as_bytes());
+        let answer = client.try_send(
+            "PUT",
+            "/v1/counters/4",
+            &[("content-type", "application/json")],
+            body.as_bytes(),
+        );
         self.edit_pending = !answer.is_ok_and(|answer| answer.status == 200);
         !self.edit_pending
     }
 
     fn send(&mut self, client: &Client) -> bool {
-        let Some(event) = &self.event_pending else { return true };
+        let Some(event) = &self.event_pending else {
+            return true;
+        };
         let body = event.to_string();
-        let answer = client.try_send("POST", "/v1/events", &[("content-type", "application/json")], body.as_bytes());
+        let answer = client.try_send(
+            "POST",
+            "/v1/events",
+            &[("content-type", "application/json")],
+            body.as_bytes(),
+        );
         let acknowledged = answer.is_ok_and(|answer| answer.status == 200);
         if acknowledged {
             self.event_pending = None;
@@ -281,11 +308,12 @@ impl Setter {
     pub fn run(&mut self, client: &Client) {
         loop {
             for _ in 0..self.random.random_range(1..10) {
-                let (granularity, width_s) =
-                    [("quarter", 900), ("hour", 3_600), ("day", 86_400)][self.random.random_range(0..3)];
+                let (granularity, width_s) = [("quarter", 900), ("hour", 3_600), ("day", 86_400)]
+                    [self.random.random_range(0..3)];
                 let time_s = START_S - START_S % 86_400 + self.random.random_range(0..10) * width_s;
                 let key = format!("history:{}", self.random.random_range(0..3));
-                self.pending.insert((key, granularity, time_s), self.random.random_range(-100..1_000));
+                self.pending
+                    .insert((key, granularity, time_s), self.random.random_range(-100..1_000));
             }
             if !self.send(client) {
                 return;
@@ -302,8 +330,15 @@ impl Setter {
             })
             .collect();
         let body = json!(rows).to_string();
-        let answer = client.try_send("POST", "/v1/buckets", &[("content-type", "application/json")], body.as_bytes());
-        let Some(answer) = answer.ok().filter(|answer| answer.status == 200) else { return false };
+        let answer = client.try_send(
+            "POST",
+            "/v1/buckets",
+            &[("content-type", "application/json")],
+            body.as_bytes(),
+        );
+        let Some(answer) = answer.ok().filter(|answer| answer.status == 200) else {
+            return false;
+        };
         assert_eq!(answer.json()["accepted"], rows.len());
         self.set.extend(self.pending.drain());
         true
@@ -321,7 +356,9 @@ impl Setter {
             _ => 86_400,
         };
         let rows = self.set.iter();
-        rows.map(|((key, granularity, from), count)| (key.clone(), *from, from + width_s(granularity), *count))
-            .collect()
+        rows.map(|((key, granularity, from), count)| {
+            (key.clone(), *from, from + width_s(granularity), *count)
+        })
+        .collect()
     }
 }

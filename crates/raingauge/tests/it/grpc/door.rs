@@ -24,9 +24,13 @@ fn there_is_no_door_unless_it_is_asked_for() {
     assert_eq!(address_of(&home.start()), None);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let refused = Home::with(&[("server.grpc_listen", &address)]).try_start().err().expect("it is refused");
+    let refused =
+        Home::with(&[("server.grpc_listen", &address)]).try_start().err().expect("it is refused");
     assert!(refused.errors.contains(&address), "{}", refused.errors);
-    let refused = Home::with(&[("server.grpc_listen", "0.0.0.0:0")]).try_start().err().expect("it is refused");
+    let refused = Home::with(&[("server.grpc_listen", "0.0.0.0:0")])
+        .try_start()
+        .err()
+        .expect("it is refused");
     assert!(refused.errors.contains("server.grpc_listen"), "{}", refused.errors);
 }
 
@@ -37,7 +41,9 @@ fn without_a_token_only_calls_of_this_machine_are_taken() {
     let server = home.start();
     let address = address_of(&server).expect("the address is in the log");
     let call = |headers: &str| {
-        let head = format!("POST {BATCH} HTTP/1.1\r\ncontent-type: application/grpc\r\nconnection: close\r\n{headers}");
+        let head = format!(
+            "POST {BATCH} HTTP/1.1\r\ncontent-type: application/grpc\r\nconnection: close\r\n{headers}"
+        );
         Client::new(&address).raw(format!("{head}content-length: 5\r\n\r\n\0\0\0\0\0").as_bytes())
     };
     let local = call("host: localhost\r\n");
@@ -64,8 +70,13 @@ fn every_method_asks_for_its_scope() {
         ("counts:read", |grpc| grpc.batch(CountsRequest::default()).map(|_| ())),
         ("counts:read", |grpc| {
             let (key, to_time) = ("drops:oslo".to_owned(), noon_s());
-            grpc.series(SeriesRequest { key, from_time: to_time - 900, to_time, ..SeriesRequest::default() })
-                .map(|_| ())
+            grpc.series(SeriesRequest {
+                key,
+                from_time: to_time - 900,
+                to_time,
+                ..SeriesRequest::default()
+            })
+            .map(|_| ())
         }),
         ("events:write", |grpc| grpc.publish(vec![drop_event("a", noon_s(), "oslo")]).map(|_| ())),
     ];
@@ -97,7 +108,8 @@ fn reflect(grpc: &Grpc, asked: MessageRequest) -> MessageResponse {
     grpc.wait(async {
         let mut client = ServerReflectionClient::new(grpc.channel.clone());
         let asked = futures_util::stream::iter([request]);
-        let mut answers = client.server_reflection_info(asked).await.expect("reflection").into_inner();
+        let mut answers =
+            client.server_reflection_info(asked).await.expect("reflection").into_inner();
         let answer = answers.message().await.expect("an answer").expect("an answer");
         answer.message_response.expect("an answer")
     })
@@ -105,7 +117,9 @@ fn reflect(grpc: &Grpc, asked: MessageRequest) -> MessageResponse {
 
 fn services(grpc: &Grpc) -> Vec<String> {
     match reflect(grpc, MessageRequest::ListServices(String::new())) {
-        MessageResponse::ListServicesResponse(list) => list.service.into_iter().map(|service| service.name).collect(),
+        MessageResponse::ListServicesResponse(list) => {
+            list.service.into_iter().map(|service| service.name).collect()
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -119,7 +133,9 @@ fn reflection_lists_the_services_and_their_messages() {
     for name in ["raingauge.v1.Counts", "raingauge.v1.Events", "grpc.health.v1.Health"] {
         assert!(services.iter().any(|service| service == name), "{name} is not in {services:?}");
     }
-    for symbol in ["raingauge.v1.Counts", "io.cloudevents.v1.CloudEvent", "google.protobuf.Timestamp"] {
+    for symbol in
+        ["raingauge.v1.Counts", "io.cloudevents.v1.CloudEvent", "google.protobuf.Timestamp"]
+    {
         let answer = reflect(&grpc, MessageRequest::FileContainingSymbol(symbol.to_owned()));
         let MessageResponse::FileDescriptorResponse(files) = answer else { panic!("{answer:?}") };
         assert_eq!(files.file_descriptor_proto.len(), 1, "{symbol}");
@@ -128,27 +144,44 @@ fn reflection_lists_the_services_and_their_messages() {
 
 #[test]
 fn calls_beyond_the_limits_are_refused_by_name() {
-    let home = Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "2097152")]);
+    let home =
+        Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "2097152")]);
     let server = home.start();
     server.create(drops_counter());
     let grpc = Grpc::new(&server);
     let ranges = |len: usize, key: &str| {
-        let request = CountRequest { key: key.to_owned(), to_time: noon_s(), ..CountRequest::default() };
+        let request =
+            CountRequest { key: key.to_owned(), to_time: noon_s(), ..CountRequest::default() };
         CountsRequest { requests: vec![request; len], fresh: false }
     };
     assert_eq!(grpc.batch(ranges(1_000, "drops:oslo")).expect("an answer").results.len(), 1_000);
-    assert_refused(grpc.batch(ranges(1_001, "drops:oslo")), Code::InvalidArgument, "too_many_ranges");
-    assert_refused(grpc.batch(ranges(1_000, &"x".repeat(2_000))), Code::InvalidArgument, "body_too_large");
+    assert_refused(
+        grpc.batch(ranges(1_001, "drops:oslo")),
+        Code::InvalidArgument,
+        "too_many_ranges",
+    );
+    assert_refused(
+        grpc.batch(ranges(1_000, &"x".repeat(2_000))),
+        Code::InvalidArgument,
+        "body_too_large",
+    );
     let city = "x".repeat(60_000);
     let events = (0..40).map(|id| drop_event(&id.to_string(), noon_s(), &city)).collect();
     assert_refused(grpc.publish(events), Code::InvalidArgument, "body_too_large");
 
-    let refused_with = |headers: &[(&str, &str)], path: &str, body: &[u8], status: &str, code: &str| {
-        let answer = grpc.wait(raw::call(&grpc.address, path, headers, body));
-        assert_eq!((answer.header("grpc-status"), answer.header("raingauge-code")), (status, code), "{answer:?}");
-        assert!(!answer.header("grpc-message").is_empty());
+    let refused_with =
+        |headers: &[(&str, &str)], path: &str, body: &[u8], status: &str, code: &str| {
+            let answer = grpc.wait(raw::call(&grpc.address, path, headers, body));
+            assert_eq!(
+                (answer.header("grpc-status"), answer.header("raingauge-code")),
+                (status, code),
+                "{answer:?}"
+            );
+            assert!(!answer.header("grpc-message").is_empty());
+        };
+    let refused = |path: &str, body: &[u8], status: &str, code: &str| {
+        refused_with(&[], path, body, status, code)
     };
-    let refused = |path: &str, body: &[u8], status: &str, code: &str| refused_with(&[], path, body, status, code);
     refused("/raingauge.v1.Counts/Delete", &raw::framed(b""), "12", "route_unknown");
     refused("/nothing", b"", "12", "route_unknown");
     refused(BATCH, b"", "3", "request_malformed");
@@ -156,7 +189,13 @@ fn calls_beyond_the_limits_are_refused_by_name() {
     refused(BATCH, b"\0\0", "3", "request_malformed");
     refused(PUBLISH, &raw::framed(&[0x12, 0]), "3", "request_malformed");
     refused(PUBLISH, &[1, 0, 0, 0, 1, 7], "3", "request_malformed");
-    refused_with(&[("grpc-encoding", "gzip")], PUBLISH, &[1, 0, 0, 0, 1, 7], "3", "encoding_unknown");
+    refused_with(
+        &[("grpc-encoding", "gzip")],
+        PUBLISH,
+        &[1, 0, 0, 0, 1, 7],
+        "3",
+        "encoding_unknown",
+    );
     let errors = server.metric("raingauge_errors_total{code=\"request_malformed\"}");
     assert_eq!(errors, 5.0);
 }
@@ -164,16 +203,24 @@ fn calls_beyond_the_limits_are_refused_by_name() {
 /// The caller's deadline ends a call, and never one that the server ends sooner.
 #[test]
 fn a_call_takes_no_longer_than_either_side_allows() {
-    let home = Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.request_timeout_s", "1")]);
+    let home =
+        Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.request_timeout_s", "1")]);
     let server = home.start();
     let grpc = Grpc::new(&server);
     for timeout in ["20m", "99H", "soon"] {
         let answer = grpc.wait(async {
             let sender = raw::connect(&grpc.address).await;
             // The message never comes.
-            raw::begin(&sender, &grpc.address, BATCH, &[("grpc-timeout", timeout)]).await.answer().await
+            raw::begin(&sender, &grpc.address, BATCH, &[("grpc-timeout", timeout)])
+                .await
+                .answer()
+                .await
         });
-        assert_eq!((answer.header("grpc-status"), answer.header("raingauge-code")), ("4", "timeout"), "{timeout}");
+        assert_eq!(
+            (answer.header("grpc-status"), answer.header("raingauge-code")),
+            ("4", "timeout"),
+            "{timeout}"
+        );
         let said = if timeout == "20m" { "20ms" } else { "1s" };
         assert!(answer.header("grpc-message").contains(said), "{answer:?}");
     }
@@ -183,7 +230,8 @@ fn a_call_takes_no_longer_than_either_side_allows() {
 /// each message has a connection of its own.
 #[test]
 fn messages_share_the_room_of_all_bodies() {
-    let home = Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "1048576")]);
+    let home =
+        Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "1048576")]);
     let server = home.start();
     let grpc = Grpc::new(&server);
     let mut body = vec![b' '; 900_000];
@@ -218,7 +266,8 @@ fn messages_share_the_room_of_all_bodies() {
     });
     full.expect_problem(429, "bodies_in_flight");
     assert!(
-        refused.contains("grpc-status: 8\r\n") && refused.contains("grpc-retry-pushback-ms: 1000\r\n"),
+        refused.contains("grpc-status: 8\r\n")
+            && refused.contains("grpc-retry-pushback-ms: 1000\r\n"),
         "{refused}"
     );
     // Counts have room of their own.
@@ -239,7 +288,8 @@ fn calls_are_in_the_metrics() {
     for _ in 0..3 {
         grpc.batch(CountsRequest::default()).expect("an answer");
     }
-    grpc.batch(CountsRequest { requests: vec![CountRequest::default(); 1_001], fresh: false }).expect_err("refused");
+    grpc.batch(CountsRequest { requests: vec![CountRequest::default(); 1_001], fresh: false })
+        .expect_err("refused");
     assert_eq!((requests("OK"), requests("INVALID_ARGUMENT")), (3.0, 1.0));
     let timed = "raingauge_grpc_request_seconds_count{method=\"raingauge.v1.Counts/Batch\"}";
     assert_eq!(server.metric(timed), 4.0);

@@ -26,7 +26,8 @@ fn a_drain_is_told_and_lets_calls_end() {
         // Somebody looks around, and never leaves.
         let mut reflection = ServerReflectionClient::new(grpc.channel.clone());
         let never = futures_util::stream::pending();
-        let mut looking = reflection.server_reflection_info(never).await.expect("reflection").into_inner();
+        let mut looking =
+            reflection.server_reflection_info(never).await.expect("reflection").into_inner();
         // A call begins, and its message is still on its way when the server is told to stop.
         let sender = raw::connect(&address).await;
         let mut call = raw::begin(&sender, &address, "/raingauge.v1.Events/Publish", &[]).await;

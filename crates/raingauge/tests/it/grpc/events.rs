@@ -38,10 +38,22 @@ fn events_in_every_form_are_counted_once() {
     let events = vec![
         drop_event("text", noon_s(), "oslo"),
         CloudEvent { data: binary.clone(), ..drop_event("bytes", noon_s(), "") },
-        with_attribute(CloudEvent { data: binary, ..drop_event("typed", noon_s(), "") }, "datacontenttype", json_type),
+        with_attribute(
+            CloudEvent { data: binary, ..drop_event("typed", noon_s(), "") },
+            "datacontenttype",
+            json_type,
+        ),
         with_attribute(drop_event("time as text", 0, "oslo"), "time", rfc3339),
-        with_attribute(drop_event("subject", noon_s(), "oslo"), "subject", Attr::CeString("tuesday".to_owned())),
-        with_attribute(drop_event("extension", noon_s(), "oslo"), "traceparent", Attr::CeInteger(7)),
+        with_attribute(
+            drop_event("subject", noon_s(), "oslo"),
+            "subject",
+            Attr::CeString("tuesday".to_owned()),
+        ),
+        with_attribute(
+            drop_event("extension", noon_s(), "oslo"),
+            "traceparent",
+            Attr::CeInteger(7),
+        ),
         // No fields to count by, and no fault either.
         CloudEvent { data: None, ..drop_event("nothing", noon_s(), "") },
         with_attribute(
@@ -69,7 +81,8 @@ fn each_event_is_refused_alone() {
     server.create(drops_counter());
     let grpc = Grpc::new(&server);
     let good = |id: &str| drop_event(id, noon_s(), "oslo");
-    let of_text = |text: &str| CloudEvent { data: Some(Data::TextData(text.to_owned())), ..good("x") };
+    let of_text =
+        |text: &str| CloudEvent { data: Some(Data::TextData(text.to_owned())), ..good("x") };
     let timestamp = |seconds, nanos| Attr::CeTimestamp(prost_types::Timestamp { seconds, nanos });
     let mut timeless = good("x");
     timeless.attributes.clear();
@@ -91,8 +104,10 @@ fn each_event_is_refused_alone() {
         (good("b"), ""),
     ];
     let refused = |(index, (_, code)): (usize, &(CloudEvent, &'static str))| (index as u32, *code);
-    let expected: Vec<_> = events.iter().enumerate().filter(|(_, (_, code))| !code.is_empty()).map(refused).collect();
-    let answer = grpc.publish(events.iter().map(|(event, _)| event.clone()).collect()).expect("taken");
+    let expected: Vec<_> =
+        events.iter().enumerate().filter(|(_, (_, code))| !code.is_empty()).map(refused).collect();
+    let answer =
+        grpc.publish(events.iter().map(|(event, _)| event.clone()).collect()).expect("taken");
     assert_eq!((answer.accepted, answer.duplicates, codes(&answer)), (2, 0, expected));
     assert_eq!(server.count("drops:oslo", noon_s(), noon_s() + 900), 2);
 }
@@ -111,12 +126,24 @@ fn a_malformed_event_is_refused_alone_too() {
     let server = home.start();
     server.create(drops_counter());
     let grpc = Grpc::new(&server);
-    let events = vec![drop_event("a", noon_s(), "oslo").encode_to_vec(), b"noise".to_vec(), vec![0x0a, 0xff]];
+    let events = vec![
+        drop_event("a", noon_s(), "oslo").encode_to_vec(),
+        b"noise".to_vec(),
+        vec![0x0a, 0xff],
+    ];
     let message = Raw { events, wait_applied: true }.encode_to_vec();
-    let answer = grpc.wait(raw::call(&grpc.address, "/raingauge.v1.Events/Publish", &[], &raw::framed(&message)));
+    let answer = grpc.wait(raw::call(
+        &grpc.address,
+        "/raingauge.v1.Events/Publish",
+        &[],
+        &raw::framed(&message),
+    ));
     assert_eq!(answer.header("grpc-status"), "0", "{answer:?}");
     let answer = PublishResponse::decode(&answer.body[5..]).expect("an answer");
-    assert_eq!((answer.accepted, codes(&answer)), (1, vec![(1, "event_malformed"), (2, "event_malformed")]));
+    assert_eq!(
+        (answer.accepted, codes(&answer)),
+        (1, vec![(1, "event_malformed"), (2, "event_malformed")])
+    );
     assert_eq!(server.count("drops:oslo", noon_s(), noon_s() + 900), 1);
 }
 
@@ -125,10 +152,12 @@ fn a_request_takes_only_so_many_events() {
     let home = home();
     let server = home.start();
     let grpc = Grpc::new(&server);
-    let message = PublishRequest { events: vec![CloudEvent::default(); 50_001], wait_applied: false };
+    let message =
+        PublishRequest { events: vec![CloudEvent::default(); 50_001], wait_applied: false };
     let answer = grpc.publish(message.events);
     super::assert_refused(answer, tonic::Code::InvalidArgument, "too_many_events");
-    let answer = grpc.publish(vec![CloudEvent::default(); 50_000]).expect("taken, and each is refused");
+    let answer =
+        grpc.publish(vec![CloudEvent::default(); 50_000]).expect("taken, and each is refused");
     assert_eq!((answer.accepted, answer.rejected.len()), (0, 50_000));
 }
 
@@ -149,5 +178,7 @@ fn events_that_are_not_counted_in_time_are_safe() {
     let (round, lag) = told.expect("counting takes longer than a second at last");
     assert!(lag > 0);
     let key = format!("drops:oslo-{round}");
-    until("it is counted all the same", || (server.count(&key, noon_s(), noon_s() + 900) == 1).then_some(()));
+    until("it is counted all the same", || {
+        (server.count(&key, noon_s(), noon_s() + 900) == 1).then_some(())
+    });
 }

@@ -33,13 +33,20 @@ pub async fn connect(address: &str) -> SendRequest<Bytes> {
 }
 
 /// Sends the head of a call.
-pub async fn begin(sender: &SendRequest<Bytes>, address: &str, path: &str, headers: &[(&str, &str)]) -> Call {
-    let mut request = Request::post(format!("http://{address}{path}")).header("content-type", "application/grpc");
+pub async fn begin(
+    sender: &SendRequest<Bytes>,
+    address: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Call {
+    let mut request =
+        Request::post(format!("http://{address}{path}")).header("content-type", "application/grpc");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let mut sender = sender.clone().ready().await.expect("an open connection");
-    let (response, stream) = sender.send_request(request.body(()).expect("a request"), false).expect("sent");
+    let (response, stream) =
+        sender.send_request(request.body(()).expect("a request"), false).expect("sent");
     Call { stream, response }
 }
 

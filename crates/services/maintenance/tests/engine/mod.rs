@@ -181,8 +181,11 @@ impl Compactor for Engine {
     }
 
     fn progress<'a>(&'a self, _: &'a Node) -> BoxFuture<'a, Result<Option<Progress>, Error>> {
-        let done = self.shared.node_began.lock().unwrap().map_or(0, |began| began.elapsed().as_secs());
-        Box::pin(async move { Ok(Some(Progress { done, total: NODE_TAKES.as_secs(), unit: "bytes".to_owned() })) })
+        let done =
+            self.shared.node_began.lock().unwrap().map_or(0, |began| began.elapsed().as_secs());
+        Box::pin(async move {
+            Ok(Some(Progress { done, total: NODE_TAKES.as_secs(), unit: "bytes".to_owned() }))
+        })
     }
 }
 

@@ -33,7 +33,11 @@ impl CachePolicies {
     pub fn set(&self, policy: &Policy) {
         let choice = policy.choice_of(&self.instance);
         if **self.choice.load() != *choice {
-            tracing::info!(instance = self.instance, strategy = choice.strategy.name(), "the cache policy changed");
+            tracing::info!(
+                instance = self.instance,
+                strategy = choice.strategy.name(),
+                "the cache policy changed"
+            );
             self.choice.store(Arc::new(choice.clone()));
         }
     }

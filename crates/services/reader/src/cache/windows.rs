@@ -65,7 +65,9 @@ pub fn phased(range: &Range<'_>, now_s: i64) -> Option<Windows> {
     let windows = match (in_step, from_is_even) {
         (true, false) => one((if is_early { begin_s } else { from_s }, end_s)),
         (true, true) if is_early => either((from_s, end_s), (begin_s, end_s)),
-        (false, false) if range.from_s - from_s < phase_s => either((from_s, end_s), (begin_s, end_s)),
+        (false, false) if range.from_s - from_s < phase_s => {
+            either((from_s, end_s), (begin_s, end_s))
+        }
         _ => one((from_s, end_s)),
     };
     closed(windows, now_s).or_else(|| plain(range, now_s))
@@ -131,10 +133,17 @@ mod tests {
         let (midnight_s, now_s) = (20_000 * DAY_S, OPEN_S + 10);
         assert_eq!(lookups(midnight_s, now_s, now_s), [(midnight_s, OPEN_S - QUARTER_S)]);
         let login_s = midnight_s + 800;
-        assert_eq!(lookups(login_s, now_s, now_s), [(midnight_s, OPEN_S - QUARTER_S)], "past the phase of its quarter");
+        assert_eq!(
+            lookups(login_s, now_s, now_s),
+            [(midnight_s, OPEN_S - QUARTER_S)],
+            "past the phase of its quarter"
+        );
         let login_s = midnight_s + 100;
         let end_s = OPEN_S - QUARTER_S;
-        assert_eq!(lookups(login_s, now_s, now_s), [(midnight_s, end_s), (midnight_s - QUARTER_S, end_s)]);
+        assert_eq!(
+            lookups(login_s, now_s, now_s),
+            [(midnight_s, end_s), (midnight_s - QUARTER_S, end_s)]
+        );
         assert_eq!(
             lookups(login_s, now_s + 600, now_s + 600),
             [(midnight_s, OPEN_S), (midnight_s - QUARTER_S, OPEN_S)]
@@ -152,9 +161,20 @@ mod tests {
     #[test]
     fn what_does_not_end_now_is_what_it_is() {
         let now_s = OPEN_S + 10;
-        assert_eq!(lookups(OPEN_S - DAY_S, OPEN_S - 1, now_s), [(OPEN_S - DAY_S, OPEN_S - QUARTER_S)]);
-        assert_eq!(lookups(OPEN_S - DAY_S, now_s + QUARTER_S, now_s), [], "the quarter hour is still open");
-        assert_eq!(lookups(OPEN_S, OPEN_S + 5, now_s), [(OPEN_S, OPEN_S)], "there is nothing before its beginning");
+        assert_eq!(
+            lookups(OPEN_S - DAY_S, OPEN_S - 1, now_s),
+            [(OPEN_S - DAY_S, OPEN_S - QUARTER_S)]
+        );
+        assert_eq!(
+            lookups(OPEN_S - DAY_S, now_s + QUARTER_S, now_s),
+            [],
+            "the quarter hour is still open"
+        );
+        assert_eq!(
+            lookups(OPEN_S, OPEN_S + 5, now_s),
+            [(OPEN_S, OPEN_S)],
+            "there is nothing before its beginning"
+        );
     }
 
     #[test]
@@ -162,6 +182,10 @@ mod tests {
         let (now_s, to_s) = (OPEN_S - 2, OPEN_S + 1);
         let early = (OPEN_S - DAY_S - QUARTER_S, OPEN_S - QUARTER_S);
         assert_eq!(lookups(to_s - DAY_S, to_s, now_s), [early]);
-        assert_eq!(lookups(to_s + 60 - DAY_S, to_s + 60, now_s), [], "that is no difference between clocks");
+        assert_eq!(
+            lookups(to_s + 60 - DAY_S, to_s + 60, now_s),
+            [],
+            "that is no difference between clocks"
+        );
     }
 }

@@ -62,9 +62,10 @@ impl LiveTiles {
         if plan.to_s < self.clock.now_s() - HOUR_S {
             return;
         }
-        let (Ok(soon), Ok(place)) =
-            (Plan::new(plan.from_s + phase_s, plan.to_s + phase_s), self.ahead.orders.try_reserve())
-        else {
+        let (Ok(soon), Ok(place)) = (
+            Plan::new(plan.from_s + phase_s, plan.to_s + phase_s),
+            self.ahead.orders.try_reserve(),
+        ) else {
             return;
         };
         let placeholders = self.shard_of(hash).lock().ahead(key, &id::of_plan(&soon));
@@ -77,7 +78,9 @@ impl LiveTiles {
 
 /// Reads what was ordered, key by key, for as long as it is polled. One reader for each [`LiveTiles`].
 pub async fn read_ahead(live: Arc<LiveTiles>) {
-    let Some(mut orders) = live.ahead.waiting.lock().take() else { return };
+    let Some(mut orders) = live.ahead.waiting.lock().take() else {
+        return;
+    };
     while let Some(Order { key, placeholders }) = orders.recv().await {
         let ids = placeholders.iter().map(|(id, _)| *id).collect();
         // What cannot be read now is read when it is asked for.

@@ -35,7 +35,9 @@ impl Holding {
         if self.live.pulse.has_stopped(self.live.clock.elapsed_ms()) {
             return;
         }
-        let Some(heard) = self.live.pulse.positions() else { return };
+        let Some(heard) = self.live.pulse.positions() else {
+            return;
+        };
         let (live, sent_ms) = (Arc::clone(&self.live), self.live.clock.elapsed_ms());
         let granted = move |is_there| {
             if is_there {

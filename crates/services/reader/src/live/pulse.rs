@@ -36,7 +36,10 @@ impl Heard {
 
 impl Pulse {
     pub fn new(partitions: Partition) -> Self {
-        Self { heard: Mutex::new(vec![None; usize::from(partitions.max(1))]), until_ms: AtomicI64::new(i64::MIN) }
+        Self {
+            heard: Mutex::new(vec![None; usize::from(partitions.max(1))]),
+            until_ms: AtomicI64::new(i64::MIN),
+        }
     }
 
     pub fn has_stopped(&self, now_ms: i64) -> bool {
@@ -53,7 +56,8 @@ impl Pulse {
         }
         let before = heard[place];
         let at_ms = before.map_or(now_ms, |before| before.at_ms.max(now_ms));
-        let behind = before.and_then(|before| before.behind).filter(|(stored, _)| *stored > position);
+        let behind =
+            before.and_then(|before| before.behind).filter(|(stored, _)| *stored > position);
         heard[place] = Some(Heard { position, at_ms, behind });
         self.refresh(&heard);
     }
@@ -61,7 +65,9 @@ impl Pulse {
     /// The store included a partition up to `stored` when it was asked.
     pub fn note_stored(&self, partition: Partition, stored: Offset, asked_ms: i64) {
         let mut heard = self.heard.lock();
-        let Some(Some(own)) = heard.get_mut(usize::from(partition)) else { return };
+        let Some(Some(own)) = heard.get_mut(usize::from(partition)) else {
+            return;
+        };
         if own.position >= stored {
             own.at_ms = own.at_ms.max(asked_ms);
         } else {
@@ -71,7 +77,8 @@ impl Pulse {
     }
 
     fn refresh(&self, heard: &[Option<Heard>]) {
-        let until_ms = heard.iter().map(|heard| heard.map_or(i64::MIN, |heard| heard.until_ms())).min();
+        let until_ms =
+            heard.iter().map(|heard| heard.map_or(i64::MIN, |heard| heard.until_ms())).min();
         self.until_ms.store(until_ms.unwrap_or(i64::MIN), Ordering::Release);
     }
 
@@ -96,13 +103,23 @@ mod tests {
         pulse.beat(0, 10, 1_000);
         assert!(pulse.has_stopped(1_000), "one of two is silent");
         pulse.beat(1, 20, 3_000);
-        assert!(!pulse.has_stopped(1_000 + SILENCE_MAX_MS) && pulse.has_stopped(1_001 + SILENCE_MAX_MS));
+        assert!(
+            !pulse.has_stopped(1_000 + SILENCE_MAX_MS) && pulse.has_stopped(1_001 + SILENCE_MAX_MS)
+        );
         pulse.beat(0, 11, 9_000);
-        assert!(!pulse.has_stopped(3_000 + SILENCE_MAX_MS) && pulse.has_stopped(3_001 + SILENCE_MAX_MS));
-        assert_eq!((pulse.position(0), pulse.position(1), pulse.position(2)), (Some(11), Some(20), None));
+        assert!(
+            !pulse.has_stopped(3_000 + SILENCE_MAX_MS) && pulse.has_stopped(3_001 + SILENCE_MAX_MS)
+        );
+        assert_eq!(
+            (pulse.position(0), pulse.position(1), pulse.position(2)),
+            (Some(11), Some(20), None)
+        );
         assert_eq!(pulse.positions(), Some(vec![11, 20]));
         pulse.beat(3, 1, 9_000);
-        assert!(pulse.has_stopped(9_000) && pulse.positions().is_none(), "the third one has not been heard of");
+        assert!(
+            pulse.has_stopped(9_000) && pulse.positions().is_none(),
+            "the third one has not been heard of"
+        );
     }
 
     #[test]
@@ -112,9 +129,15 @@ mod tests {
         assert!(pulse.has_stopped(1_000), "nothing was heard of it");
         pulse.beat(0, 10, 1_000);
         pulse.note_stored(0, 10, 60_000);
-        assert!(!pulse.has_stopped(60_000 + SILENCE_MAX_MS) && pulse.has_stopped(60_001 + SILENCE_MAX_MS));
+        assert!(
+            !pulse.has_stopped(60_000 + SILENCE_MAX_MS)
+                && pulse.has_stopped(60_001 + SILENCE_MAX_MS)
+        );
         pulse.note_stored(0, 9, 61_000);
-        assert!(!pulse.has_stopped(61_000 + SILENCE_MAX_MS), "more was heard than was stored when it was asked");
+        assert!(
+            !pulse.has_stopped(61_000 + SILENCE_MAX_MS),
+            "more was heard than was stored when it was asked"
+        );
     }
 
     #[test]
@@ -125,7 +148,10 @@ mod tests {
         pulse.note_stored(0, 14, 3_000);
         for (position, now_ms) in [(10, 4_000), (11, 6_000)] {
             pulse.beat(0, position, now_ms);
-            assert!(!pulse.has_stopped(2_000 + SILENCE_MAX_MS) && pulse.has_stopped(2_001 + SILENCE_MAX_MS));
+            assert!(
+                !pulse.has_stopped(2_000 + SILENCE_MAX_MS)
+                    && pulse.has_stopped(2_001 + SILENCE_MAX_MS)
+            );
         }
         pulse.beat(0, 12, 7_000);
         assert!(!pulse.has_stopped(7_000 + SILENCE_MAX_MS));

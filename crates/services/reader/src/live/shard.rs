@@ -67,7 +67,9 @@ impl Record {
 
     /// Puts a placeholder down, unless the tile is there or about to be. Answers whether it did.
     fn expect(&mut self, id: TileId, token: Token) -> bool {
-        let Err(place) = self.place(id) else { return false };
+        let Err(place) = self.place(id) else {
+            return false;
+        };
         self.entries.insert(place, Entry { id, token, is_loaded: false, parts: Vec::new() });
         true
     }
@@ -75,8 +77,11 @@ impl Record {
     /// Lets go of the tiles that were put there first, but for those that are wanted now, until there are few enough.
     fn shrink(&mut self, wanted: &[TileId]) {
         while self.entries.len() > TILES_PER_KEY_MAX {
-            let others = self.entries.iter().enumerate().filter(|(_, entry)| !wanted.contains(&entry.id));
-            let Some((oldest, _)) = others.min_by_key(|(_, entry)| entry.token) else { return };
+            let others =
+                self.entries.iter().enumerate().filter(|(_, entry)| !wanted.contains(&entry.id));
+            let Some((oldest, _)) = others.min_by_key(|(_, entry)| entry.token) else {
+                return;
+            };
             self.entries.remove(oldest);
         }
     }
@@ -88,13 +93,19 @@ impl Record {
     }
 
     /// The sum over a plan, when all its tiles have been read.
-    fn sum(&self, generation: Generation, plan: &Plan, has_plain_rows: bool) -> Option<Result<i128, Overflow>> {
+    fn sum(
+        &self,
+        generation: Generation,
+        plan: &Plan,
+        has_plain_rows: bool,
+    ) -> Option<Result<i128, Overflow>> {
         let (mut total, mut is_empty) = (0, true);
         let edges = plan.edges.iter().flatten().map(|edge| TileId::day(edge.day));
         for id in id::spans(plan).chain(edges) {
             let entry = self.entry(id).filter(|entry| entry.is_loaded)?;
             is_empty &= entry.parts.is_empty();
-            for (_, _, tile) in entry.parts.iter().filter(|(writer, ..)| is_of(*writer, generation)) {
+            for (_, _, tile) in entry.parts.iter().filter(|(writer, ..)| is_of(*writer, generation))
+            {
                 match id::sum_of(plan, id, tile) {
                     Ok(sum) => total += sum,
                     Err(overflow) => return Some(Err(overflow)),
@@ -131,7 +142,8 @@ impl Shard {
         let missing = self.with(key, |record| {
             ids.iter().for_each(|id| token += Token::from(record.expect(*id, token + 1)));
             record.shrink(ids);
-            let wanted = record.entries.iter().filter(|entry| !entry.is_loaded && ids.contains(&entry.id));
+            let wanted =
+                record.entries.iter().filter(|entry| !entry.is_loaded && ids.contains(&entry.id));
             wanted.map(|entry| (entry.id, entry.token)).collect()
         });
         self.token = token;
@@ -141,8 +153,11 @@ impl Shard {
 
     /// Puts placeholders down for tiles of a key in memory that are not there, if there is room for them.
     pub fn ahead(&mut self, key: &str, ids: &[TileId]) -> Vec<(TileId, Token)> {
-        let Some(record) = self.records.peek(key) else { return Vec::new() };
-        let absent: Vec<TileId> = ids.iter().filter(|id| record.entry(**id).is_none()).copied().collect();
+        let Some(record) = self.records.peek(key) else {
+            return Vec::new();
+        };
+        let absent: Vec<TileId> =
+            ids.iter().filter(|id| record.entry(**id).is_none()).copied().collect();
         if absent.is_empty() || record.entries.len() + absent.len() > TILES_PER_KEY_MAX {
             return Vec::new();
         }
@@ -156,7 +171,10 @@ impl Shard {
         }
         self.with(key, |record| {
             for (id, token) in placeholders {
-                let Some(entry) = record.entry_mut(*id).filter(|entry| entry.token == *token) else { continue };
+                let Some(entry) = record.entry_mut(*id).filter(|entry| entry.token == *token)
+                else {
+                    continue;
+                };
                 for part in parts.iter().filter(|part| part.id == *id) {
                     entry.merge(part.writer, part.included, &part.tile);
                 }
@@ -168,8 +186,12 @@ impl Shard {
 
     /// Takes over a change of a tile that is in memory, or about to be. Answers whether it is.
     pub fn change(&mut self, key: &str, part: Part) -> bool {
-        let Some(record) = self.records.peek_mut(key) else { return false };
-        let Some(entry) = record.entry_mut(part.id) else { return false };
+        let Some(record) = self.records.peek_mut(key) else {
+            return false;
+        };
+        let Some(entry) = record.entry_mut(part.id) else {
+            return false;
+        };
         let before = entry.bytes();
         entry.merge(part.writer, part.included, &part.tile);
         self.bytes = self.bytes + entry.bytes() - before;
@@ -208,7 +230,9 @@ impl Shard {
 
     fn shrink(&mut self) {
         while self.bytes > self.bytes_max {
-            let Some((key, record)) = self.records.pop_lru() else { break };
+            let Some((key, record)) = self.records.pop_lru() else {
+                break;
+            };
             self.bytes -= record.bytes(&key);
         }
     }

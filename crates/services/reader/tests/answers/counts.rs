@@ -16,8 +16,14 @@ fn cells(from_s: i64, to_s: i64) -> Vec<(Granularity, i64)> {
     let (mut at, to_s) = (Granularity::Quarter.floor(from_s), Granularity::Quarter.floor(to_s));
     let mut cells = Vec::new();
     while at < to_s {
-        let fits = |granularity: &Granularity| granularity.starts_at(at) && at + granularity.width_s() <= to_s;
-        let granularity = *Granularity::ALL.iter().rev().find(|granularity| fits(granularity)).expect("a quarter hour");
+        let fits = |granularity: &Granularity| {
+            granularity.starts_at(at) && at + granularity.width_s() <= to_s
+        };
+        let granularity = *Granularity::ALL
+            .iter()
+            .rev()
+            .find(|granularity| fits(granularity))
+            .expect("a quarter hour");
         cells.push((granularity, at));
         at += granularity.width_s();
     }
@@ -74,12 +80,23 @@ async fn what_has_expired_stays_expired_when_the_counter_is_kept_longer() {
     let view = service.published.view();
     let lost = RetentionDays { quarter: Some(1), hour: Some(2), day: None }.horizons(TODAY_S);
     let timelines = vec![view.timelines[0].clone().kept_from(lost)];
-    let view = raingauge_ports::published::View { ruleset: view.ruleset.clone(), timelines, ..Default::default() };
+    let view = raingauge_ports::published::View {
+        ruleset: view.ruleset.clone(),
+        timelines,
+        ..Default::default()
+    };
     service.published.set_view(view.into());
-    let code = async |from_s| service.count(range("c:x", from_s, TODAY_S)).await.map_err(|failure| failure.code);
+    let code = async |from_s| {
+        service.count(range("c:x", from_s, TODAY_S)).await.map_err(|failure| failure.code)
+    };
     assert_eq!(code(TODAY_S - 2 * DAY_S + 900).await, Err("range_expired"));
-    assert!(code(TODAY_S - 2 * DAY_S + 3_600).await.is_ok() && code(TODAY_S - 9 * DAY_S).await.is_ok());
-    let series = service.reader.series(&range("c:x", TODAY_S - 9 * DAY_S, TODAY_S), Granularity::Hour, "UTC").await;
+    assert!(
+        code(TODAY_S - 2 * DAY_S + 3_600).await.is_ok() && code(TODAY_S - 9 * DAY_S).await.is_ok()
+    );
+    let series = service
+        .reader
+        .series(&range("c:x", TODAY_S - 9 * DAY_S, TODAY_S), Granularity::Hour, "UTC")
+        .await;
     assert_eq!(series.unwrap_err().code, "range_expired");
 }
 
@@ -101,7 +118,9 @@ async fn each_item_fails_alone() {
         range("c:silent", TODAY_S, TODAY_S + 900),
     ];
     let answers = service.reader.counts(&ranges).await;
-    let codes = answers.into_iter().map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code));
+    let codes = answers
+        .into_iter()
+        .map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code));
     let expected = [
         Ok(i64::MAX),
         Err("key_unknown"),
@@ -115,7 +134,11 @@ async fn each_item_fails_alone() {
     assert_eq!(codes.collect::<Vec<_>>(), expected);
     service.published.fail("the disk is full");
     let answers = service.reader.counts(&ranges).await;
-    assert!(answers.iter().all(|answer| answer.as_ref().is_err_and(|failure| failure.code == "unavailable")));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| { answer.as_ref().is_err_and(|failure| failure.code == "unavailable") })
+    );
     assert!(service.reader.count_cached(&ranges[0]).unwrap().is_err());
 }
 

@@ -27,7 +27,13 @@ const ZONES: [&str; 16] = [
     "Africa/Casablanca",
 ];
 
-fn series(service: &Service, from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<Series, Failure> {
+fn series(
+    service: &Service,
+    from_s: i64,
+    to_s: i64,
+    granularity: Granularity,
+    zone: &str,
+) -> Result<Series, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(service.reader.series(&range("c:x", from_s, to_s), granularity, zone))
 }
@@ -48,7 +54,13 @@ fn label(at: i64, granularity: Granularity, zone: &TimeZone) -> (jiff::civil::Da
 
 /// The points of a series by walking through its quarter hours. Where clocks are set back over midnight, the date that
 /// comes back is part of the day that had begun.
-fn walk(events: &[(i64, i64)], from_s: i64, to_s: i64, granularity: Granularity, zone: &TimeZone) -> Vec<Point> {
+fn walk(
+    events: &[(i64, i64)],
+    from_s: i64,
+    to_s: i64,
+    granularity: Granularity,
+    zone: &TimeZone,
+) -> Vec<Point> {
     let (mut points, mut last) = (Vec::<Point>::new(), None);
     let floor = |time_s| Granularity::Quarter.floor(time_s);
     for at in (floor(from_s)..floor(to_s)).step_by(QUARTER_S as usize) {
@@ -112,10 +124,18 @@ fn every_zone_is_cut_where_its_clocks_say() {
                 let expected = walk(&[], from_s, to_s, granularity, &zone);
                 let series = series(&service, from_s, to_s, granularity, name.as_str());
                 if jump_s % QUARTER_S != 0 && granularity == Granularity::Hour {
-                    assert_eq!(series.map_err(|failure| failure.code), Err("timezone_unaligned"), "{name} {jump_s}");
+                    assert_eq!(
+                        series.map_err(|failure| failure.code),
+                        Err("timezone_unaligned"),
+                        "{name} {jump_s}"
+                    );
                     continue;
                 }
-                assert_eq!(series.map(|series| series.points), Ok(expected), "{name} {jump_s} {granularity:?}");
+                assert_eq!(
+                    series.map(|series| series.points),
+                    Ok(expected),
+                    "{name} {jump_s} {granularity:?}"
+                );
             }
         }
     }
@@ -125,37 +145,72 @@ fn every_zone_is_cut_where_its_clocks_say() {
 fn days_are_as_long_as_the_clocks_make_them() {
     let service = Service::forever(vec![(0, 1)]);
     let hours = |from: &str, to: &str, zone: &str| {
-        let points = series(&service, seconds(from), seconds(to), Granularity::Day, zone).unwrap().points;
-        points.windows(2).map(|pair| (pair[1].time - pair[0].time) as f64 / HOUR_S as f64).collect::<Vec<f64>>()
+        let points =
+            series(&service, seconds(from), seconds(to), Granularity::Day, zone).unwrap().points;
+        points
+            .windows(2)
+            .map(|pair| (pair[1].time - pair[0].time) as f64 / HOUR_S as f64)
+            .collect::<Vec<f64>>()
     };
-    assert_eq!(hours("2024-03-29T23:00:00Z", "2024-04-02T00:00:00Z", "Europe/Berlin"), [24.0, 23.0, 24.0]);
-    assert_eq!(hours("2024-10-25T22:00:00Z", "2024-10-29T00:00:00Z", "Europe/Berlin"), [24.0, 25.0, 24.0]);
-    assert_eq!(hours("2024-04-05T13:00:00Z", "2024-04-09T00:00:00Z", "Australia/Lord_Howe"), [24.0, 24.5, 24.0]);
-    assert_eq!(hours("2024-10-04T13:30:00Z", "2024-10-08T00:00:00Z", "Australia/Lord_Howe"), [24.0, 23.5, 24.0]);
+    assert_eq!(
+        hours("2024-03-29T23:00:00Z", "2024-04-02T00:00:00Z", "Europe/Berlin"),
+        [24.0, 23.0, 24.0]
+    );
+    assert_eq!(
+        hours("2024-10-25T22:00:00Z", "2024-10-29T00:00:00Z", "Europe/Berlin"),
+        [24.0, 25.0, 24.0]
+    );
+    assert_eq!(
+        hours("2024-04-05T13:00:00Z", "2024-04-09T00:00:00Z", "Australia/Lord_Howe"),
+        [24.0, 24.5, 24.0]
+    );
+    assert_eq!(
+        hours("2024-10-04T13:30:00Z", "2024-10-08T00:00:00Z", "Australia/Lord_Howe"),
+        [24.0, 23.5, 24.0]
+    );
     // Cairo has no midnight on this day, and Samoa had no 30th of December.
-    assert_eq!(hours("2024-04-24T22:00:00Z", "2024-04-28T00:00:00Z", "Africa/Cairo"), [24.0, 23.0, 24.0]);
-    assert_eq!(hours("2011-12-28T10:00:00Z", "2012-01-01T10:00:00Z", "Pacific/Apia"), [24.0, 24.0, 24.0]);
+    assert_eq!(
+        hours("2024-04-24T22:00:00Z", "2024-04-28T00:00:00Z", "Africa/Cairo"),
+        [24.0, 23.0, 24.0]
+    );
+    assert_eq!(
+        hours("2011-12-28T10:00:00Z", "2012-01-01T10:00:00Z", "Pacific/Apia"),
+        [24.0, 24.0, 24.0]
+    );
 }
 
 #[test]
 fn what_cannot_be_cut_is_said() {
-    let service = Service::new(json!({"quarter": 2, "hour": 5, "day": null}), vec![(0, 1)], TODAY_S);
+    let service =
+        Service::new(json!({"quarter": 2, "hour": 5, "day": null}), vec![(0, 1)], TODAY_S);
     let code = |from_s, to_s, granularity, zone| {
         series(&service, from_s, to_s, granularity, zone)
             .map(|series| series.points.len())
             .map_err(|failure| failure.code)
     };
-    assert_eq!(code(TODAY_S, TODAY_S + DAY_S, Granularity::Day, "Mars/Olympus"), Err("timezone_unknown"));
+    assert_eq!(
+        code(TODAY_S, TODAY_S + DAY_S, Granularity::Day, "Mars/Olympus"),
+        Err("timezone_unknown")
+    );
     assert_eq!(code(TODAY_S, TODAY_S - 900, Granularity::Day, "UTC"), Err("range_backwards"));
     assert_eq!(code(TODAY_S, TODAY_S, Granularity::Day, "UTC"), Ok(0));
-    assert_eq!(code(TODAY_S - DAY_S, TODAY_S - DAY_S + 10_000 * 900, Granularity::Quarter, "UTC"), Ok(10_000));
+    assert_eq!(
+        code(TODAY_S - DAY_S, TODAY_S - DAY_S + 10_000 * 900, Granularity::Quarter, "UTC"),
+        Ok(10_000)
+    );
     assert_eq!(
         code(TODAY_S - DAY_S, TODAY_S - DAY_S + 10_001 * 900, Granularity::Quarter, "Asia/Tokyo"),
         Err("series_too_long")
     );
     assert_eq!(code(TODAY_S - 9 * DAY_S, TODAY_S, Granularity::Day, "UTC"), Ok(9));
-    assert_eq!(code(TODAY_S - 9 * DAY_S, TODAY_S, Granularity::Day, "Europe/Berlin"), Err("range_expired"));
-    assert_eq!(code(TODAY_S - 3 * DAY_S, TODAY_S, Granularity::Quarter, "UTC"), Err("range_expired"));
+    assert_eq!(
+        code(TODAY_S - 9 * DAY_S, TODAY_S, Granularity::Day, "Europe/Berlin"),
+        Err("range_expired")
+    );
+    assert_eq!(
+        code(TODAY_S - 3 * DAY_S, TODAY_S, Granularity::Quarter, "UTC"),
+        Err("range_expired")
+    );
     // Liberia's clocks stood 44.5 minutes behind UTC until 1972.
     let forever = Service::forever(vec![(0, 1)]);
     let liberia = series(&forever, 365 * DAY_S, 366 * DAY_S, Granularity::Hour, "Africa/Monrovia");

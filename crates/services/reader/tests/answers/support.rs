@@ -31,8 +31,7 @@ impl Service {
             Arc::clone(&published),
             Arc::clone(&clock) as Arc<dyn Clock>,
         );
-        let counter =
-            json!({"id": 1, "name": "n", "template": "c:{k}", "eventType": "t", "retentionDays": retention_days});
+        let counter = json!({"id": 1, "name": "n", "template": "c:{k}", "eventType": "t", "retentionDays": retention_days});
         let ruleset = Ruleset::new([Counter::from_json(&counter).expect("a counter")]);
         let timelines = vec![Timeline::new(parts)];
         published.set_view(Arc::new(View { ruleset, timelines, ..View::default() }));

@@ -8,11 +8,17 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// Asks for some ranges in the background; what comes of each is a count or a code.
-fn ask(service: &Service, ranges: Vec<Range<'static>>) -> JoinHandle<Vec<Result<i64, &'static str>>> {
+fn ask(
+    service: &Service,
+    ranges: Vec<Range<'static>>,
+) -> JoinHandle<Vec<Result<i64, &'static str>>> {
     let reader = Arc::clone(&service.reader);
     tokio::spawn(async move {
         let answers = reader.counts(&ranges).await;
-        answers.into_iter().map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code)).collect()
+        answers
+            .into_iter()
+            .map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code))
+            .collect()
     })
 }
 
@@ -26,7 +32,10 @@ fn sum(hours: i64) -> Result<i64, &'static str> {
 
 #[tokio::test]
 async fn what_is_about_to_be_read_is_read_once() {
-    let service = Service::with(json!({"strategy": "none"}), Options { reads_in_flight_max: 2, ..Options::default() });
+    let service = Service::with(
+        json!({"strategy": "none"}),
+        Options { reads_in_flight_max: 2, ..Options::default() },
+    );
     service.fill("c1:x");
     service.remote.held.send_replace(true);
     let first = ask(&service, vec![hours("c1:x", 1), hours("c1:x", 2)]);
@@ -60,7 +69,10 @@ async fn who_asks_while_the_same_is_read_gets_an_answer_that_is_not_older() {
     assert_eq!(service.remote.reads(), 1, "both wait for the first, to share one read behind it");
     service.remote.held.send_replace(false);
     let more = sum(1).map(|count| count + 1);
-    assert_eq!([first.await.unwrap(), second.await.unwrap(), third.await.unwrap()], [[sum(1)], [more], [more]]);
+    assert_eq!(
+        [first.await.unwrap(), second.await.unwrap(), third.await.unwrap()],
+        [[sum(1)], [more], [more]]
+    );
     assert_eq!(service.remote.reads(), 2);
 }
 
@@ -83,7 +95,10 @@ async fn a_read_that_hangs_holds_up_those_behind_it_for_a_moment_only() {
 
 #[tokio::test]
 async fn who_stops_waiting_takes_nothing_from_the_others() {
-    let service = Service::with(json!({"strategy": "none"}), Options { reads_in_flight_max: 1, ..Options::default() });
+    let service = Service::with(
+        json!({"strategy": "none"}),
+        Options { reads_in_flight_max: 1, ..Options::default() },
+    );
     service.fill("c1:x");
     service.remote.held.send_replace(true);
     let reading = ask(&service, vec![hours("c1:x", 9)]);
@@ -105,7 +120,8 @@ async fn nobody_waits_beyond_the_deadline() {
     service.fill("c1:x");
     service.remote.held.send_replace(true);
     let began = tokio::time::Instant::now();
-    let answers = service.reader.counts_within(&[hours("c1:x", 1)], Duration::from_millis(70)).await.0;
+    let answers =
+        service.reader.counts_within(&[hours("c1:x", 1)], Duration::from_millis(70)).await.0;
     assert_eq!(answers[0].as_ref().unwrap_err().code, "deadline_exceeded");
     assert!(answers[0].as_ref().unwrap_err().detail.contains("70 ms"));
     assert_eq!(began.elapsed().as_millis() / 10, 7);
@@ -125,7 +141,10 @@ async fn too_many_who_wait_are_told_so() {
     let waiting = ask(&service, vec![hours("c1:x", 3), hours("c1:x", 4), hours("c1:x", 5)]);
     service.settle().await;
     let refused = ask(&service, vec![hours("c1:x", 6), range("nobody", 0, 0), hours("c1:x", 3)]);
-    assert_eq!(refused_then(refused, &service).await, [Err("overloaded"), Err("key_unknown"), sum(3)]);
+    assert_eq!(
+        refused_then(refused, &service).await,
+        [Err("overloaded"), Err("key_unknown"), sum(3)]
+    );
     assert_eq!(reading.await.unwrap(), [sum(1), sum(2)]);
     assert_eq!(waiting.await.unwrap(), [sum(3), sum(4), sum(5)]);
     assert_eq!(ask(&service, vec![hours("c1:x", 6)]).await.unwrap(), [sum(6)]);

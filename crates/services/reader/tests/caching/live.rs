@@ -5,7 +5,9 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Largest, Query, generation_of};
+use raingauge_ports::buckets::{
+    BucketReader, Cell, Error, Generation, Largest, Query, generation_of,
+};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::leases::LEASE_MS;
 use raingauge_ports::log::{Offset, Partition};
@@ -44,16 +46,27 @@ pub struct Source {
 
 impl Source {
     /// Counts one event, and answers the tiles that it changed.
-    pub fn write(&self, key: &str, partition: Partition, offset: Offset, time_s: i64, value: i64) -> Vec<TileChanges> {
+    pub fn write(
+        &self,
+        key: &str,
+        partition: Partition,
+        offset: Offset,
+        time_s: i64,
+        value: i64,
+    ) -> Vec<TileChanges> {
         let counter = key[1..2].parse().expect("the id of a counter");
         let writer = writer_of(generation_of(counter, 0), partition);
-        let day = [Granularity::Quarter, Granularity::Hour].map(|granularity| id::cell_of(granularity, time_s));
+        let day = [Granularity::Quarter, Granularity::Hour]
+            .map(|granularity| id::cell_of(granularity, time_s));
         let change = |id, cells: &[u8]| {
             let mut tiles = self.tiles.lock().unwrap();
             let (included, tile) = tiles.entry((key.to_owned(), id, writer)).or_default();
             *included = offset;
             cells.iter().for_each(|cell| tile.add(*cell, value));
-            TileChanges::Tile { key: key.to_owned(), part: Part { id, writer, included: offset, tile: tile.clone() } }
+            TileChanges::Tile {
+                key: key.to_owned(),
+                part: Part { id, writer, included: offset, tile: tile.clone() },
+            }
         };
         let span = [id::cell_of(Granularity::Day, time_s)];
         vec![change(TileId::day_of(time_s), &day), change(TileId::span_of(time_s), &span)]
@@ -121,12 +134,15 @@ impl BucketReader for Store {
             let parts = self.0.parts(&query.key, &id::of_plan(&query.plan));
             let own = parts.iter().filter(|part| is_of(part.writer, query.generation));
             let cells = own.flat_map(|part| {
-                part.tile.cells().map(|(cell, count)| (part.id.bucket_of(cell), count.expect("a count")))
+                part.tile
+                    .cells()
+                    .map(|(cell, count)| (part.id.bucket_of(cell), count.expect("a count")))
             });
             let slices: Vec<Slice> = query.plan.slices().collect();
             let inside = cells.filter(|((granularity, time_s), _)| {
-                let fits =
-                    |slice: &Slice| slice.granularity == *granularity && (slice.from_s..slice.to_s).contains(time_s);
+                let fits = |slice: &Slice| {
+                    slice.granularity == *granularity && (slice.from_s..slice.to_s).contains(time_s)
+                };
                 slices.iter().any(fits)
             });
             let plain = i128::from(self.0.plain.load(Ordering::SeqCst));
@@ -140,7 +156,13 @@ impl BucketReader for Store {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn largest_keys(&self, _: Generation, _: Slice, _: usize, _: usize) -> BoxFuture<'_, Result<Largest, Error>> {
+    fn largest_keys(
+        &self,
+        _: Generation,
+        _: Slice,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Largest, Error>> {
         Box::pin(async { Ok(Largest { keys: Vec::new(), is_complete: true }) })
     }
 }
@@ -175,7 +197,11 @@ pub fn options() -> LiveOptions {
 impl Setup {
     pub fn beat(&self) {
         for partition in 0..PARTITIONS {
-            self.live.apply(TileChanges::Heartbeat { partition, position: 1, at_ms: self.clock.now_ms() });
+            self.live.apply(TileChanges::Heartbeat {
+                partition,
+                position: 1,
+                at_ms: self.clock.now_ms(),
+            });
         }
     }
 
@@ -204,7 +230,11 @@ async fn tiles_in_memory_follow_the_stream() {
     assert_eq!(setup.sum("c1:x", wide()).await, 5);
     assert_eq!(setup.counters(), (1, 1));
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)));
-    assert_eq!(setup.live.sum_cached(generation_of(1, 1), "c1:x", &wide()), Some(Ok(0)), "another generation");
+    assert_eq!(
+        setup.live.sum_cached(generation_of(1, 1), "c1:x", &wide()),
+        Some(Ok(0)),
+        "another generation"
+    );
     for change in setup.source.write("c1:x", 2, 9, NOON_S - DAY_S, 7) {
         setup.live.apply(change.clone());
         setup.live.apply(change);
@@ -234,7 +264,11 @@ async fn a_gap_or_silence_empties_the_memory() {
     assert_eq!(setup.sum("c1:x", wide()).await, 7);
     assert_eq!(setup.counters(), (2, 1), "storage answers while the stream is silent");
     setup.beat();
-    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None, "what was missed meanwhile is not known");
+    assert_eq!(
+        setup.live.sum_cached(GENERATION, "c1:x", &wide()),
+        None,
+        "what was missed meanwhile is not known"
+    );
     assert_eq!(setup.sum("c1:x", wide()).await, 7);
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(7)));
 }
@@ -314,7 +348,8 @@ async fn memory_is_bounded() {
         assert_eq!(setup.sum(&key, wide()).await, 1);
         assert!(setup.live.bytes() <= 64 * 2_000);
     }
-    let cached = |number: u64| setup.live.sum_cached(GENERATION, &format!("c1:{number}"), &wide()).is_some();
+    let cached =
+        |number: u64| setup.live.sum_cached(GENERATION, &format!("c1:{number}"), &wide()).is_some();
     assert!(cached(1_999) && !cached(0));
     // Days of one key, more than are kept of it.
     for day in 0..300 {
@@ -336,7 +371,11 @@ async fn rows_without_a_tile_are_asked_for_every_time() {
     for change in setup.source.write("c1:x", 0, 1, NOON_S, 5) {
         setup.live.apply(change);
     }
-    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)), "a key with tiles has nothing else");
+    assert_eq!(
+        setup.live.sum_cached(GENERATION, "c1:x", &wide()),
+        Some(Ok(5)),
+        "a key with tiles has nothing else"
+    );
 }
 
 /// The store has all parts of a tile that is new, the stream tells them one after another: the count never goes back.
@@ -345,10 +384,15 @@ async fn a_key_that_begins_never_counts_less_than_before() {
     let setup = setup(LiveOptions { has_plain_rows: true, ..options() });
     setup.beat();
     assert_eq!(setup.sum("c1:x", wide()).await, 0);
-    let changes: Vec<_> =
-        (0..PARTITIONS).map(|partition| setup.source.write("c1:x", partition, 1, NOON_S, 5)).collect();
+    let changes: Vec<_> = (0..PARTITIONS)
+        .map(|partition| setup.source.write("c1:x", partition, 1, NOON_S, 5))
+        .collect();
     let all = 5 * i128::from(PARTITIONS);
-    assert_eq!(setup.sum("c1:x", wide()).await, all, "nothing is in memory, so that the store is asked");
+    assert_eq!(
+        setup.sum("c1:x", wide()).await,
+        all,
+        "nothing is in memory, so that the store is asked"
+    );
     for change in changes.into_iter().flatten() {
         setup.live.apply(change);
         assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(all)));
@@ -363,16 +407,26 @@ async fn only_counters_under_live_are_answered_from_it() {
         setup.source.write(key, 0, 1, NOON_S, 5);
     }
     let policies = Arc::new(CachePolicies::new("reader-1"));
-    let policy = json!({"strategy": "none", "rollout": [{"strategy": "live", "modulo": 4, "below": 2}]});
+    let policy =
+        json!({"strategy": "none", "rollout": [{"strategy": "live", "modulo": 4, "below": 2}]});
     policies.set(&Policy::from_json(&policy).unwrap());
-    let reader = Reader::new(Arc::new(Store(Arc::clone(&setup.source))), Arc::new(published()), setup.clock.clone())
-        .with_policies(policies)
-        .with_live(setup.live.clone());
+    let reader = Reader::new(
+        Arc::new(Store(Arc::clone(&setup.source))),
+        Arc::new(published()),
+        setup.clock.clone(),
+    )
+    .with_policies(policies)
+    .with_live(setup.live.clone());
     let ranges = ["c1:x", "c2:x"].map(|key| range(key, NOON_S, NOON_S + QUARTER_S));
     for round in 1..4 {
-        let counts: Vec<i64> = reader.counts(&ranges).await.into_iter().map(|answer| answer.unwrap().count).collect();
+        let counts: Vec<i64> =
+            reader.counts(&ranges).await.into_iter().map(|answer| answer.unwrap().count).collect();
         assert_eq!(counts, [5, 5]);
-        assert_eq!(setup.counters(), (1, round), "one is loaded once, the other is read every time");
+        assert_eq!(
+            setup.counters(),
+            (1, round),
+            "one is loaded once, the other is read every time"
+        );
     }
 }
 
@@ -386,7 +440,11 @@ async fn a_writer_that_resumes_where_it_was_heard_empties_nothing() {
     setup.live.apply(TileChanges::Resumed { partition: 0, position: 1 });
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)));
     setup.live.apply(TileChanges::Resumed { partition: 0, position: 2 });
-    assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None, "something was stored and not told");
+    assert_eq!(
+        setup.live.sum_cached(GENERATION, "c1:x", &wide()),
+        None,
+        "something was stored and not told"
+    );
 }
 
 /// The writer of a partition is away, and those of others go on: memory stays current as long as the store says so.
@@ -403,6 +461,10 @@ async fn a_silent_partition_leaves_memory_live_while_nothing_is_missed() {
             setup.live.apply(TileChanges::Heartbeat { partition, position: 1, at_ms: 0 });
         }
         setup.live.note_stored(0, 1, Instant::now());
-        assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(5)), "after {passed_s} s");
+        assert_eq!(
+            setup.live.sum_cached(GENERATION, "c1:x", &wide()),
+            Some(Ok(5)),
+            "after {passed_s} s"
+        );
     }
 }

@@ -98,7 +98,9 @@ fn name(key: usize) -> String {
 }
 
 fn sum(events: &[Event], key: usize, plan: &Plan) -> i128 {
-    let inside = events.iter().filter(|(of, time_s, _)| *of == key && (plan.from_s..plan.to_s).contains(time_s));
+    let inside = events
+        .iter()
+        .filter(|(of, time_s, _)| *of == key && (plan.from_s..plan.to_s).contains(time_s));
     inside.map(|(_, _, value)| i128::from(*value)).sum()
 }
 
@@ -128,16 +130,24 @@ impl World {
                 self.offsets[place] += 1;
                 let event = (key, time_s, value);
                 self.written.push(event);
-                let changes = self.setup.source.write(&name(key), partition, self.offsets[place], time_s, value);
+                let changes = self.setup.source.write(
+                    &name(key),
+                    partition,
+                    self.offsets[place],
+                    time_s,
+                    value,
+                );
                 let last = changes.len() - 1;
                 let told = changes.into_iter().enumerate();
                 // The event has arrived with the last of its tiles.
-                self.stream[place].extend(told.map(|(index, change)| (change, (index == last).then_some(event))));
+                self.stream[place]
+                    .extend(told.map(|(index, change)| (change, (index == last).then_some(event))));
             }
             Step::Beat(partition) => {
                 let place = usize::from(partition);
                 let (position, at_ms) = (self.offsets[place], self.setup.clock.now_ms());
-                self.stream[place].push_back((TileChanges::Heartbeat { partition, position, at_ms }, None));
+                self.stream[place]
+                    .push_back((TileChanges::Heartbeat { partition, position, at_ms }, None));
             }
             Step::Deliver(partition) => {
                 if let Some((message, event)) = self.stream[usize::from(partition)].pop_front() {
@@ -195,7 +205,11 @@ impl World {
         if let Poll::Ready(mut answers) = polled {
             let answer = answers.remove(0).expect("a sum");
             let most = sum(&self.written, question.key, &question.plan);
-            assert!((question.least..=most).contains(&answer), "{answer} is not in {}..={most}", question.least);
+            assert!(
+                (question.least..=most).contains(&answer),
+                "{answer} is not in {}..={most}",
+                question.least
+            );
             drop(self.questions.remove(index));
         }
     }
@@ -219,8 +233,13 @@ impl World {
             for (from, quarters) in [(0, DAYS * 96), (5, 100), (90, 12), (97, 3), (100, 188)] {
                 let plan = Self::plan(from, quarters);
                 let expected = sum(&self.written, key, &plan);
-                let cached = |world: &Self| world.setup.live.sum_cached(GENERATION, &name(key), &plan);
-                assert!(cached(self).is_none_or(|cached| cached == Ok(expected)), "{:?} != {expected}", cached(self));
+                let cached =
+                    |world: &Self| world.setup.live.sum_cached(GENERATION, &name(key), &plan);
+                assert!(
+                    cached(self).is_none_or(|cached| cached == Ok(expected)),
+                    "{:?} != {expected}",
+                    cached(self)
+                );
                 self.ask(key, plan);
                 while !self.questions.is_empty() {
                     self.step(Step::Move { load: 0, stage: ANSWERED });

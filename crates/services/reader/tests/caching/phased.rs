@@ -46,9 +46,12 @@ impl Habit {
     fn check(self, answer: Answer, now_s: i64) {
         let (from_s, to_s) = self.range(now_s);
         let quarter = Granularity::Quarter;
-        let (early_from_s, early_to_s) = (quarter.floor(from_s) - answer.from_s, quarter.floor(to_s) - answer.to_s);
+        let (early_from_s, early_to_s) =
+            (quarter.floor(from_s) - answer.from_s, quarter.floor(to_s) - answer.to_s);
         let fits = match self {
-            Self::SinceMidnight | Self::SinceMidnightFloored | Self::SinceLogin => early_from_s == 0,
+            Self::SinceMidnight | Self::SinceMidnightFloored | Self::SinceLogin => {
+                early_from_s == 0
+            }
             // Ends that move together stay together.
             Self::LastDay if now_s % QUARTER_S != 0 => early_from_s == early_to_s,
             // In the second in which a quarter hour begins, a range looks as if it had been floored.
@@ -57,7 +60,10 @@ impl Habit {
         assert!(fits && [0, QUARTER_S].contains(&early_from_s), "{self:?} at {now_s}: {answer:?}");
         let since_s = now_s - quarter.floor(now_s);
         let may_be_early = since_s < PHASE_BOUND_S;
-        assert!(early_to_s == 0 || (early_to_s == QUARTER_S && may_be_early), "{self:?} at {now_s}: {answer:?}");
+        assert!(
+            early_to_s == 0 || (early_to_s == QUARTER_S && may_be_early),
+            "{self:?} at {now_s}: {answer:?}"
+        );
         assert_eq!(answer.count, model(answer.from_s, answer.to_s), "{self:?} at {now_s}");
     }
 }
@@ -74,7 +80,8 @@ async fn simulate(strategy: &str) -> (Vec<usize>, f64) {
         let now_s = begin_s + second;
         service.clock.set_s(now_s);
         // Each client asks in a rhythm of its own, of 7 to 58 s.
-        let due = |number: &usize| (second + *number as i64 * 31) % (7 + (*number as i64 * 13) % 52) == 0;
+        let due =
+            |number: &usize| (second + *number as i64 * 31) % (7 + (*number as i64 * 13) % 52) == 0;
         let due: Vec<usize> = (0..KEYS).filter(due).collect();
         let habit = |number: usize| HABITS[number % HABITS.len()];
         let ranges = due.iter().map(|number| {
@@ -111,8 +118,14 @@ fn peak(minutes: &[usize]) -> f64 {
 async fn phased_keeps_the_hits_and_has_no_spike() {
     let (result_minutes, result_hits) = simulate("result").await;
     let (phased_minutes, phased_hits) = simulate("phased").await;
-    println!("result: peak {:.2}, hits {result_hits:.3}, reads by minute {result_minutes:?}", peak(&result_minutes));
-    println!("phased: peak {:.2}, hits {phased_hits:.3}, reads by minute {phased_minutes:?}", peak(&phased_minutes));
+    println!(
+        "result: peak {:.2}, hits {result_hits:.3}, reads by minute {result_minutes:?}",
+        peak(&result_minutes)
+    );
+    println!(
+        "phased: peak {:.2}, hits {phased_hits:.3}, reads by minute {phased_minutes:?}",
+        peak(&phased_minutes)
+    );
     assert!(peak(&result_minutes) > 3.0, "the spike that is to go is there");
     assert!(peak(&phased_minutes) < 1.5, "no minute stands out");
     assert!(phased_hits >= result_hits - 0.01, "the hits stay");

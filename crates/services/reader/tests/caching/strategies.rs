@@ -14,7 +14,10 @@ async fn a_result_is_kept_as_published() {
     assert_eq!((first.from_s, first.to_s, first.count), (from_s, to_s, model(from_s, to_s)));
     service.settle().await;
     let kept = service.cache.puts.lock().unwrap().clone();
-    assert_eq!(kept, [(format!("id:1:c1:x:{from_s}:{to_s}"), first.count, Duration::from_secs(300))]);
+    assert_eq!(
+        kept,
+        [(format!("id:1:c1:x:{from_s}:{to_s}"), first.count, Duration::from_secs(300))]
+    );
     // Another second of the same quarter hours is the same answer, and so is a late event's, until its time is over.
     service.fill("c1:x");
     assert_eq!(service.count("c1:x", from_s + 899, to_s + 1).await.unwrap(), first);
@@ -30,10 +33,19 @@ async fn what_is_still_open_is_not_kept() {
     service.fill("c1:x");
     let (from_s, now_s) = (NOON_S - HOUR_S, NOON_S + 400);
     let fresh = Range { fresh: true, ..range("c1:x", from_s, now_s) };
-    assert_eq!(service.reader.counts(&[fresh]).await[0].as_ref().unwrap().count, model(from_s, NOON_S + QUARTER_S));
-    assert_eq!(service.outcome("c1:x", from_s, NOON_S + QUARTER_S).await, Ok(model(from_s, NOON_S + QUARTER_S)));
+    assert_eq!(
+        service.reader.counts(&[fresh]).await[0].as_ref().unwrap().count,
+        model(from_s, NOON_S + QUARTER_S)
+    );
+    assert_eq!(
+        service.outcome("c1:x", from_s, NOON_S + QUARTER_S).await,
+        Ok(model(from_s, NOON_S + QUARTER_S))
+    );
     service.set(json!({"strategy": "phased"}));
-    assert_eq!(service.outcome("c1:x", from_s, NOON_S + QUARTER_S).await, Ok(model(from_s, NOON_S + QUARTER_S)));
+    assert_eq!(
+        service.outcome("c1:x", from_s, NOON_S + QUARTER_S).await,
+        Ok(model(from_s, NOON_S + QUARTER_S))
+    );
     service.settle().await;
     assert_eq!(service.cache.gets.load(Ordering::SeqCst), 0);
     assert!(service.cache.puts.lock().unwrap().is_empty());
@@ -78,9 +90,14 @@ async fn hits_and_misses_of_one_batch_come_in_their_order() {
     let batch = [unknown.clone(), known.clone(), range("nobody", 0, 900), unknown, known];
     let (counts, served) = service.reader.counts_served(&batch).await;
     assert_eq!(served, Served { memory: 1, cache: 2, store: 2 });
-    let counts = counts.into_iter().map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code));
+    let counts = counts
+        .into_iter()
+        .map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code));
     let (three, two) = (model(NOON_S - 3 * HOUR_S, NOON_S), model(NOON_S - 2 * HOUR_S, NOON_S));
-    assert_eq!(counts.collect::<Vec<_>>(), [Ok(two), Ok(three), Err("key_unknown"), Ok(two), Ok(three)]);
+    assert_eq!(
+        counts.collect::<Vec<_>>(),
+        [Ok(two), Ok(three), Err("key_unknown"), Ok(two), Ok(three)]
+    );
     assert_eq!(service.remote.reads(), 2, "the same range twice in one batch is read once");
 }
 
@@ -98,7 +115,10 @@ async fn a_cache_that_fails_or_hangs_fails_no_count() {
             service.settle().await;
         }
         let asked = service.cache.gets.load(Ordering::SeqCst) - before;
-        assert!((1..50).contains(&asked), "it was asked {asked} times: the breaker opens, and not before it must");
+        assert!(
+            (1..50).contains(&asked),
+            "it was asked {asked} times: the breaker opens, and not before it must"
+        );
         switch.store(false, Ordering::SeqCst);
         service.clock.set_s(service.clock_s() + 10);
         assert_eq!(ask().await, expected, "the probe");

@@ -53,13 +53,21 @@ impl BucketReader for Remote {
             let mut held = self.held.subscribe();
             let _ = held.wait_for(|held| !held).await;
             if self.fails.load(Ordering::SeqCst) {
-                return seen.iter().map(|_| Err(Error::Io("the connection was closed".to_owned()))).collect();
+                return seen
+                    .iter()
+                    .map(|_| Err(Error::Io("the connection was closed".to_owned())))
+                    .collect();
             }
             seen
         })
     }
 
-    fn cells(&self, generation: Generation, key: String, slice: Slice) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
         self.store.cells(generation, key, slice)
     }
 
@@ -97,7 +105,11 @@ impl ResultCache for Watched {
         })
     }
 
-    fn put(&self, entries: Vec<(String, i64)>, ttl: Duration) -> BoxFuture<'_, Result<(), cache::Error>> {
+    fn put(
+        &self,
+        entries: Vec<(String, i64)>,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<(), cache::Error>> {
         let told = entries.iter().map(|(key, value)| (key.clone(), *value, ttl));
         self.puts.lock().unwrap().extend(told);
         Box::pin(async move {
@@ -174,7 +186,10 @@ impl Service {
 
     /// The code of a count that has none, or the count.
     pub async fn outcome(&self, key: &str, from_s: i64, to_s: i64) -> Result<i64, &'static str> {
-        self.count(key, from_s, to_s).await.map(|answer| answer.count).map_err(|failure| failure.code)
+        self.count(key, from_s, to_s)
+            .await
+            .map(|answer| answer.count)
+            .map_err(|failure| failure.code)
     }
 
     pub fn set(&self, policy: Json) {

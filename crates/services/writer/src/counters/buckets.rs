@@ -91,13 +91,23 @@ impl Counters {
     }
 
     /// Sets the buckets of a request unless that was done already.
-    async fn set_once(&self, asked: Vec<Result<Bucket, &'static str>>, key: RequestKey) -> Result<Outcome, Error> {
+    async fn set_once(
+        &self,
+        asked: Vec<Result<Bucket, &'static str>>,
+        key: RequestKey,
+    ) -> Result<Outcome, Error> {
         let _turn = self.turns.of(key).await;
         let (id, digest) = (key.id(), digest_of(&asked));
         match self.remembered(&id)? {
-            Some(Remembered { request, .. }) if request.digest != digest => return Err(Error::KeyReused),
+            Some(Remembered { request, .. }) if request.digest != digest => {
+                return Err(Error::KeyReused);
+            }
             Some(Remembered { request, is_everywhere: true }) => {
-                return Ok(Outcome { answer: request.answer, set: Vec::new(), is_repetition: true });
+                return Ok(Outcome {
+                    answer: request.answer,
+                    set: Vec::new(),
+                    is_repetition: true,
+                });
             }
             _ => {}
         }
@@ -119,10 +129,15 @@ impl Counters {
     }
 
     fn remembered(&self, id: &str) -> Result<Option<Remembered>, Error> {
-        let shows = self.shows.as_ref().ok_or_else(|| Error::Stopped("nobody shows what was counted".into()))?;
+        let shows = self
+            .shows
+            .as_ref()
+            .ok_or_else(|| Error::Stopped("nobody shows what was counted".into()))?;
         let shown = shows.shown();
         let mut found = shown.values().filter_map(|shown| shown.state.requests.find(id));
-        let Some(request) = found.next().cloned() else { return Ok(None) };
+        let Some(request) = found.next().cloned() else {
+            return Ok(None);
+        };
         let is_everywhere = 1 + found.count() >= usize::from(self.sink.partitions());
         Ok(Some(Remembered { request, is_everywhere }))
     }
@@ -136,11 +151,16 @@ impl Counters {
         let (buckets, request) = (buckets.to_vec(), request.cloned().map(Box::new));
         let of_partition = move |partition: Partition| {
             // One partition holds what was set, and the others nothing of it: a count is the sum of all.
-            let count = |bucket: &Bucket| match xxh3_64(bucket.key.as_bytes()) % partitions == u64::from(partition) {
+            let count = |bucket: &Bucket| match xxh3_64(bucket.key.as_bytes()) % partitions
+                == u64::from(partition)
+            {
                 true => bucket.count,
                 false => 0,
             };
-            let buckets = buckets.iter().map(|bucket| Bucket { count: count(bucket), ..bucket.clone() }).collect();
+            let buckets = buckets
+                .iter()
+                .map(|bucket| Bucket { count: count(bucket), ..bucket.clone() })
+                .collect();
             Control::Buckets { buckets, request: request.clone() }
         };
         self.send(of_partition).await
@@ -156,7 +176,9 @@ impl Counters {
             };
             match checked {
                 Ok(bucket) => good.push(bucket),
-                Err((code, detail)) => answer.rejected.push(Refused { index, code: code.to_owned(), detail }),
+                Err((code, detail)) => {
+                    answer.rejected.push(Refused { index, code: code.to_owned(), detail })
+                }
             }
         }
         answer.accepted = good.len();
@@ -166,33 +188,50 @@ impl Counters {
     fn check_bucket(&self, bucket: &Bucket) -> Result<(), (&'static str, String)> {
         if bucket.key.len() > KEY_LEN_MAX {
             let len = bucket.key.len();
-            return Err(("key_too_long", format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}")));
+            return Err((
+                "key_too_long",
+                format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}"),
+            ));
         }
         let view = self.published.view();
         let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
-            return Err(("key_unknown", format!("no counter has a template that renders `{}`", bucket.key)));
+            return Err((
+                "key_unknown",
+                format!("no counter has a template that renders `{}`", bucket.key),
+            ));
         };
         let id = view.ruleset.rules()[index].counter.id;
         if self.keys.full().refuses(id, key_hash(&bucket.key)) {
             let keys_max = self.keys.keys_max();
-            let detail = format!("counter {id} has {keys_max} keys or more, which is the most: it takes no new ones");
+            let detail = format!(
+                "counter {id} has {keys_max} keys or more, which is the most: it takes no new ones"
+            );
             return Err(("too_many_keys", detail));
         }
         if !is_countable_s(bucket.time) || !bucket.granularity.starts_at(bucket.time) {
             let width = bucket.granularity.name();
-            return Err(("time_not_aligned", format!("no {width} begins at {}: times are UTC", bucket.time)));
+            return Err((
+                "time_not_aligned",
+                format!("no {width} begins at {}: times are UTC", bucket.time),
+            ));
         }
         let now_s = self.clock.now_s();
         if bucket.time > now_s {
             let ahead_s = bucket.time - now_s;
-            return Err(("time_in_future", format!("this bucket begins {ahead_s} s ahead of this server's clock")));
+            return Err((
+                "time_in_future",
+                format!("this bucket begins {ahead_s} s ahead of this server's clock"),
+            ));
         }
         let horizons = view.horizons(index, now_s);
         if !horizons.keeps(bucket.granularity, bucket.time) {
             let kept = format_rfc3339(horizons.of(bucket.granularity));
             return Err((
                 "too_late",
-                format!("this counter keeps its {} buckets since {kept}", bucket.granularity.name()),
+                format!(
+                    "this counter keeps its {} buckets since {kept}",
+                    bucket.granularity.name()
+                ),
             ));
         }
         if bucket.count == OVERFLOWED {
@@ -243,7 +282,9 @@ mod tests {
 
     #[test]
     fn two_requests_have_the_same_digest_only_when_they_ask_for_the_same() {
-        let bucket = |key: &str, granularity, time, count| Ok(Bucket { key: key.to_owned(), granularity, time, count });
+        let bucket = |key: &str, granularity, time, count| {
+            Ok(Bucket { key: key.to_owned(), granularity, time, count })
+        };
         let requests = [
             vec![],
             vec![Err("no key")],
@@ -258,7 +299,10 @@ mod tests {
         ];
         for (place, request) in requests.iter().enumerate() {
             assert_eq!(digest_of(request), digest_of(&request.clone()));
-            assert!(requests[..place].iter().all(|other| digest_of(other) != digest_of(request)), "{place}");
+            assert!(
+                requests[..place].iter().all(|other| digest_of(other) != digest_of(request)),
+                "{place}"
+            );
         }
     }
 

@@ -16,8 +16,10 @@ pub struct Lag {
 impl Lag {
     pub fn tell(self, partition: Partition) {
         let partition = partition.to_string();
-        metrics::gauge!("raingauge_log_lag_events", "partition" => partition.clone()).set(self.events as f64);
-        metrics::gauge!("raingauge_log_lag_seconds", "partition" => partition).set(self.age_ms as f64 / 1e3);
+        metrics::gauge!("raingauge_log_lag_events", "partition" => partition.clone())
+            .set(self.events as f64);
+        metrics::gauge!("raingauge_log_lag_seconds", "partition" => partition)
+            .set(self.age_ms as f64 / 1e3);
     }
 
     pub fn sentence(self) -> String {
@@ -45,7 +47,13 @@ pub struct LagMeter {
 
 impl LagMeter {
     /// Entries from `committed` on were appended at `appended_ms` or later, as far as that is known; 0 when it is not.
-    pub fn measure(&mut self, now_ms: i64, end: Offset, committed: Offset, appended_ms: i64) -> Lag {
+    pub fn measure(
+        &mut self,
+        now_ms: i64,
+        end: Offset,
+        committed: Offset,
+        appended_ms: i64,
+    ) -> Lag {
         let events = end.saturating_sub(committed);
         let is_first = self.moved_ms == 0;
         if is_first || events == 0 || committed != self.committed {
@@ -75,7 +83,10 @@ mod tests {
     fn lag_grows_while_nothing_is_committed() {
         let mut meter = LagMeter::default();
         assert_eq!(meter.measure(NOW_MS, 10, 10, 0), Lag::default());
-        assert_eq!(meter.measure(NOW_MS + 250, 12, 10, 0), Lag { events: 2, age_ms: 250, still_ms: 250 });
+        assert_eq!(
+            meter.measure(NOW_MS + 250, 12, 10, 0),
+            Lag { events: 2, age_ms: 250, still_ms: 250 }
+        );
         assert_eq!(
             meter.measure(NOW_MS + 41_000, 1_610, 10, 0),
             Lag { events: 1_600, age_ms: 41_000, still_ms: 41_000 }

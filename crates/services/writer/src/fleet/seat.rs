@@ -84,7 +84,8 @@ impl Seat {
         troubles: Troubles,
         before: Option<JoinHandle<()>>,
     ) -> Self {
-        let place = Arc::new(Place { partition, means, workers, troubles, engines: Mutex::default() });
+        let place =
+            Arc::new(Place { partition, means, workers, troubles, engines: Mutex::default() });
         let (leave, left) = watch::channel(Leave::Stay);
         let kept = Arc::clone(&place);
         let task = tokio::spawn(async move {
@@ -116,14 +117,20 @@ impl Seat {
     /// Whether the worker has run for long enough to have got over what ended the one before.
     pub fn is_sound(&self) -> bool {
         let engines = self.place.engines.lock();
-        engines.worker.is_some() && engines.began.is_some_and(|began| began.elapsed() >= SOUND_AFTER)
+        engines.worker.is_some()
+            && engines.began.is_some_and(|began| began.elapsed() >= SOUND_AFTER)
     }
 
     /// How far the partition is stored.
     pub fn committed(&self) -> Offset {
         let stored = self.place.means.stored.applied(self.place.partition);
         let engines = self.place.engines.lock();
-        engines.worker.as_ref().map_or(0, |worker| worker.committed()).max(stored).max(engines.known.0)
+        engines
+            .worker
+            .as_ref()
+            .map_or(0, |worker| worker.committed())
+            .max(stored)
+            .max(engines.known.0)
     }
 
     /// How far the partition is behind; nothing while its end is not known.
@@ -157,7 +164,10 @@ impl Place {
             let began = Instant::now();
             pause = match self.start(&left).await {
                 Ok((worker, published)) => {
-                    tracing::info!(partition = self.partition, "a partition is counted here from now on");
+                    tracing::info!(
+                        partition = self.partition,
+                        "a partition is counted here from now on"
+                    );
                     let reason = self.attend(&worker, &published, &mut left).await;
                     self.end(worker).await;
                     let Some(reason) = reason else { break };
@@ -167,7 +177,11 @@ impl Place {
                         "the worker of a partition ended; it is started again"
                     );
                     self.troubles.lock().insert(self.partition, reason.to_string());
-                    if began.elapsed() > RESTART_MAX { RESTART_MIN } else { (pause * 2).min(RESTART_MAX) }
+                    if began.elapsed() > RESTART_MAX {
+                        RESTART_MIN
+                    } else {
+                        (pause * 2).min(RESTART_MAX)
+                    }
                 }
                 Err(_) if *left.borrow() != Leave::Stay => break,
                 Err(reason) => {
@@ -181,10 +195,14 @@ impl Place {
     }
 
     /// Opens the log and the store, and starts a worker on them.
-    async fn start(self: &Arc<Self>, left: &watch::Receiver<Leave>) -> Result<(Arc<Writer>, Arc<Published>), String> {
+    async fn start(
+        self: &Arc<Self>,
+        left: &watch::Receiver<Leave>,
+    ) -> Result<(Arc<Writer>, Arc<Published>), String> {
         let (place, left) = (Arc::clone(self), left.clone());
         let start = move || {
-            let log = place.means.partitions.log(place.partition).map_err(|error| error.to_string())?;
+            let log =
+                place.means.partitions.log(place.partition).map_err(|error| error.to_string())?;
             let store = place.means.partitions.store(place.partition);
             {
                 let mut engines = place.engines.lock();
@@ -253,8 +271,9 @@ impl Place {
             let newest = Arc::clone(&counters.borrow_and_update());
             let view = Arc::clone(&published.view());
             announced.retain(|_, at| at.elapsed() < ANNOUNCE_AGAIN);
-            let is_missing =
-                |found: &&Versioned| !is_known(&view, found) && !announced.contains_key(&Announced::of(found));
+            let is_missing = |found: &&Versioned| {
+                !is_known(&view, found) && !announced.contains_key(&Announced::of(found))
+            };
             let missing: Vec<&Versioned> = newest.iter().filter(is_missing).collect();
             for some in missing.chunks(ANNOUNCED_AT_ONCE) {
                 if let Err(error) = self.write(some, &mut announced).await {
@@ -272,10 +291,16 @@ impl Place {
         }
     }
 
-    async fn tell_removed(&self, worker: &Writer, told: &mut HashMap<Generation, Instant>) -> Result<(), log::Error> {
+    async fn tell_removed(
+        &self,
+        worker: &Writer,
+        told: &mut HashMap<Generation, Instant>,
+    ) -> Result<(), log::Error> {
         told.retain(|_, at| at.elapsed() < ANNOUNCE_AGAIN);
         for generation in worker.removed() {
-            let Entry::Vacant(untold) = told.entry(generation) else { continue };
+            let Entry::Vacant(untold) = told.entry(generation) else {
+                continue;
+            };
             let control = Control::Removed { generation }.to_json();
             self.means.sink.append_control(self.partition, control).await?;
             untold.insert(Instant::now());
@@ -291,9 +316,13 @@ impl Place {
     ) -> Result<(), log::Error> {
         let mut writes = JoinSet::new();
         for found in changes {
-            let (sink, partition, change) = (Arc::clone(&self.means.sink), self.partition, Announced::of(found));
-            let control = Control::counter(found.version, found.changed_at, found.counter.clone()).to_json();
-            writes.spawn(async move { sink.append_control(partition, control).await.map(|_| change) });
+            let (sink, partition, change) =
+                (Arc::clone(&self.means.sink), self.partition, Announced::of(found));
+            let control =
+                Control::counter(found.version, found.changed_at, found.counter.clone()).to_json();
+            writes.spawn(
+                async move { sink.append_control(partition, control).await.map(|_| change) },
+            );
         }
         while let Some(written) = writes.join_next().await {
             match written {

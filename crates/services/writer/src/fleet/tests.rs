@@ -82,15 +82,32 @@ impl BucketWriter for HangingStore {
         self.inner.checkpoint()
     }
 
-    fn add(&self, generation: Generation, key: &str, added: Added, kept: &Horizons) -> Result<(), buckets::Error> {
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        kept: &Horizons,
+    ) -> Result<(), buckets::Error> {
         self.inner.add(generation, key, added, kept)
     }
 
-    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), buckets::Error> {
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+        cell: Cell,
+    ) -> Result<(), buckets::Error> {
         self.inner.set(generation, key, offset, cell)
     }
 
-    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), buckets::Error> {
+    fn erase(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+    ) -> Result<(), buckets::Error> {
         self.inner.erase(generation, key, offset)
     }
 
@@ -131,7 +148,9 @@ struct World {
 
 impl World {
     fn new(hangs: [Hangs; 2]) -> Arc<Self> {
-        let logs = (0..2).map(|partition| Arc::new(NumberedLog(MemoryLog::default(), partition))).collect();
+        let logs = (0..2)
+            .map(|partition| Arc::new(NumberedLog(MemoryLog::default(), partition)))
+            .collect();
         let (assigned, has_left) = (watch::Sender::new(vec![0, 1]), AtomicBool::new(false));
         Arc::new(Self { logs, hangs, assigned, has_left, beats: Mutex::default() })
     }
@@ -174,7 +193,11 @@ impl EventSink for World {
         self.logs[0].0.append(batch)
     }
 
-    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, log::Error>> {
+    fn append_control(
+        &self,
+        partition: Partition,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Offset, log::Error>> {
         self.logs[usize::from(partition)].0.append_control(partition, payload)
     }
 }
@@ -191,7 +214,13 @@ impl TileFeed for World {
 fn start(world: &Arc<World>) -> (Troubles, watch::Sender<bool>, JoinHandle<()>) {
     let counter = json!({"id": 1, "name": "n", "template": "k", "eventType": "t"});
     let (version, changed_at, counter) = (1, 0, Counter::from_json(&counter).unwrap());
-    let counter = Versioned { counter, version, changed_by: String::new(), reason: String::new(), changed_at };
+    let counter = Versioned {
+        counter,
+        version,
+        changed_by: String::new(),
+        reason: String::new(),
+        changed_at,
+    };
     let (_, counters) = watch::channel(Arc::new(vec![counter]));
     let options = worker::Options {
         commit_interval: Duration::from_millis(1),
@@ -220,7 +249,10 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(tokio::time::timeout(Duration::from_secs(60), waited).await.is_ok(), "waited in vain until {what}");
+    assert!(
+        tokio::time::timeout(Duration::from_secs(60), waited).await.is_ok(),
+        "waited in vain until {what}"
+    );
 }
 
 /// A store that does not answer keeps neither other partitions from being counted nor the process from ending.
@@ -229,8 +261,14 @@ async fn a_partition_whose_store_hangs_does_not_hold_up_the_others() {
     for hangs in [Hangs::WhenRead, Hangs::WhenCommitted] {
         let world = World::new([hangs, Hangs::Never]);
         let (_, stop, running) = start(&world);
-        until("the other partition is counted, and readers hear of it", || world.beats(1).ends_with(&[1])).await;
-        assert!(world.beats(0).iter().all(|position| *position == 0), "nothing is stored of the one that hangs");
+        until("the other partition is counted, and readers hear of it", || {
+            world.beats(1).ends_with(&[1])
+        })
+        .await;
+        assert!(
+            world.beats(0).iter().all(|position| *position == 0),
+            "nothing is stored of the one that hangs"
+        );
         world.assigned.send_replace(vec![1]);
         let beats = world.beats(1).len();
         until("readers go on hearing", || world.beats(1).len() > beats).await;
@@ -250,7 +288,10 @@ async fn a_worker_that_hangs_is_told() {
     let (troubles, stop, running) = start(&world);
     let told = || troubles.lock().get(&0).is_some_and(|trouble| trouble.contains("2 events wait"));
     until("what waits is told", told).await;
-    until("the other one is counted", || !troubles.lock().contains_key(&1) && world.beats(1).ends_with(&[1])).await;
+    until("the other one is counted", || {
+        !troubles.lock().contains_key(&1) && world.beats(1).ends_with(&[1])
+    })
+    .await;
     // Another process may do better.
     world.assigned.send_replace(vec![1]);
     until("it is told no more", || !troubles.lock().contains_key(&0)).await;

@@ -118,13 +118,18 @@ impl State {
     /// Begins a backfill, or puts it into the queue. One whose number is not newer than the newest changes nothing, nor
     /// does one of a counter whose last one is undecided.
     pub fn begin_backfill(&mut self, counter: u32, begin: Begin) {
-        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let Some(state) = self.counters.get_mut(&counter) else {
+            return;
+        };
         let is_old = begin.number.is_some_and(|number| number <= state.newest);
         if is_old || state.running_backfill().is_some() {
             return;
         }
-        let used: Vec<Generation> = state.generations().chain(self.retired.iter().copied()).collect();
-        let number = begin.number.unwrap_or_else(|| next_number(counter, state.newest, |slot| used.contains(&slot)));
+        let used: Vec<Generation> =
+            state.generations().chain(self.retired.iter().copied()).collect();
+        let number = begin
+            .number
+            .unwrap_or_else(|| next_number(counter, state.newest, |slot| used.contains(&slot)));
         let current = state.counter.clone();
         let counts_before = counting(&begin.configuration.unwrap_or_else(|| current.clone()));
         // No rule counts what stands before an erasure.
@@ -152,9 +157,13 @@ impl State {
         if !self.is_front(counter, number) {
             return;
         }
-        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let Some(state) = self.counters.get_mut(&counter) else {
+            return;
+        };
         let (before, kept_before) = (state.parts.clone(), state.kept_from);
-        let Some(backfill) = state.running_backfill() else { return };
+        let Some(backfill) = state.running_backfill() else {
+            return;
+        };
         (backfill.status, backfill.ended_at) = (BackfillStatus::Finished, now_s);
         let (part, kept_from) = backfill.take_part();
         // What the new part holds was made by the retentions since it was begun.
@@ -166,14 +175,21 @@ impl State {
         .max(kept_from);
         state.parts.truncate(state.parts.partition_point(|old| old.from_s < part.from_s));
         state.parts.push(part);
-        let before = Outgoing { replaced_by: number, parts: before, kept_from: kept_before, is_erased: false };
+        let before = Outgoing {
+            replaced_by: number,
+            parts: before,
+            kept_from: kept_before,
+            is_erased: false,
+        };
         state.outgoing.push(before);
         self.leave_queue(counter);
     }
 
     /// The generation will not answer. One that was never begun here is not to be begun any more.
     pub fn cancel(&mut self, counter: u32, number: u32, reason: &str, now_s: i64) {
-        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let Some(state) = self.counters.get_mut(&counter) else {
+            return;
+        };
         match &state.backfill {
             Some(backfill) if backfill.is_running() && backfill.number == number => {
                 self.cancel_undecided(counter, reason, now_s);
@@ -183,7 +199,11 @@ impl State {
     }
 
     pub(super) fn cancel_undecided(&mut self, counter: u32, reason: &str, now_s: i64) {
-        let Some(backfill) = self.counters.get_mut(&counter).and_then(CounterState::running_backfill) else { return };
+        let Some(backfill) =
+            self.counters.get_mut(&counter).and_then(CounterState::running_backfill)
+        else {
+            return;
+        };
         (backfill.status, backfill.ended_at) = (BackfillStatus::Cancelled, now_s);
         reason.clone_into(&mut backfill.reason);
         backfill.rules.clear();
@@ -199,8 +219,13 @@ impl State {
 
     /// What the generation of this number, and those before it, replaced is counted no more.
     pub fn retire(&mut self, counter: u32, number: u32) {
-        let Some(state) = self.counters.get_mut(&counter) else { return };
-        let (gone, kept) = state.outgoing.drain(..).partition(|outgoing: &Outgoing| outgoing.replaced_by <= number);
+        let Some(state) = self.counters.get_mut(&counter) else {
+            return;
+        };
+        let (gone, kept) = state
+            .outgoing
+            .drain(..)
+            .partition(|outgoing: &Outgoing| outgoing.replaced_by <= number);
         state.outgoing = kept;
         let counted: Vec<Generation> = state.generations().collect();
         for part in gone.into_iter().flat_map(|outgoing| outgoing.parts) {
@@ -216,7 +241,8 @@ impl State {
 
     /// Counters about whose backfills something remains to be decided or written.
     pub fn open(&self) -> Vec<u32> {
-        let outgoing = self.counters.iter().filter(|(_, state)| !state.outgoing.is_empty()).map(|(id, _)| *id);
+        let outgoing =
+            self.counters.iter().filter(|(_, state)| !state.outgoing.is_empty()).map(|(id, _)| *id);
         self.queue.iter().copied().chain(outgoing).collect()
     }
 }
@@ -225,7 +251,10 @@ impl Backfill {
     /// The counts as a part of the timeline, and before when they had expired.
     fn take_part(&mut self) -> (Part, Horizons) {
         let (from_s, generation, number) = (self.after_s, self.generation, self.number);
-        (Part { from_s, generation, number, rules: std::mem::take(&mut self.rules) }, self.kept_from)
+        (
+            Part { from_s, generation, number, rules: std::mem::take(&mut self.rules) },
+            self.kept_from,
+        )
     }
 }
 
@@ -251,14 +280,20 @@ impl CounterState {
 
     /// Timelines that are counted beside the one that answers.
     pub(super) fn beside(&self, is_filled: bool) -> Vec<Timeline> {
-        let outgoing = self.outgoing.iter().map(|outgoing| timeline_of(&outgoing.parts).kept_from(outgoing.kept_from));
-        let incoming = self.backfill.iter().filter(|backfill| is_filled && backfill.is_running()).map(|backfill| {
-            let mut parts: Vec<(i64, Generation)> =
-                self.parts.iter().map(|part| (part.from_s, part.generation)).collect();
-            parts.truncate(parts.partition_point(|(from_s, _)| *from_s < backfill.after_s));
-            parts.push((backfill.after_s, backfill.generation));
-            Timeline::new(parts).kept_from(backfill.kept_from)
-        });
+        let outgoing = self
+            .outgoing
+            .iter()
+            .map(|outgoing| timeline_of(&outgoing.parts).kept_from(outgoing.kept_from));
+        let incoming =
+            self.backfill.iter().filter(|backfill| is_filled && backfill.is_running()).map(
+                |backfill| {
+                    let mut parts: Vec<(i64, Generation)> =
+                        self.parts.iter().map(|part| (part.from_s, part.generation)).collect();
+                    parts.truncate(parts.partition_point(|(from_s, _)| *from_s < backfill.after_s));
+                    parts.push((backfill.after_s, backfill.generation));
+                    Timeline::new(parts).kept_from(backfill.kept_from)
+                },
+            );
         outgoing.chain(incoming).collect()
     }
 

@@ -34,7 +34,9 @@ impl State {
             return;
         }
         self.cancel_undecided(counter, ERASED, now_s);
-        let Some(state) = self.counters.get_mut(&counter) else { return };
+        let Some(state) = self.counters.get_mut(&counter) else {
+            return;
+        };
 
         let Erasure { number, offset } = erasure;
         let rules = vec![RuleSince { since: offset, counter: state.counter.clone() }];

@@ -132,7 +132,10 @@ mod tests {
         assert!(requests.take(request(2), 8, 101));
         assert!(!requests.take(request(1), 9, 102));
         assert_eq!(requests.find(&request(1).id), Some(&request(1)), "the first one counts");
-        assert_eq!([5, 7, 8, 9].map(|offset| requests.is_repetition(offset)), [false, true, false, true]);
+        assert_eq!(
+            [5, 7, 8, 9].map(|offset| requests.is_repetition(offset)),
+            [false, true, false, true]
+        );
         let json = serde_json::to_vec(&requests).unwrap();
         assert_eq!(serde_json::from_slice::<Requests>(&json).unwrap(), requests);
         requests.forget_before(9);
@@ -144,7 +147,10 @@ mod tests {
         let mut requests = Requests::default();
         assert!(requests.take(request(1), 0, 100));
         assert!(!requests.take(request(1), 1, 100 + REQUESTS_REMEMBERED_S));
-        assert!(requests.take(request(1), 2, 101 + REQUESTS_REMEMBERED_S), "it is forgotten, and remembered anew");
+        assert!(
+            requests.take(request(1), 2, 101 + REQUESTS_REMEMBERED_S),
+            "it is forgotten, and remembered anew"
+        );
         assert!(!requests.take(request(1), 3, 102 + REQUESTS_REMEMBERED_S));
     }
 

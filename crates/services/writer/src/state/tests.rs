@@ -37,7 +37,10 @@ fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
     state.switch(1, 2, 7);
     assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_098)]);
     state.retire(1, 1);
-    assert!(state.retired.is_empty(), "generation 1 is still counted for those who have not switched to 2");
+    assert!(
+        state.retired.is_empty(),
+        "generation 1 is still counted for those who have not switched to 2"
+    );
     state.begin_backfill(1, begin(0, 30));
     state.switch(1, 3, 7);
     assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
@@ -75,7 +78,11 @@ fn what_a_switch_replaces_is_counted_until_it_is_retired() {
     };
     state.begin_backfill(1, begin(86_400, 10));
     assert_eq!(generations(&state, None, 86_400), [4_096]);
-    assert_eq!(generations(&state, Some(1), 86_400), [4_096, 4_097], "what has caught up is counted as well");
+    assert_eq!(
+        generations(&state, Some(1), 86_400),
+        [4_096, 4_097],
+        "what has caught up is counted as well"
+    );
     assert_eq!(generations(&state, Some(1), 0), [4_096], "but only once where both have the same");
     state.switch(1, 1, 7);
     assert_eq!(generations(&state, None, 86_400), [4_097, 4_096]);
@@ -92,9 +99,16 @@ fn a_change_of_what_is_counted_cancels_where_that_is_decided_and_a_change_of_wor
         state.begin_backfill(1, begin(0, 6));
         state.set_counter(change(1, counter("again")), 7, 0, decides);
         state.set_counter(change(2, counter("b")), 8, 0, decides);
-        assert_eq!(state.queue, [1], "the same version again changes nothing, and words change no counts");
+        assert_eq!(
+            state.queue,
+            [1],
+            "the same version again changes nothing, and words change no counts"
+        );
         state.set_counter(change(3, valued(2, "b")), 9, 0, decides);
-        assert_eq!((state.queue.is_empty(), &state.retired[..]), (decides, if decides { &[4_097][..] } else { &[] }));
+        assert_eq!(
+            (state.queue.is_empty(), &state.retired[..]),
+            (decides, if decides { &[4_097][..] } else { &[] })
+        );
         assert_eq!(since(&state), [5, 8, 9]);
         if !decides {
             let rules = &state.counters[&1].backfill.as_ref().unwrap().rules;
@@ -102,7 +116,10 @@ fn a_change_of_what_is_counted_cancels_where_that_is_decided_and_a_change_of_wor
             state.cancel(1, 1, "the counter was changed", 9);
         }
         let backfill = state.counters[&1].backfill.as_ref().unwrap();
-        assert_eq!((backfill.status, &*backfill.reason), (BackfillStatus::Cancelled, "the counter was changed"));
+        assert_eq!(
+            (backfill.status, &*backfill.reason),
+            (BackfillStatus::Cancelled, "the counter was changed")
+        );
         state.forget_before(9);
         assert_eq!(since(&state), [9]);
     }
@@ -135,7 +152,12 @@ fn old_news_of_a_backfill_change_nothing() {
 fn backfills_of_several_counters_wait_for_each_other() {
     let mut state = State::default();
     for id in 1..=3 {
-        state.set_counter(change(1, Counter { id, template: format!("k{id}"), ..counter("") }), 0, 0, true);
+        state.set_counter(
+            change(1, Counter { id, template: format!("k{id}"), ..counter("") }),
+            0,
+            0,
+            true,
+        );
         state.begin_backfill(id, begin(0, 10));
     }
     assert_eq!((&state.queue[..], state.begun), (&[1, 2, 3][..], 1));
@@ -165,16 +187,27 @@ fn an_erasure_begins_from_nothing() {
         (BackfillStatus::Cancelled, "the counts of the counter were erased")
     );
     assert_eq!((known.timeline().parts(), known.newest), (&[(0, 4_098)][..], 2));
-    assert_eq!((since(&state), state.queue.is_empty(), &state.retired[..]), (vec![20], true, &[4_097][..]));
+    assert_eq!(
+        (since(&state), state.queue.is_empty(), &state.retired[..]),
+        (vec![20], true, &[4_097][..])
+    );
     let counted: Vec<_> = state.view(None).generations_at(0, 86_400).collect();
-    assert_eq!(counted, [4_098, 4_096], "readers that have not heard of it are answered by what was");
+    assert_eq!(
+        counted,
+        [4_098, 4_096],
+        "readers that have not heard of it are answered by what was"
+    );
     assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
 
     state.retire(1, 2);
     assert_eq!((&state.retired[..], state.open()), (&[4_097, 4_096][..], vec![]));
     state.begin_backfill(1, begin(0, 30));
     let rules = &state.counters[&1].backfill.as_ref().unwrap().rules;
-    assert_eq!(rules.iter().map(|rule| rule.since).collect::<Vec<_>>(), [20], "nothing counts what was erased");
+    assert_eq!(
+        rules.iter().map(|rule| rule.since).collect::<Vec<_>>(),
+        [20],
+        "nothing counts what was erased"
+    );
     state.switch(1, 3, 7);
     assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_099)]);
     state.forget_before(25);
@@ -214,7 +247,11 @@ fn generations_never_wrap_onto_what_is_left_of_one() {
     }
     state.begin_backfill(1, begin(86_400, 0));
     let backfill = state.counters[&1].backfill.clone().unwrap();
-    assert_eq!((backfill.number, backfill.generation), (4_097, 4_097), "generation 4096 still answers");
+    assert_eq!(
+        (backfill.number, backfill.generation),
+        (4_097, 4_097),
+        "generation 4096 still answers"
+    );
     state.switch(1, 4_097, 0);
     assert_eq!(state.counters[&1].timeline().parts(), [(0, 4_096), (86_400, 4_097)]);
     assert_eq!(state.counters[&1].answers_by(), 4_097, "and is the newest all the same");
@@ -229,7 +266,10 @@ fn an_older_version_counts_only_where_the_catalog_was_put_back() {
     state.set_counter(change(2, counter("old news of another process")), 6, 0, true);
     assert_eq!(state, before, "neither the counter nor its backfill");
     state.set_counter(Change { put_back: true, ..change(2, counter("restored")) }, 7, 0, true);
-    assert_eq!((state.counters[&1].version, state.counters[&1].counter.description.as_str()), (2, "restored"));
+    assert_eq!(
+        (state.counters[&1].version, state.counters[&1].counter.description.as_str()),
+        (2, "restored")
+    );
     state.set_counter(change(3, counter("again")), 8, 0, true);
     assert_eq!(since(&state), [5, 7, 8]);
 }
@@ -237,7 +277,8 @@ fn an_older_version_counts_only_where_the_catalog_was_put_back() {
 /// A catalog that lost its newest version gives the number to another configuration.
 #[test]
 fn of_two_configurations_with_one_version_the_later_one_counts() {
-    let dated = |version, changed_at, value| Change { changed_at, ..change(version, valued(value, "")) };
+    let dated =
+        |version, changed_at, value| Change { changed_at, ..change(version, valued(value, "")) };
     let mut state = State::default();
     state.set_counter(dated(7, 1_000, 1), 1, 0, true);
     state.set_counter(dated(7, 1_060, 2), 2, 0, true);
@@ -257,8 +298,12 @@ fn entries_look_as_they_always_did_and_old_ones_are_read() {
     assert_eq!(serde_json::from_value::<Control>(json).unwrap(), change);
     let old: Control = serde_json::from_str(r#"{"kind":"backfill","counter":34}"#).unwrap();
     assert_eq!(old, Control::backfill(34));
-    let old: Control = serde_json::from_str(r#"{"kind":"backfill","counter":34,"after_s":86400}"#).unwrap();
-    assert!(matches!(old, Control::Backfill { counter: 34, after_s: Some(86_400), number: None, .. }));
+    let old: Control =
+        serde_json::from_str(r#"{"kind":"backfill","counter":34,"after_s":86400}"#).unwrap();
+    assert!(matches!(
+        old,
+        Control::Backfill { counter: 34, after_s: Some(86_400), number: None, .. }
+    ));
 }
 
 /// As the first versions wrote it, in the middle of a backfill.
@@ -270,7 +315,10 @@ fn a_state_of_the_first_versions_goes_on() {
         "backfill": {"status": "running", "generation": 4_099, "from": 10, "position": 20, "afterS": 0,
             "counted": 5, "stampBaseUs": 3, "endedAt": 0}}}});
     let mut state = State::from_json(json.to_string().as_bytes()).unwrap();
-    assert_eq!((&state.queue[..], state.counters[&1].newest, state.counters[&1].answers_by()), (&[1][..], 3, 2));
+    assert_eq!(
+        (&state.queue[..], state.counters[&1].newest, state.counters[&1].answers_by()),
+        (&[1][..], 3, 2)
+    );
     let (_, backfill) = state.front().unwrap();
     assert_eq!((backfill.number, backfill.position, backfill.rules.len()), (3, 20, 1));
     state.switch(1, 3, 0);
@@ -279,7 +327,11 @@ fn a_state_of_the_first_versions_goes_on() {
 
 #[test]
 fn a_state_of_another_format_is_refused() {
-    assert!(State::from_json(br#"{"format":2,"counters":{},"retired":[]}"#).unwrap_err().contains("format 2"));
+    assert!(
+        State::from_json(br#"{"format":2,"counters":{},"retired":[]}"#)
+            .unwrap_err()
+            .contains("format 2")
+    );
     assert!(State::from_json(b"{").is_err());
 }
 
@@ -289,7 +341,8 @@ fn progress_only_grows() {
     let of = |begun, phase, position| {
         let (counter, number, from, counted, stamp_us) = (1, 1, 10, 0, 0);
         let reason = String::new();
-        Progress { begun, counter, number, from, position, counted, stamp_us, phase, reason }.stored()
+        Progress { begun, counter, number, from, position, counted, stamp_us, phase, reason }
+            .stored()
     };
     let stored = [
         of(1, Phase::Filling, 20),

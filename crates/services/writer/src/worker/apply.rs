@@ -72,7 +72,9 @@ impl Applier {
                 }
                 counted[index] += u64::from(horizons[index].keeps(Granularity::Day, time_s));
                 let mut add = |generation, horizons: &Horizons| {
-                    if let Err(error) = store.add(generation, key, Added { offset, time_s, value }, horizons) {
+                    if let Err(error) =
+                        store.add(generation, key, Added { offset, time_s, value }, horizons)
+                    {
                         failure = Some(error);
                     }
                 };
@@ -81,13 +83,15 @@ impl Applier {
                     add(generation, &beside[index][place]);
                 }
             };
-            view.ruleset.apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
+            view.ruleset
+                .apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
             if store.wants_commit() {
                 break;
             }
         }
         for index in touched.drain(..) {
-            let (id, events) = (view.ruleset.rules()[index].counter.id, std::mem::take(&mut counted[index]));
+            let (id, events) =
+                (view.ruleset.rules()[index].counter.id, std::mem::take(&mut counted[index]));
             published.activity().counted(id, block.appended_ms.div_euclid(1_000), events);
         }
         failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
@@ -123,7 +127,9 @@ impl Applier {
             let rules = 0..view.timelines.len();
             self.horizons = rules.clone().map(|index| view.horizons(index, now_s)).collect();
             let beside = |index: usize| {
-                (0..view.beside[index].len()).map(|place| view.horizons_beside(index, place, now_s)).collect()
+                (0..view.beside[index].len())
+                    .map(|place| view.horizons_beside(index, place, now_s))
+                    .collect()
             };
             self.beside = rules.map(beside).collect();
         }
@@ -132,7 +138,11 @@ impl Applier {
             self.skips = vec![Default::default(); view.ruleset.rules().len()];
             self.late = vec![Default::default(); view.ruleset.rules().len()];
             self.counted = vec![0; view.ruleset.rules().len()];
-            self.keys = view.timelines.iter().map(|timeline| published.keys().of(timeline.newest())).collect();
+            self.keys = view
+                .timelines
+                .iter()
+                .map(|timeline| published.keys().of(timeline.newest()))
+                .collect();
             self.view = Some(Arc::clone(&view));
         }
         view
@@ -144,16 +154,21 @@ impl Applier {
         let Some(view) = &self.view else { return };
         for (index, rule) in view.ruleset.rules().iter().enumerate() {
             let id = rule.counter.id;
-            for (reason, count) in Skip::ALL.iter().zip(&mut self.skips[index]).filter(|(_, count)| **count > 0) {
+            for (reason, count) in
+                Skip::ALL.iter().zip(&mut self.skips[index]).filter(|(_, count)| **count > 0)
+            {
                 let labels = [("counter", id.to_string()), ("reason", reason.name().to_owned())];
                 activity.skipped(id, reason.name(), *count);
-                metrics::counter!("raingauge_events_skipped_total", &labels).increment(std::mem::take(count));
+                metrics::counter!("raingauge_events_skipped_total", &labels)
+                    .increment(std::mem::take(count));
             }
             let late = Granularity::ALL.into_iter().zip(&mut self.late[index]);
             for (granularity, count) in late.filter(|(_, count)| **count > 0) {
-                let labels = [("counter", id.to_string()), ("granularity", granularity.name().to_owned())];
+                let labels =
+                    [("counter", id.to_string()), ("granularity", granularity.name().to_owned())];
                 activity.late(id, granularity, *count);
-                metrics::counter!("raingauge_late_refused_total", &labels).increment(std::mem::take(count));
+                metrics::counter!("raingauge_late_refused_total", &labels)
+                    .increment(std::mem::take(count));
             }
         }
     }

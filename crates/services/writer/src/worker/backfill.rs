@@ -29,10 +29,15 @@ struct Rules {
 impl Worker {
     /// Goes on with the backfill at the head of the queue a little. Answers whether there was anything to do.
     pub(super) fn backfill_some(&mut self) -> Result<bool, Error> {
-        let Some(fill) = self.fill.as_ref().filter(|fill| fill.phase == Phase::Filling) else { return Ok(false) };
+        let Some(fill) = self.fill.as_ref().filter(|fill| fill.phase == Phase::Filling) else {
+            return Ok(false);
+        };
         if fill.position >= self.position {
             self.note_fill(|fill| fill.phase = Phase::Filled);
-            tracing::info!(counter = self.fill.as_ref().map(|fill| fill.counter), "a backfill has caught up here");
+            tracing::info!(
+                counter = self.fill.as_ref().map(|fill| fill.counter),
+                "a backfill has caught up here"
+            );
             self.unpublished = true;
             self.publish();
             self.commit()?;
@@ -47,14 +52,25 @@ impl Worker {
 
     /// Every partition has filled the generation. What this one has not read of it is read before it answers: a worker
     /// that was paused or began anew may be behind what the one before it had filled.
-    pub(super) fn switch(&mut self, counter: u32, number: u32, offset: Offset) -> Result<(), Error> {
+    pub(super) fn switch(
+        &mut self,
+        counter: u32,
+        number: u32,
+        offset: Offset,
+    ) -> Result<(), Error> {
         if !self.state.is_front(counter, number) {
             return Ok(());
         }
-        while self.fill.as_ref().is_some_and(|fill| fill.phase != Phase::Filled && fill.position < offset) {
+        while self
+            .fill
+            .as_ref()
+            .is_some_and(|fill| fill.phase != Phase::Filled && fill.position < offset)
+        {
             self.fill_to(offset)?;
             if let Some(Progress { phase: Phase::Failed, reason, .. }) = &self.fill {
-                return Err(Error::State(format!("counter {counter} cannot be switched to its backfill: {reason}")));
+                return Err(Error::State(format!(
+                    "counter {counter} cannot be switched to its backfill: {reason}"
+                )));
             }
         }
         if let Some(fill) = self.fill.take() {
@@ -76,15 +92,21 @@ impl Worker {
 
     /// Takes up the backfill that is at the head of the queue by now: where it was left, or from the log's beginning.
     pub(super) fn take_up_fill(&mut self) {
-        if let Some(fill) = self.fill.take_if(|fill| !self.state.is_front(fill.counter, fill.number)) {
+        if let Some(fill) =
+            self.fill.take_if(|fill| !self.state.is_front(fill.counter, fill.number))
+        {
             self.put_in_record(&fill);
         }
-        let Some((counter, backfill)) = self.state.front() else { return };
+        let Some((counter, backfill)) = self.state.front() else {
+            return;
+        };
         if self.fill.as_ref().is_some_and(|fill| fill.begun == self.state.begun) {
             return;
         }
         let begun = self.state.begun;
-        let stored = self.stored_fill.take_if(|fill| fill.begun == begun && fill.is_of(counter, backfill.number));
+        let stored = self
+            .stored_fill
+            .take_if(|fill| fill.begun == begun && fill.is_of(counter, backfill.number));
         let fill = stored.unwrap_or_else(|| self.new_fill(counter, backfill));
         // What was counted together with the live events is, as far as the last commit; the rest is read again.
         let phase = if fill.phase == Phase::Failed { Phase::Failed } else { Phase::Filling };
@@ -146,7 +168,9 @@ impl Worker {
 
     /// Reads a little of the log up to `until` at most, and counts it.
     fn fill_to(&mut self, until: Offset) -> Result<(), Error> {
-        let Some((fill, (_, backfill))) = self.fill.clone().zip(self.state.front()) else { return Ok(()) };
+        let Some((fill, (_, backfill))) = self.fill.clone().zip(self.state.front()) else {
+            return Ok(());
+        };
         let (rules, backfill) = (Rules::new(backfill), backfill.clone());
         let blocks = match self.log.read_behind(fill.position, STEP_BYTES) {
             Ok(blocks) => blocks,
@@ -162,7 +186,9 @@ impl Worker {
         }
         for block in blocks.iter().take_while(|block| block.base < until) {
             if let Err(error) = self.fill_block(&rules, &backfill, block, until, &mut next) {
-                let Error::Log(error) = error else { return Err(error) };
+                let Error::Log(error) = error else {
+                    return Err(error);
+                };
                 self.meet(error, backfill.after_s);
                 return Ok(());
             }
@@ -188,7 +214,11 @@ impl Worker {
     }
 
     fn give_up_fill(&mut self, reason: String) {
-        tracing::warn!(counter = self.fill.as_ref().map(|fill| fill.counter), reason, "a backfill is given up");
+        tracing::warn!(
+            counter = self.fill.as_ref().map(|fill| fill.counter),
+            reason,
+            "a backfill is given up"
+        );
         self.note_fill(|fill| (fill.phase, fill.reason) = (Phase::Failed, reason));
     }
 
@@ -217,7 +247,13 @@ impl Worker {
     }
 
     /// Counts the entries of `[from, end)` of a block. Answers how many events were counted.
-    fn count_block(&self, rules: &Rules, block: &Block, from: Offset, end: Offset) -> Result<u64, Error> {
+    fn count_block(
+        &self,
+        rules: &Rules,
+        block: &Block,
+        from: Offset,
+        end: Offset,
+    ) -> Result<u64, Error> {
         let (mut scratch, mut counted, mut failure) = (Scratch::default(), 0, None);
         for entry in block.entries(from) {
             let (offset, entry) = entry?;
@@ -232,8 +268,12 @@ impl Worker {
                 }
                 Entry::Void => continue,
             };
-            let Some(ruleset) = rules.at(offset) else { continue };
-            let Some(rule) = ruleset.rules().first() else { continue };
+            let Some(ruleset) = rules.at(offset) else {
+                continue;
+            };
+            let Some(rule) = ruleset.rules().first() else {
+                continue;
+            };
             if event.time_s() >= rules.after_s && rule.counter.listens_to(&event) {
                 let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
                 let time_s = event.time_s();
@@ -254,11 +294,16 @@ impl Worker {
     fn refill_by(&self, rules: &Rules, payload: &[u8], offset: Offset) -> Result<(), Error> {
         match Control::parse(payload) {
             // A key is erased whatever counts at the moment.
-            Ok(Control::Erase { counter, key }) if counter == rules.generation / GENERATIONS_PER_COUNTER => {
+            Ok(Control::Erase { counter, key })
+                if counter == rules.generation / GENERATIONS_PER_COUNTER =>
+            {
                 self.store.erase(rules.generation, &key, offset)?;
             }
             Ok(Control::Buckets { buckets, .. }) if !self.state.requests.is_repetition(offset) => {
-                let Some(rule) = rules.at(offset).and_then(|ruleset| ruleset.rules().first()) else { return Ok(()) };
+                let Some(rule) = rules.at(offset).and_then(|ruleset| ruleset.rules().first())
+                else {
+                    return Ok(());
+                };
                 let mine = buckets.iter().filter(|bucket| bucket.time >= rules.after_s);
                 for bucket in mine.filter(|bucket| rule.template().matches(&bucket.key)) {
                     self.store.set(rules.generation, &bucket.key, offset, bucket.cell())?;

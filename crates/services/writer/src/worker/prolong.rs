@@ -27,11 +27,14 @@ impl Worker {
             Some(begun) => Some(begun),
             None => self.begin_prolonging()?,
         };
-        let Some(mut prolonging) = begun else { return Ok(false) };
+        let Some(mut prolonging) = begun else {
+            return Ok(false);
+        };
 
         if let Some(generation) = prolonging.generations.last() {
             let before = prolonging.cursor.clone();
-            let prolonged = self.store.prolong(*generation, &prolonging.horizons, &mut prolonging.cursor);
+            let prolonged =
+                self.store.prolong(*generation, &prolonging.horizons, &mut prolonging.cursor);
             if let Err(error) = prolonged {
                 let counter = prolonging.counter;
                 tracing::warn!(%error, counter, "counts could not be given the longer retention; it is tried again");
@@ -55,7 +58,9 @@ impl Worker {
             return Ok(None);
         }
         let waiting = self.state.counters.iter().find(|(_, state)| state.is_kept_longer);
-        let Some((counter, state)) = waiting else { return Ok(None) };
+        let Some((counter, state)) = waiting else {
+            return Ok(None);
+        };
         let prolonging = Prolonging {
             counter: *counter,
             version: state.version,

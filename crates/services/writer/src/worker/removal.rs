@@ -35,8 +35,8 @@ impl Removals {
         let mut inner = self.inner.lock();
         inner.done.retain(|generation| retired.contains(generation));
         for generation in retired {
-            let is_known =
-                inner.done.contains(generation) || inner.waiting.iter().any(|(waiting, _)| waiting == generation);
+            let is_known = inner.done.contains(generation)
+                || inner.waiting.iter().any(|(waiting, _)| waiting == generation);
             if !is_known {
                 inner.waiting.push_back((*generation, None));
             }
@@ -51,7 +51,9 @@ impl Removals {
 
     /// Removes a little. Answers whether there was anything.
     pub fn step(&self, store: &dyn BucketWriter) -> Result<bool, Error> {
-        let Some((generation, mut cursor)) = self.inner.lock().waiting.front().cloned() else { return Ok(false) };
+        let Some((generation, mut cursor)) = self.inner.lock().waiting.front().cloned() else {
+            return Ok(false);
+        };
         store.remove(generation, &mut cursor, STEP)?;
         let mut inner = self.inner.lock();
         if cursor.is_some() {
@@ -69,7 +71,10 @@ impl Removals {
     /// Removes on a thread of its own, until [`Removals::end`].
     pub fn start(self: &Arc<Self>, store: Arc<dyn BucketWriter>) -> Result<(), std::io::Error> {
         let removals = Arc::downgrade(self);
-        std::thread::Builder::new().name("remover".to_owned()).spawn(move || run(&removals, &*store)).map(drop)
+        std::thread::Builder::new()
+            .name("remover".to_owned())
+            .spawn(move || run(&removals, &*store))
+            .map(drop)
     }
 
     pub fn end(&self) {

@@ -15,7 +15,9 @@ use super::Worker;
 impl Worker {
     /// Goes back from the checkpoint by the time that is to be read again.
     pub(super) fn go_back(&mut self) {
-        let Some(last_change) = self.state.last_change else { return };
+        let Some(last_change) = self.state.last_change else {
+            return;
+        };
         if self.options.rereads.is_zero() || !self.state.queue.is_empty() {
             return;
         }

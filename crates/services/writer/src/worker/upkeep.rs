@@ -63,9 +63,12 @@ impl Worker {
             return Ok(is_busy);
         }
 
-        let Some(mut sweep) = self.upkeep.sweeps.pop_front() else { return Ok(is_busy) };
+        let Some(mut sweep) = self.upkeep.sweeps.pop_front() else {
+            return Ok(is_busy);
+        };
         let before = sweep.cursor.clone();
-        let expired = self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES);
+        let expired =
+            self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES);
         // A server is at work: there is nothing to do but to ask again.
         let is_waiting = sweep.cursor.is_some() && sweep.cursor == before;
         if let Err(error) = expired {
@@ -94,7 +97,8 @@ impl Worker {
             let horizons = state.counter.retention_days.horizons(now_s);
             let is_new = |part: &&Part| swept.get(&part.generation) != Some(&horizons);
             if horizons.quarter_s > 0 {
-                let sweep = |part: &Part| Sweep { generation: part.generation, horizons, cursor: None };
+                let sweep =
+                    |part: &Part| Sweep { generation: part.generation, horizons, cursor: None };
                 sweeps.extend(state.parts.iter().filter(is_new).map(sweep));
             }
         }

@@ -23,7 +23,11 @@ async fn with_counter() -> Services {
 }
 
 impl Services {
-    async fn set_with_key(&self, key: &str, buckets: &[Result<Bucket, &'static str>]) -> Result<Outcome, Error> {
+    async fn set_with_key(
+        &self,
+        key: &str,
+        buckets: &[Result<Bucket, &'static str>],
+    ) -> Result<Outcome, Error> {
         self.counters.set_buckets(buckets.to_vec(), Some(RequestKey::new("me", key))).await
     }
 
@@ -36,7 +40,9 @@ impl Services {
         let end = self.log.end();
         let blocks = self.log.read(end - 1, usize::MAX).unwrap();
         let last = blocks.iter().flat_map(|block| block.entries(end - 1)).last();
-        let Some(Ok((_, Entry::Control(payload)))) = last else { panic!("the last entry is {last:?}") };
+        let Some(Ok((_, Entry::Control(payload)))) = last else {
+            panic!("the last entry is {last:?}")
+        };
         payload.to_vec()
     }
 
@@ -61,7 +67,11 @@ async fn an_event_between_a_request_and_its_repetition_stays() {
     let reused = services.set_with_key("a", &[hour(NOON_S, 20)]).await;
     assert!(matches!(reused, Err(Error::KeyReused)), "{reused:?}");
     let of_another = RequestKey::new("another", "a");
-    services.counters.set_buckets(vec![hour(NOON_S, 20)], Some(of_another)).await.expect("keys of others are others");
+    services
+        .counters
+        .set_buckets(vec![hour(NOON_S, 20)], Some(of_another))
+        .await
+        .expect("keys of others are others");
     assert_eq!(services.noon().await, 20);
     services.send(&[event_x("f", NOON_S)]).await;
     services.set([hour(NOON_S, 20).unwrap()]).await;
@@ -73,7 +83,8 @@ async fn a_repetition_is_answered_what_the_request_was_answered() {
     let services = with_counter().await;
     let asked = [Err("no key"), hour(NOON_S + 7_200, 1), hour(NOON_S, 3)];
     let first = services.set_with_key("a", &asked).await.unwrap();
-    let codes: Vec<&str> = first.answer.rejected.iter().map(|refused| refused.code.as_str()).collect();
+    let codes: Vec<&str> =
+        first.answer.rejected.iter().map(|refused| refused.code.as_str()).collect();
     assert_eq!((first.answer.accepted, codes), (1, vec!["bucket_malformed", "time_in_future"]));
     // By now the bucket that was refused would be taken.
     services.clock.set_s(NOON_S + DAY_S / 4);
@@ -102,13 +113,19 @@ async fn a_repetition_in_the_log_is_obeyed_by_nobody() {
     services.backfill(1).await;
     assert_eq!(services.noon().await, 19, "a backfill does what was done");
     let range = Plan::new(NOON_S, NOON_S + 3_600).unwrap();
-    let recount = services.recounter.recount("c1:x", range, &Stop::default()).await.unwrap().expect("a counter");
+    let recount = services
+        .recounter
+        .recount("c1:x", range, &Stop::default())
+        .await
+        .unwrap()
+        .expect("a counter");
     assert_eq!((recount.equal, recount.recounted), (true, 19), "{recount:?}");
 
     // Who starts again with the checkpoint remembers both.
     services.writer.stop();
     let (log, store) = (Arc::clone(&services.log), Arc::clone(&services.store));
-    let again = Services::start_on(log, store, Arc::clone(&services.catalog), Arc::clone(&services.clock));
+    let again =
+        Services::start_on(log, store, Arc::clone(&services.catalog), Arc::clone(&services.clock));
     assert!(again.set_with_key("a", &[hour(NOON_S, 18)]).await.unwrap().is_repetition);
     again.repeat_in_log(entry).await;
     again.backfill(1).await;
@@ -122,7 +139,9 @@ async fn of_requests_at_the_same_time_one_is_obeyed() {
     let requests: Vec<_> = (0..20)
         .map(|_| {
             let services = Arc::clone(&services);
-            tokio::spawn(async move { services.set_with_key("a", &[hour(NOON_S, 18)]).await.unwrap() })
+            tokio::spawn(
+                async move { services.set_with_key("a", &[hour(NOON_S, 18)]).await.unwrap() },
+            )
         })
         .collect();
     let mut obeyed = 0;

@@ -32,7 +32,11 @@ async fn a_counter_counts_from_its_creation_until_it_is_archived() {
     services.counters.archive(1, None, "me", "a test").await.unwrap();
     assert_eq!(services.published.view().ruleset.index_of_key("c1:x"), None);
     services.create(counter(2, json!({"template": "c1:{k}"}))).await;
-    assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 0, "another counter has counts of its own");
+    assert_eq!(
+        services.count("c1:x", TODAY_S, NOON_S + DAY_S).await,
+        0,
+        "another counter has counts of its own"
+    );
 }
 
 #[tokio::test]
@@ -46,7 +50,11 @@ async fn a_backfill_says_how_far_it_is_and_when_it_ended() {
     services.backfill(1).await;
     let done = now().expect("one");
     assert_eq!((done.backfill.status, done.backfill.counted), (BackfillStatus::Finished, 2));
-    assert_eq!((done.backfill.ended_at, done.share), (0, 1.0), "by the time of a log that is dated 1970");
+    assert_eq!(
+        (done.backfill.ended_at, done.share),
+        (0, 1.0),
+        "by the time of a log that is dated 1970"
+    );
 }
 
 #[tokio::test]
@@ -72,7 +80,8 @@ async fn what_others_change_in_the_catalog_is_followed_once() {
     // Who starts again with the same catalog has nothing to tell the log.
     services.writer.stop();
     let (log, store) = (Arc::clone(&services.log), Arc::clone(&services.store));
-    let again = Services::start_on(log, store, Arc::clone(&services.catalog), Arc::clone(&services.clock));
+    let again =
+        Services::start_on(log, store, Arc::clone(&services.catalog), Arc::clone(&services.clock));
     again.counters.follow().await.unwrap();
     assert_eq!(again.log.end(), end + 2);
 }
@@ -92,7 +101,9 @@ async fn a_replacement_must_fit_its_path_and_version() {
 #[tokio::test]
 async fn buckets_are_set_and_each_bad_one_is_refused_alone() {
     let services = Services::start();
-    services.create(counter(1, json!({"retentionDays": {"quarter": 1, "hour": 2, "day": 3}}))).await;
+    services
+        .create(counter(1, json!({"retentionDays": {"quarter": 1, "hour": 2, "day": 3}})))
+        .await;
     let (quarter, hour, day) = (Granularity::Quarter, Granularity::Hour, Granularity::Day);
     let buckets = vec![
         bucket("c1:x", day, TODAY_S - DAY_S, 100),
@@ -105,9 +116,11 @@ async fn buckets_are_set_and_each_bad_one_is_refused_alone() {
         bucket("c1:x", day, -DAY_S, 10),
     ];
     let answer = services.set(buckets).await;
-    let refused: Vec<_> = answer.rejected.iter().map(|refused| (refused.index, refused.code.as_str())).collect();
+    let refused: Vec<_> =
+        answer.rejected.iter().map(|refused| (refused.index, refused.code.as_str())).collect();
     assert_eq!(answer.accepted, 2);
-    let expected = ["key_unknown", "time_not_aligned", "too_late", "time_in_future", "count_out_of_range"];
+    let expected =
+        ["key_unknown", "time_not_aligned", "too_late", "time_in_future", "count_out_of_range"];
     assert_eq!(refused[..5], (1..6).zip(expected).collect::<Vec<_>>());
     assert_eq!(refused[5..], [(7, "time_not_aligned")]);
     assert_eq!(services.count("c1:x", TODAY_S - 3 * DAY_S, TODAY_S).await, 110);
@@ -125,7 +138,8 @@ async fn a_catalog_that_lacks_what_was_counted_does_not_belong_to_it() {
 
     let older = MemoryCatalog::default();
     let change = Change { by: "me".to_owned(), reason: "a test".to_owned(), at_s: NOON_S };
-    let create = |id| older.create(Counter::from_json(&counter(id, json!({}))).unwrap(), change.clone());
+    let create =
+        |id| older.create(Counter::from_json(&counter(id, json!({}))).unwrap(), change.clone());
     create(1).await.unwrap();
     let refused = belongs::check(&older, &services.published).await.unwrap_err().to_string();
     assert!(refused.contains("counter 1 was counted at version 2"), "{refused}");
@@ -142,7 +156,10 @@ async fn a_catalog_with_another_configuration_of_the_same_version_counts() {
     services.writer.stop();
     let other = Arc::new(MemoryCatalog::default());
     let change = Change { by: "me".to_owned(), reason: String::new(), at_s: NOON_S };
-    other.create(Counter::from_json(&counter(1, json!({"value": 7}))).unwrap(), change).await.unwrap();
+    other
+        .create(Counter::from_json(&counter(1, json!({"value": 7}))).unwrap(), change)
+        .await
+        .unwrap();
     let (log, store) = (Arc::clone(&services.log), Arc::clone(&services.store));
     let again = Services::start_on(log, store, other, Arc::clone(&services.clock));
     again.counters.follow().await.unwrap();
@@ -165,7 +182,10 @@ async fn versions_of_a_counter_are_made_so_often_and_no_more() {
     assert!(matches!(change(1, 0).await, Err(Error::ChangedTooOften(1))));
     assert!(change(2, 0).await.is_ok(), "each counter by itself");
     let long = "x".repeat(REASON_LEN_MAX + 1);
-    assert!(matches!(services.counters.archive(2, None, "me", &long).await, Err(Error::ReasonTooLong)));
+    assert!(matches!(
+        services.counters.archive(2, None, "me", &long).await,
+        Err(Error::ReasonTooLong)
+    ));
     services.clock.set_s(NOON_S + 3_600);
     assert!(change(1, 0).await.is_ok());
 }
@@ -175,7 +195,9 @@ async fn an_erased_key_stays_erased() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
     let all = async |key: &str| services.count(key, TODAY_S, NOON_S + DAY_S).await;
-    services.send(&[event_x("a", NOON_S), event_x("b", NOON_S), event("c", NOON_S, json!({"k": "y"}))]).await;
+    services
+        .send(&[event_x("a", NOON_S), event_x("b", NOON_S), event("c", NOON_S, json!({"k": "y"}))])
+        .await;
     services.counters.erase(1, "c1:x").await.unwrap();
     assert_eq!((all("c1:x").await, all("c1:y").await), (0, 1));
 
@@ -184,10 +206,18 @@ async fn an_erased_key_stays_erased() {
     services.backfill(1).await;
     assert_eq!((all("c1:x").await, all("c1:y").await), (1, 1));
     let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
-    let recount = services.recounter.recount("c1:x", range, &Stop::default()).await.unwrap().expect("a counter has it");
+    let recount = services
+        .recounter
+        .recount("c1:x", range, &Stop::default())
+        .await
+        .unwrap()
+        .expect("a counter has it");
     assert!(recount.equal && recount.recounted == 1, "{recount:?}");
 
-    assert!(matches!(services.counters.erase(1, "c2:x").await, Err(Error::KeyOfAnother { counter: 1, .. })));
+    assert!(matches!(
+        services.counters.erase(1, "c2:x").await,
+        Err(Error::KeyOfAnother { counter: 1, .. })
+    ));
     assert!(services.counters.erase(9, "c9:x").await.is_err());
 }
 
@@ -208,9 +238,16 @@ async fn an_erased_counter_begins_from_nothing_and_stays_so() {
     assert_eq!((all("c1:x").await, all("c1:y").await, all("c1:z").await), (1, 0, 0));
     let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
     for (key, count) in [("c1:x", 1), ("c1:y", 0), ("c1:z", 0)] {
-        let recount =
-            services.recounter.recount(key, range, &Stop::default()).await.unwrap().expect("a counter has it");
-        assert!(recount.equal && recount.recounted == count && recount.set_buckets == 0, "{recount:?}");
+        let recount = services
+            .recounter
+            .recount(key, range, &Stop::default())
+            .await
+            .unwrap()
+            .expect("a counter has it");
+        assert!(
+            recount.equal && recount.recounted == count && recount.set_buckets == 0,
+            "{recount:?}"
+        );
     }
 
     // Again, and while a backfill is undecided, which ends.
@@ -232,7 +269,11 @@ async fn only_an_archived_counter_is_purged() {
     services.counters.purge(1).await.unwrap();
     services.replace(counter(1, json!({}))).await;
     services.backfill(1).await;
-    assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 0, "it comes back with nothing");
+    assert_eq!(
+        services.count("c1:x", TODAY_S, NOON_S + DAY_S).await,
+        0,
+        "it comes back with nothing"
+    );
     services.send(&[event_x("b", NOON_S)]).await;
     assert_eq!(services.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 1);
 }

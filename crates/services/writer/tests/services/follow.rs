@@ -20,8 +20,15 @@ struct Stored {
 
 impl Stored {
     /// A request that may fail, of a state that is there.
-    fn read<T: Send + 'static>(&self, read: impl Fn(&MemoryBuckets) -> T) -> BoxFuture<'_, Result<T, Error>> {
-        let found = if *self.is_away.lock() { Err(Error("it timed out".to_owned())) } else { Ok(read(&self.store)) };
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl Fn(&MemoryBuckets) -> T,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        let found = if *self.is_away.lock() {
+            Err(Error("it timed out".to_owned()))
+        } else {
+            Ok(read(&self.store))
+        };
         Box::pin(async { found })
     }
 }
@@ -29,7 +36,9 @@ impl Stored {
 impl Checkpoints for Stored {
     fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, Error>> {
         let position = self.store.checkpoint().expect("a checkpoint").position;
-        Box::pin(async move { Ok(vec![Included { partition: 0, position, state_version: position as i64 }]) })
+        Box::pin(async move {
+            Ok(vec![Included { partition: 0, position, state_version: position as i64 }])
+        })
     }
 
     fn state(&self, _partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
@@ -37,7 +46,9 @@ impl Checkpoints for Stored {
     }
 
     fn progress(&self, _partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
-        self.read(|store| store.checkpoint().expect("a checkpoint").progress.unwrap_or_default().bytes)
+        self.read(|store| {
+            store.checkpoint().expect("a checkpoint").progress.unwrap_or_default().bytes
+        })
     }
 }
 
@@ -49,7 +60,8 @@ async fn nothing_is_answered_before_it_is_known_which_counts_answer() {
     services.backfill(1).await;
     // Whoever counts commits at the end, and with it that the backfill answers.
     services.writer.stop();
-    let checkpoints = Arc::new(Stored { store: Arc::clone(&services.store), is_away: Mutex::new(true) });
+    let checkpoints =
+        Arc::new(Stored { store: Arc::clone(&services.store), is_away: Mutex::new(true) });
     let published = Arc::<Published>::default();
     let start = || {
         let catalog = Arc::clone(&services.catalog) as _;

@@ -41,12 +41,17 @@ async fn what_no_counter_has_a_bucket_for_is_refused() {
     let kept = |days: u32| json!({"retentionDays": {"quarter": days, "hour": days, "day": days}});
     services.create(counter(1, kept(3))).await;
     services.create(counter(2, kept(5))).await;
-    let unheard =
-        json!({"specversion": "1.0", "id": "u", "source": "s", "type": "unheard", "time": "1971-01-01T00:00:00Z"});
+    let unheard = json!({"specversion": "1.0", "id": "u", "source": "s", "type": "unheard", "time": "1971-01-01T00:00:00Z"});
     let days = [3, 5, 6].map(|days| event_x(days, NOON_S - days * DAY_S));
-    let receipt = services.send(&[&days[..], &[unheard, event_x("late", NOON_S - 400 * DAY_S)]].concat()).await;
+    let receipt = services
+        .send(&[&days[..], &[unheard, event_x("late", NOON_S - 400 * DAY_S)]].concat())
+        .await;
     assert_eq!((receipt.accepted, codes(&receipt)), (3, vec![(2, "too_late"), (4, "too_late")]));
-    assert!(receipt.rejected[0].detail.contains("2024-09-29T00:00:00Z"), "{}", receipt.rejected[0].detail);
+    assert!(
+        receipt.rejected[0].detail.contains("2024-09-29T00:00:00Z"),
+        "{}",
+        receipt.rejected[0].detail
+    );
 }
 
 #[tokio::test]
@@ -79,7 +84,12 @@ async fn a_writer_that_lags_or_stopped_takes_no_more() {
     published.set_applied(0, 1);
     let mut intake = ingest.begin().unwrap();
     published.fail("the disk is full");
-    assert!(matches!(ingest.begin(), Err(Error::Stopped(reason)) if &*reason == "the disk is full"));
+    assert!(
+        matches!(ingest.begin(), Err(Error::Stopped(reason)) if &*reason == "the disk is full")
+    );
     intake.push_json(event_x("late", NOON_S).to_string().as_bytes()).unwrap();
-    assert!(matches!(ingest.finish(intake, true).await, Err(Error::Stopped(_))), "nobody waits for ever");
+    assert!(
+        matches!(ingest.finish(intake, true).await, Err(Error::Stopped(_))),
+        "nobody waits for ever"
+    );
 }

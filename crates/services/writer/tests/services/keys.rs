@@ -20,13 +20,28 @@ impl Limited {
     fn to(keys_max: u64) -> Self {
         let mut services = Services::start();
         let limit = Arc::new(KeyLimit::new(keys_max));
-        let (sink, log) =
-            (Arc::clone(&services.log) as Arc<dyn EventSink>, Arc::clone(&services.log) as Arc<dyn EventLog>);
-        let (published, clock) = (Arc::clone(&services.published), Arc::clone(&services.clock) as Arc<dyn Clock>);
-        let ingest = Ingest::new(sink, vec![Arc::clone(&log)], Arc::clone(&published), clock, ALLOWANCE_S, 1_000_000);
+        let (sink, log) = (
+            Arc::clone(&services.log) as Arc<dyn EventSink>,
+            Arc::clone(&services.log) as Arc<dyn EventLog>,
+        );
+        let (published, clock) =
+            (Arc::clone(&services.published), Arc::clone(&services.clock) as Arc<dyn Clock>);
+        let ingest = Ingest::new(
+            sink,
+            vec![Arc::clone(&log)],
+            Arc::clone(&published),
+            clock,
+            ALLOWANCE_S,
+            1_000_000,
+        );
         services.ingest = ingest.with_key_limit(Arc::clone(&limit));
         services.counters = with_limit(&services, &limit);
-        let watch = KeyWatch::new(limit, Arc::clone(&services.store) as Arc<dyn KeySource>, published, vec![log]);
+        let watch = KeyWatch::new(
+            limit,
+            Arc::clone(&services.store) as Arc<dyn KeySource>,
+            published,
+            vec![log],
+        );
         Self { services, watch }
     }
 
@@ -61,9 +76,16 @@ async fn a_full_counter_takes_no_new_keys_and_counts_those_that_it_has() {
     for key in ["x", "z", "z"] {
         limited.send(key).await;
     }
-    let counts = async || (limited.count("c1:x").await, limited.count("c1:z").await, limited.count("all").await);
+    let counts = async || {
+        (limited.count("c1:x").await, limited.count("c1:z").await, limited.count("all").await)
+    };
     assert_eq!(counts().await, (2, 0, 5), "other counters count all");
-    let bucket = |key: &str| Bucket { key: key.to_owned(), granularity: Granularity::Day, time: TODAY_S, count: 7 };
+    let bucket = |key: &str| Bucket {
+        key: key.to_owned(),
+        granularity: Granularity::Day,
+        time: TODAY_S,
+        count: 7,
+    };
     let answer = services.set(vec![bucket("c1:y"), bucket("c1:z")]).await;
     assert_eq!((answer.accepted, answer.rejected[0].code.as_str()), (1, "too_many_keys"));
 
@@ -72,8 +94,12 @@ async fn a_full_counter_takes_no_new_keys_and_counts_those_that_it_has() {
     assert_eq!(counts().await, (2, 0, 5));
     let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
     for key in ["c1:x", "c1:z"] {
-        let recount =
-            services.recounter.recount(key, range, &Stop::default()).await.unwrap().expect("a counter has it");
+        let recount = services
+            .recounter
+            .recount(key, range, &Stop::default())
+            .await
+            .unwrap()
+            .expect("a counter has it");
         assert!(recount.equal, "{recount:?}");
     }
     let again = Services::start_on(

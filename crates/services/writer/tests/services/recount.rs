@@ -16,7 +16,10 @@ async fn recount(services: &Services, key: &str, from_s: i64, to_s: i64) -> Reco
 }
 
 fn assert_equal(recount: &Recount, count: i128) {
-    assert_eq!((recount.stored, recount.recounted, &recount.differences[..]), (count, count, &[][..]));
+    assert_eq!(
+        (recount.stored, recount.recounted, &recount.differences[..]),
+        (count, count, &[][..])
+    );
     assert!(recount.equal);
 }
 
@@ -32,12 +35,18 @@ async fn a_recount_follows_the_rules_that_were_in_force() {
     services.send(&[event_x("d", NOON_S)]).await;
     services.replace(counter(1, json!({"state": "paused"}))).await;
     services.send(&[event_x("e", NOON_S)]).await;
-    let bucket = |granularity, time| Bucket { key: "c1:x".to_owned(), granularity, time, count: 40 };
-    let buckets = [Granularity::Quarter, Granularity::Hour].map(|granularity| bucket(granularity, NOON_S));
+    let bucket =
+        |granularity, time| Bucket { key: "c1:x".to_owned(), granularity, time, count: 40 };
+    let buckets =
+        [Granularity::Quarter, Granularity::Hour].map(|granularity| bucket(granularity, NOON_S));
     services.set(buckets).await;
     assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 3_600).await, 40);
     assert_equal(&recount(&services, "c1:x", NOON_S - 9 * DAY_S, NOON_S).await, 1);
-    let none = services.recounter.recount("nobody:x", Plan::new(0, 900).unwrap(), &Stop::default()).await.unwrap();
+    let none = services
+        .recounter
+        .recount("nobody:x", Plan::new(0, 900).unwrap(), &Stop::default())
+        .await
+        .unwrap();
     assert_eq!(none, None);
 }
 
@@ -67,7 +76,8 @@ async fn a_recount_is_right_at_every_step_of_a_backfill() {
     services.send(&[event_x("a", NOON_S)]).await;
     services.replace(counter(1, json!({"value": 7}))).await;
     services.send(&[event_x("b", NOON_S)]).await;
-    let equals = async |count| assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 900).await, count);
+    let equals =
+        async |count| assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 900).await, count);
     equals(12).await;
 
     // It has begun, and nobody conducts it yet.
@@ -91,7 +101,12 @@ async fn a_recount_leaves_out_what_the_key_was_to_another_counter() {
     let services = Services::start();
     services.create(counter(1, json!({"template": "mine:{k}"}))).await;
     services.create(counter(2, json!({}))).await;
-    let bucket = Bucket { key: "c2:x".to_owned(), granularity: Granularity::Quarter, time: TODAY_S, count: 40 };
+    let bucket = Bucket {
+        key: "c2:x".to_owned(),
+        granularity: Granularity::Quarter,
+        time: TODAY_S,
+        count: 40,
+    };
     services.set([bucket]).await;
     services.counters.archive(2, None, "me", "").await.unwrap();
     services.replace(counter(1, json!({"template": "c2:{k}"}))).await;
@@ -110,7 +125,8 @@ async fn a_count_that_was_tampered_with_is_shown_by_bucket() {
     let surplus = Cell { granularity: Granularity::Quarter, time_s: TODAY_S + 900, count: 3 };
     services.store.set(generation, "c1:x", 0, surplus).unwrap();
     let recount = recount(&services, "c1:x", TODAY_S, TODAY_S + 3_600).await;
-    let difference = |granularity, time, stored, recounted| Difference { granularity, time, stored, recounted };
+    let difference =
+        |granularity, time, stored, recounted| Difference { granularity, time, stored, recounted };
     let expected = [
         difference(Granularity::Quarter, TODAY_S + 900, Some(3), None),
         difference(Granularity::Hour, TODAY_S, Some(9), Some(1)),
@@ -141,7 +157,8 @@ async fn a_key_is_recounted_while_it_is_counted() {
 async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at_s(NOON_S));
-    let options = LogOptions { segment_bytes: 1, retention_ms: 3 * DAY_S * 1_000, ..LogOptions::default() };
+    let options =
+        LogOptions { segment_bytes: 1, retention_ms: 3 * DAY_S * 1_000, ..LogOptions::default() };
     let time = Arc::clone(&clock) as Arc<dyn Clock>;
     let log = Arc::new(SegmentLog::open(folder.path(), options, time).unwrap());
     let services = Services::start_on(log, Arc::default(), Arc::default(), Arc::clone(&clock));
@@ -149,7 +166,9 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
     services.create(counter(1, kept.clone())).await;
     for day in 0..6 {
         clock.set_s(NOON_S + day * DAY_S);
-        services.send(&[event_x(day, NOON_S + day * DAY_S), event_x(format!("-{day}"), NOON_S - DAY_S)]).await;
+        services
+            .send(&[event_x(day, NOON_S + day * DAY_S), event_x(format!("-{day}"), NOON_S - DAY_S)])
+            .await;
     }
     assert_equal(&recount(&services, "c1:x", TODAY_S - DAY_S, TODAY_S + 6 * DAY_S).await, 12);
     // A range whose quarter hours are gone is compared where it can be.
@@ -178,7 +197,8 @@ async fn a_recount_that_nobody_waits_for_ends() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
     services.send(&[event_x("a", NOON_S)]).await;
-    let bucket = Bucket { key: "c1:x".to_owned(), granularity: Granularity::Day, time: TODAY_S, count: 7 };
+    let bucket =
+        Bucket { key: "c1:x".to_owned(), granularity: Granularity::Day, time: TODAY_S, count: 7 };
     services.set([bucket]).await;
     let found = recount(&services, "c1:x", TODAY_S, NOON_S + 900).await;
     assert_eq!((found.equal, found.set_buckets), (true, 1));

@@ -39,7 +39,12 @@ pub struct Services {
 
 impl Services {
     pub fn start() -> Self {
-        Self::start_on(Arc::<MemoryLog>::default(), Arc::default(), Arc::default(), ManualClock::at_s(NOON_S).into())
+        Self::start_on(
+            Arc::<MemoryLog>::default(),
+            Arc::default(),
+            Arc::default(),
+            ManualClock::at_s(NOON_S).into(),
+        )
     }
 
     pub fn start_on(
@@ -58,7 +63,14 @@ impl Services {
         let writer = Arc::new(writer.expect("a writer"));
         let configurations = Arc::clone(&catalog) as Arc<dyn Catalog>;
         Self {
-            ingest: Ingest::new(sink(), vec![read()], Arc::clone(&published), time(), ALLOWANCE_S, 1_000_000),
+            ingest: Ingest::new(
+                sink(),
+                vec![read()],
+                Arc::clone(&published),
+                time(),
+                ALLOWANCE_S,
+                1_000_000,
+            ),
             counters: Counters::new(configurations, sink(), Arc::clone(&published), time())
                 .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>),
             recounter: Recounter {
@@ -98,7 +110,11 @@ impl Services {
 
     /// Sets buckets without a key.
     pub async fn set(&self, buckets: impl IntoIterator<Item = Bucket>) -> Answer {
-        self.counters.set_buckets(buckets.into_iter().map(Ok).collect(), None).await.expect("set").answer
+        self.counters
+            .set_buckets(buckets.into_iter().map(Ok).collect(), None)
+            .await
+            .expect("set")
+            .answer
     }
 
     /// Backfills a counter, to the end.
@@ -126,7 +142,8 @@ impl Services {
     pub async fn count(&self, key: &str, from_s: i64, to_s: i64) -> i128 {
         let view = Arc::clone(&self.published.view());
         let index = view.ruleset.index_of_key(key).expect("a counter that answers");
-        let plans = view.timelines[index].plans(&Plan::new(from_s, to_s).expect("a plan")).expect("plans");
+        let plans =
+            view.timelines[index].plans(&Plan::new(from_s, to_s).expect("a plan")).expect("plans");
         let query = |(generation, plan)| Query { generation, key: key.to_owned(), plan };
         let sums = self.store.sums(plans.into_iter().map(query).collect()).await;
         sums.into_iter().map(|sum| sum.expect("a sum")).sum()
@@ -144,7 +161,8 @@ impl Services {
 
 /// A counter `c{id}:{k}` of events of type `t`.
 pub fn counter(id: u32, members: Json) -> Json {
-    let mut counter = json!({"id": id, "name": "n", "template": format!("c{id}:{{k}}"), "eventType": "t"});
+    let mut counter =
+        json!({"id": id, "name": "n", "template": format!("c{id}:{{k}}"), "eventType": "t"});
     if let (Some(counter), Json::Object(members)) = (counter.as_object_mut(), members) {
         counter.extend(members);
     }

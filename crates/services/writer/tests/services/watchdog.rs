@@ -45,12 +45,28 @@ impl EventSink for Refusing {
 #[tokio::test]
 async fn a_full_log_refuses_at_the_door_and_a_closed_one_is_a_failure() {
     let services = Services::start();
-    let (sink, clock) = (Arc::new(Refusing::default()), Arc::clone(&services.clock) as Arc<dyn Clock>);
+    let (sink, clock) =
+        (Arc::new(Refusing::default()), Arc::clone(&services.clock) as Arc<dyn Clock>);
     let published = || Arc::clone(&services.published);
-    let ingest = Ingest::new(Arc::clone(&sink) as _, vec![], published(), Arc::clone(&clock), ALLOWANCE_S, 1_000);
-    let counters = Counters::new(Arc::clone(&services.catalog) as _, Arc::clone(&sink) as _, published(), clock);
-    let watchdog =
-        Watchdog { sink: Arc::clone(&sink) as _, writer: Arc::clone(&services.writer), published: published() };
+    let ingest = Ingest::new(
+        Arc::clone(&sink) as _,
+        vec![],
+        published(),
+        Arc::clone(&clock),
+        ALLOWANCE_S,
+        1_000,
+    );
+    let counters = Counters::new(
+        Arc::clone(&services.catalog) as _,
+        Arc::clone(&sink) as _,
+        published(),
+        clock,
+    );
+    let watchdog = Watchdog {
+        sink: Arc::clone(&sink) as _,
+        writer: Arc::clone(&services.writer),
+        published: published(),
+    };
 
     assert!(matches!(ingest.begin(), Err(ingest::Error::Log(Error::Full { .. }))));
     let refused = counters.set_buckets(Vec::new(), None).await;
@@ -79,15 +95,32 @@ impl BucketWriter for Hanging {
         self.store.checkpoint()
     }
 
-    fn add(&self, generation: Generation, key: &str, added: Added, kept: &Horizons) -> Result<(), buckets::Error> {
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        kept: &Horizons,
+    ) -> Result<(), buckets::Error> {
         self.store.add(generation, key, added, kept)
     }
 
-    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), buckets::Error> {
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+        cell: Cell,
+    ) -> Result<(), buckets::Error> {
         self.store.set(generation, key, offset, cell)
     }
 
-    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), buckets::Error> {
+    fn erase(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+    ) -> Result<(), buckets::Error> {
         self.store.erase(generation, key, offset)
     }
 
@@ -100,7 +133,13 @@ impl BucketWriter for Hanging {
         true
     }
 
-    fn expire(&self, _: Generation, _: &Horizons, _: &mut Option<Vec<u8>>, _: usize) -> Result<u64, buckets::Error> {
+    fn expire(
+        &self,
+        _: Generation,
+        _: &Horizons,
+        _: &mut Option<Vec<u8>>,
+        _: usize,
+    ) -> Result<u64, buckets::Error> {
         Ok(0)
     }
 }
@@ -108,17 +147,21 @@ impl BucketWriter for Hanging {
 #[tokio::test]
 async fn a_commit_that_hangs_is_a_failure_and_keeps_nobody_from_ending() {
     let (release, released) = mpsc::channel();
-    let store = Arc::new(Hanging { store: MemoryBuckets::default(), released: Mutex::new(released) });
+    let store =
+        Arc::new(Hanging { store: MemoryBuckets::default(), released: Mutex::new(released) });
     let (log, published) = (Arc::<MemoryLog>::default(), Arc::<Published>::default());
     let options = Options { commit_time_max: Duration::from_millis(1), ..Options::default() };
     let clock = Arc::new(ManualClock::at_s(NOON_S));
-    let writer = Writer::start(Arc::clone(&log) as _, store, Arc::clone(&published), clock, options);
+    let writer =
+        Writer::start(Arc::clone(&log) as _, store, Arc::clone(&published), clock, options);
     let writer = Arc::new(writer.expect("a writer"));
 
     let (mut batch, event) = (Batch::default(), event_x("a", NOON_S).to_string());
     batch.push(&Event::from_json(event.as_bytes()).expect("an event"));
     log.append(batch).await.expect("appended");
-    Watchdog { sink: log, writer: Arc::clone(&writer), published: Arc::clone(&published) }.run().await;
+    Watchdog { sink: log, writer: Arc::clone(&writer), published: Arc::clone(&published) }
+        .run()
+        .await;
     assert!(published.failure().is_some_and(|reason| reason.contains("commit")));
 
     writer.stop();

@@ -24,7 +24,8 @@ async fn a_writer_that_is_told_to_stop_commits_all_and_nobody_waits_for_it() {
     assert!(services.ingest.begin().is_err());
     services.store.crash();
     let (log, catalog) = (Arc::clone(&services.log), Arc::clone(&services.catalog));
-    let again = Services::start_on(log, Arc::clone(&services.store), catalog, Arc::clone(&services.clock));
+    let again =
+        Services::start_on(log, Arc::clone(&services.store), catalog, Arc::clone(&services.clock));
     assert_eq!(again.quarters("c1:x").await, [(NOON_S, 1_000)]);
     // Which event was the newest is not known after a start, so the latest that was allowed is assumed.
     assert!(again.published.newest_event_s() >= NOON_S);
@@ -58,12 +59,14 @@ async fn nothing_is_lost_or_counted_twice_while_everything_happens_at_once() {
         for batch in 0..BATCHES {
             // Two producers share each id.
             let id = |event| ((producer / 2) * BATCHES + batch) * EVENTS + event;
-            let events: Vec<_> = (0..EVENTS).map(|event| event_x(id(event), NOON_S - id(event) * 60)).collect();
+            let events: Vec<_> =
+                (0..EVENTS).map(|event| event_x(id(event), NOON_S - id(event) * 60)).collect();
             services.send(&events).await;
         }
     };
-    let producers: Vec<_> =
-        (0..PRODUCERS).map(|producer| tokio::spawn(produce(Arc::clone(&services), producer))).collect();
+    let producers: Vec<_> = (0..PRODUCERS)
+        .map(|producer| tokio::spawn(produce(Arc::clone(&services), producer)))
+        .collect();
     let conductor = services.counters.conductor().expect("a conductor");
     let conducting = tokio::spawn(async move { conductor.run().await });
     let mut edits = 0;
@@ -81,7 +84,8 @@ async fn nothing_is_lost_or_counted_twice_while_everything_happens_at_once() {
     let range = Plan::new(NOON_S - 30 * DAY_S, NOON_S + 900).unwrap();
     for (key, count) in [("c1:x", count), ("c2:x", 3 * count)] {
         assert_eq!(services.count(key, range.from_s, range.to_s).await, i128::from(count), "{key}");
-        let recount = services.recounter.recount(key, range, &Stop::default()).await.unwrap().unwrap();
+        let recount =
+            services.recounter.recount(key, range, &Stop::default()).await.unwrap().unwrap();
         assert!(recount.equal && recount.recounted == i128::from(count), "{recount:?}");
     }
 }

@@ -16,13 +16,22 @@ const PLAIN: &str = "%Y-%m-%d %H:%M:%S";
 #[test]
 fn the_shapes_of_real_files() {
     assert_eq!(read_s(PLAIN, None, "2018-01-11 18:24:44"), Ok(1_515_695_084));
-    assert_eq!(times("%Y/%m/%d %H:%M:%S%.f", None).read_ms("2016/01/01 00:30:04.91"), Ok(1_451_608_204_910));
-    assert_eq!(times("%Y/%m/%d %H:%M:%S%.f", None).read_ms("2016/01/01 00:30:04"), Ok(1_451_608_204_000));
+    assert_eq!(
+        times("%Y/%m/%d %H:%M:%S%.f", None).read_ms("2016/01/01 00:30:04.91"),
+        Ok(1_451_608_204_910)
+    );
+    assert_eq!(
+        times("%Y/%m/%d %H:%M:%S%.f", None).read_ms("2016/01/01 00:30:04"),
+        Ok(1_451_608_204_000)
+    );
     assert_eq!(read_s("rfc3339", None, "2018-02-27T22:26:39Z"), Ok(1_519_770_399));
     assert_eq!(read_s("epoch_seconds", None, "1400269500"), Ok(1_400_269_500));
     assert_eq!(times("epoch_seconds", None).read_ms("1400269500.0625"), Ok(1_400_269_500_062));
     assert_eq!(times("epoch_millis", None).read_ms("1400269500123"), Ok(1_400_269_500_123));
-    assert_eq!(read_s("%d/%b/%Y:%H:%M:%S %z", None, "17/May/2015:10:05:03 +0200"), Ok(1_431_849_903));
+    assert_eq!(
+        read_s("%d/%b/%Y:%H:%M:%S %z", None, "17/May/2015:10:05:03 +0200"),
+        Ok(1_431_849_903)
+    );
     assert_eq!(read_s("%Y-%m-%d", None, "1970-01-02"), Ok(86_400));
     assert_eq!(read_s("%s", None, "86400"), Ok(86_400));
 }
@@ -35,18 +44,37 @@ fn parts_that_are_not_filled_up_with_zeros() {
 
 #[test]
 fn wall_times_of_a_zone() {
-    assert_eq!(read_s(PLAIN, NEW_YORK, "2019-01-15 03:36:12"), read_s(PLAIN, None, "2019-01-15 08:36:12"));
-    assert_eq!(read_s(PLAIN, NEW_YORK, "2019-07-15 03:36:12"), read_s(PLAIN, None, "2019-07-15 07:36:12"));
+    assert_eq!(
+        read_s(PLAIN, NEW_YORK, "2019-01-15 03:36:12"),
+        read_s(PLAIN, None, "2019-01-15 08:36:12")
+    );
+    assert_eq!(
+        read_s(PLAIN, NEW_YORK, "2019-07-15 03:36:12"),
+        read_s(PLAIN, None, "2019-07-15 07:36:12")
+    );
     // The clocks went from 02:00 to 03:00 on 10 March, and from 02:00 back to 01:00 on 3 November.
     assert_eq!(read_s(PLAIN, NEW_YORK, "2019-03-10 02:30:00"), Err(Fault::Skipped));
-    assert_eq!(read_s(PLAIN, NEW_YORK, "2019-03-10 03:00:00"), read_s(PLAIN, None, "2019-03-10 07:00:00"));
-    assert_eq!(read_s(PLAIN, NEW_YORK, "2019-11-03 01:30:00"), read_s(PLAIN, None, "2019-11-03 05:30:00"));
+    assert_eq!(
+        read_s(PLAIN, NEW_YORK, "2019-03-10 03:00:00"),
+        read_s(PLAIN, None, "2019-03-10 07:00:00")
+    );
+    assert_eq!(
+        read_s(PLAIN, NEW_YORK, "2019-11-03 01:30:00"),
+        read_s(PLAIN, None, "2019-11-03 05:30:00")
+    );
     assert_eq!(read_s("%m/%d/%Y %H:%M", NEW_YORK, "3/10/2019 2:30"), Err(Fault::Skipped));
 }
 
 #[test]
 fn what_is_no_time() {
-    for text in ["", "yesterday", "2019-02-29 00:00:00", "2019-01-01 24:00:00", "2019-01-01 00:00:00.5", "2019-01-01"] {
+    for text in [
+        "",
+        "yesterday",
+        "2019-02-29 00:00:00",
+        "2019-01-01 24:00:00",
+        "2019-01-01 00:00:00.5",
+        "2019-01-01",
+    ] {
         assert_eq!(read_s(PLAIN, None, text), Err(Fault::Unreadable), "{text}");
     }
     assert_eq!(read_s(PLAIN, None, "1969-12-31 23:59:59"), Err(Fault::OutOfSpan));
@@ -74,15 +102,25 @@ fn what_is_no_format() {
 }
 
 fn any_format() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![PLAIN, "%FT%T%.f", "%d.%m.%Y %R", "%Y%m%d%H%M%S", "%m/%d/%Y %H:%M:%S%.f", "%Y-%m-%d"])
+    prop::sample::select(vec![
+        PLAIN,
+        "%FT%T%.f",
+        "%d.%m.%Y %R",
+        "%Y%m%d%H%M%S",
+        "%m/%d/%Y %H:%M:%S%.f",
+        "%Y-%m-%d",
+    ])
 }
 
 /// Texts that nearly have a format: written in it, then one character is changed.
 fn nearly_a_time() -> impl Strategy<Value = (&'static str, String)> {
     let change = prop::option::of((any::<prop::sample::Index>(), "[0-9 .:/Tx-]"));
     (any_format(), 0i64..4_102_444_800_000, change).prop_map(|(format, time_ms, change)| {
-        let mut text =
-            strtime::format(format, &Timestamp::from_millisecond(time_ms).unwrap().to_zoned(TimeZone::UTC)).unwrap();
+        let mut text = strtime::format(
+            format,
+            &Timestamp::from_millisecond(time_ms).unwrap().to_zoned(TimeZone::UTC),
+        )
+        .unwrap();
         if let Some((at, other)) = change {
             let at = at.index(text.len());
             text.replace_range(at..=at, &other);

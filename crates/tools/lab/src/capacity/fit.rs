@@ -16,7 +16,10 @@ pub fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
     for _ in 0..ROUNDS_MAX {
         let mut moved = 0.0_f64;
         for column in (0..N).filter(|column| scale[*column] > 0.0) {
-            let step = rows.iter().map(|(row, value)| row[column] * (value - dot(&coefficients, row))).sum::<f64>()
+            let step = rows
+                .iter()
+                .map(|(row, value)| row[column] * (value - dot(&coefficients, row)))
+                .sum::<f64>()
                 / (scale[column] * scale[column]);
             let next = (coefficients[column] + step).max(0.0);
             moved = moved.max((next - coefficients[column]).abs() * scale[column]);
@@ -42,8 +45,12 @@ mod tests {
         let true_ones = [0.05, 0.0004, 0.0, 0.002];
         let rows: Vec<([f64; 4], f64)> = (0..60)
             .map(|number| {
-                let row =
-                    [1.0, 100.0 + f64::from(number * 37 % 11) * 90.0, f64::from(number % 7), f64::from(number % 5)];
+                let row = [
+                    1.0,
+                    100.0 + f64::from(number * 37 % 11) * 90.0,
+                    f64::from(number % 7),
+                    f64::from(number % 5),
+                ];
                 (row, dot(&true_ones, &row))
             })
             .collect();
@@ -55,7 +62,8 @@ mod tests {
 
     #[test]
     fn nothing_costs_less_than_nothing() {
-        let rows: Vec<([f64; 2], f64)> = (1..10).map(|x| ([1.0, f64::from(x)], 10.0 - f64::from(x))).collect();
+        let rows: Vec<([f64; 2], f64)> =
+            (1..10).map(|x| ([1.0, f64::from(x)], 10.0 - f64::from(x))).collect();
         let [base, slope] = fit(&rows);
         assert!(slope == 0.0 && (base - 5.0).abs() < 1e-6, "{base} and {slope}");
         assert_eq!(fit::<2>(&[]), [0.0, 0.0]);

@@ -94,19 +94,34 @@ pub struct Error {
 impl Model {
     pub fn fitted(record: &Record) -> Result<Self> {
         let rows = rows(record);
-        ensure!(rows.len() >= ROWS_MIN, "the run is too short to fit a model to: {} rows of {ROWS_MIN}", rows.len());
-        let parts = record.samples.last().map(|sample| sample.parts.keys().cloned().collect::<Vec<_>>());
-        let parts: Vec<String> = parts.unwrap_or_default().into_iter().filter(|part| part != LAB).collect();
+        ensure!(
+            rows.len() >= ROWS_MIN,
+            "the run is too short to fit a model to: {} rows of {ROWS_MIN}",
+            rows.len()
+        );
+        let parts =
+            record.samples.last().map(|sample| sample.parts.keys().cloned().collect::<Vec<_>>());
+        let parts: Vec<String> =
+            parts.unwrap_or_default().into_iter().filter(|part| part != LAB).collect();
         let of_part = |part: &String| {
-            let rows: Vec<(Load, f64)> =
-                rows.iter().map(|row| (row.load, row.cores.get(part).copied().unwrap_or_default())).collect();
+            let rows: Vec<(Load, f64)> = rows
+                .iter()
+                .map(|row| (row.load, row.cores.get(part).copied().unwrap_or_default()))
+                .collect();
             (part.clone(), fit(&rows))
         };
         let most = |part: &String| {
-            let bytes = record.samples.iter().filter_map(|sample| Some(sample.parts.get(part)?.memory_bytes)).max();
+            let bytes = record
+                .samples
+                .iter()
+                .filter_map(|sample| Some(sample.parts.get(part)?.memory_bytes))
+                .max();
             (part.clone(), bytes.unwrap_or_default())
         };
-        Ok(Self { cores: parts.iter().map(of_part).collect(), memory: parts.iter().map(most).collect() })
+        Ok(Self {
+            cores: parts.iter().map(of_part).collect(),
+            memory: parts.iter().map(most).collect(),
+        })
     }
 
     /// Compares what the model says of a run, on average, with what was seen in it.
@@ -115,26 +130,40 @@ impl Model {
         let of_part = |(part, coefficients): (&String, &Load)| {
             let len = rows.len().max(1) as f64;
             let said = rows.iter().map(|row| dot(coefficients, &row.load)).sum::<f64>() / len;
-            let seen = rows.iter().map(|row| row.cores.get(part).copied().unwrap_or_default()).sum::<f64>() / len;
+            let seen = rows
+                .iter()
+                .map(|row| row.cores.get(part).copied().unwrap_or_default())
+                .sum::<f64>()
+                / len;
             (part.clone(), Error { said, seen, relative: (said - seen) / seen.max(1e-9) })
         };
         self.cores.iter().map(of_part).collect()
     }
 
     pub fn answer(&self, wanted: &Wanted, prices: &Prices) -> Answer {
-        let load = [1.0, wanted.counts * (1.0 - wanted.cached), wanted.counts * wanted.cached, wanted.events];
-        let cores: BTreeMap<String, f64> =
-            self.cores.iter().map(|(part, coefficients)| (part.clone(), dot(coefficients, &load))).collect();
+        let load = [
+            1.0,
+            wanted.counts * (1.0 - wanted.cached),
+            wanted.counts * wanted.cached,
+            wanted.events,
+        ];
+        let cores: BTreeMap<String, f64> = self
+            .cores
+            .iter()
+            .map(|(part, coefficients)| (part.clone(), dot(coefficients, &load)))
+            .collect();
         let stored_gib = stored_bytes(wanted) / (1_u64 << 30) as f64;
         let store_cores = cores.get("cassandra").copied().unwrap_or_default();
         let by_cores = (store_cores / (wanted.node_cores * wanted.busy)).ceil();
         let by_disk = (2.0 * stored_gib / wanted.node_gib).ceil();
-        let (nodes, bottleneck) = [(wanted.copies, "copies"), (by_cores, "cores of the store"), (by_disk, "disk")]
-            .into_iter()
-            .max_by(|left, right| left.0.total_cmp(&right.0))
-            .unwrap_or((wanted.copies, "copies"));
+        let (nodes, bottleneck) =
+            [(wanted.copies, "copies"), (by_cores, "cores of the store"), (by_disk, "disk")]
+                .into_iter()
+                .max_by(|left, right| left.0.total_cmp(&right.0))
+                .unwrap_or((wanted.copies, "copies"));
         let cost = |(part, cores): (&String, &f64)| {
-            let gib = self.memory.get(part).copied().unwrap_or_default() as f64 / (1_u64 << 30) as f64;
+            let gib =
+                self.memory.get(part).copied().unwrap_or_default() as f64 / (1_u64 << 30) as f64;
             let times = prices.parts.get(part).copied().unwrap_or(1.0);
             times * (cores / wanted.busy * prices.core_hour + gib * prices.memory_gib_hour)
         };
@@ -169,7 +198,8 @@ fn row(record: &Record, from: &Sample, to: &Sample) -> Option<Row> {
         return None;
     }
     // Answers are in the order in which they came, which is nearly that of their moments.
-    let within = record.answers.iter().filter(|answer| (from.at_ms..to.at_ms).contains(&answer.due_ms));
+    let within =
+        record.answers.iter().filter(|answer| (from.at_ms..to.at_ms).contains(&answer.due_ms));
     let (mut store, mut cached) = (0.0, 0.0);
     for answer in within {
         store += f64::from(answer.store);
@@ -180,18 +210,26 @@ fn row(record: &Record, from: &Sample, to: &Sample) -> Option<Row> {
         let before = from.parts.get(part)?;
         Some((part.clone(), (usage.cpu_s - before.cpu_s).max(0.0) / seconds))
     });
-    Some(Row { load: [1.0, store / seconds, cached / seconds, events / seconds], cores: cores.collect() })
+    Some(Row {
+        load: [1.0, store / seconds, cached / seconds, events / seconds],
+        cores: cores.collect(),
+    })
 }
 
 /// The model, its error and its answer, as tables.
-pub fn markdown(model: &Model, errors: Option<&BTreeMap<String, Error>>, answer: &Answer) -> String {
+pub fn markdown(
+    model: &Model,
+    errors: Option<&BTreeMap<String, Error>>,
+    answer: &Answer,
+) -> String {
     let mut text = String::from(
         "| part | cores, base | for 1,000 counts/s of the store | of a cache | for 1,000 events/s | cores needed | error |\n\
          |---|--:|--:|--:|--:|--:|--:|\n",
     );
     for (part, [base, store, cached, events]) in &model.cores {
         let error = errors.and_then(|errors| errors.get(part));
-        let error = error.map_or("–".to_owned(), |error| format!("{:+.0} %", 100.0 * error.relative));
+        let error =
+            error.map_or("–".to_owned(), |error| format!("{:+.0} %", 100.0 * error.relative));
         let needed = answer.cores.get(part).copied().unwrap_or_default();
         text += &format!(
             "| {part} | {base:.3} | {:.3} | {:.3} | {:.3} | {needed:.2} | {error} |\n",
@@ -245,7 +283,10 @@ mod tests {
         let mut cpu_s = 0.0;
         let sample = |second: i64, cpu_s: f64| Sample {
             at_ms: second * second_ms,
-            parts: BTreeMap::from([("cassandra".to_owned(), Usage { cpu_s, memory_bytes: 1 << 30 })]),
+            parts: BTreeMap::from([(
+                "cassandra".to_owned(),
+                Usage { cpu_s, memory_bytes: 1 << 30 },
+            )]),
             store: Default::default(),
             breakers_opened: 0,
             events: 100 * second as u64,
@@ -269,7 +310,10 @@ mod tests {
         let answer = model.answer(&WANTED, &Prices::usual().unwrap());
         let cores = answer.cores["cassandra"];
         assert!((2.0..3.5).contains(&cores), "{cores}: half a core for 1,000 of 5,000 counts/s");
-        assert!(answer.nodes >= 3 && answer.stored_gib > 1.0 && answer.cost_per_hour > 0.0, "{answer:?}");
+        assert!(
+            answer.nodes >= 3 && answer.stored_gib > 1.0 && answer.cost_per_hour > 0.0,
+            "{answer:?}"
+        );
         let much = Wanted { counts: 1e6, ..WANTED };
         let much = model.answer(&much, &Prices::usual().unwrap());
         assert_eq!((much.bottleneck, much.nodes > 50), ("cores of the store", true));

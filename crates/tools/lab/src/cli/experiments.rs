@@ -101,11 +101,16 @@ pub fn run(command: Command) -> Result<()> {
         Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
         Command::Capacity { record, check, wanted, prices, json } => {
             let model = Model::fitted(&report::read(&record)?)?;
-            let errors =
-                check.map(|folder| Ok::<_, anyhow::Error>(model.check(&report::read(&folder)?))).transpose()?;
-            let answer = model.answer(&wanted, &prices.as_deref().map_or_else(Prices::usual, Prices::read)?);
+            let errors = check
+                .map(|folder| Ok::<_, anyhow::Error>(model.check(&report::read(&folder)?)))
+                .transpose()?;
+            let answer =
+                model.answer(&wanted, &prices.as_deref().map_or_else(Prices::usual, Prices::read)?);
             print!("{}", capacity::markdown(&model, errors.as_ref(), &answer));
-            write_json(&json!({ "model": model, "errors": errors, "wanted": wanted, "answer": answer }), json)
+            write_json(
+                &json!({ "model": model, "errors": errors, "wanted": wanted, "answer": answer }),
+                json,
+            )
         }
         Command::Traffic { scenario, seconds } => {
             let scenario = scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
@@ -117,9 +122,14 @@ pub fn run(command: Command) -> Result<()> {
 }
 
 fn run_cache_removal(arguments: &experiment::Arguments) -> Result<()> {
-    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
+    let scenario =
+        arguments.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
     let mut record = experiment::run(&scenario, &arguments.options())?;
-    let file = arguments.scenario.as_ref().map(|path| format!(" --scenario {}", path.display())).unwrap_or_default();
+    let file = arguments
+        .scenario
+        .as_ref()
+        .map(|path| format!(" --scenario {}", path.display()))
+        .unwrap_or_default();
     record.traffic.insert("command".to_owned(), format!("scripts/lab cache-removal{file}"));
     write_report(&record, &arguments.out)
 }
@@ -151,7 +161,8 @@ fn run_peers(
     from: Option<&Path>,
 ) -> Result<()> {
     let report: Report = match from {
-        Some(path) => serde_json::from_slice(&std::fs::read(path)?).with_context(|| path.display().to_string())?,
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?)
+            .with_context(|| path.display().to_string())?,
         None => peers::run::run(options)?,
     };
     write_json(&report, json)?;

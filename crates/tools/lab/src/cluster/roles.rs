@@ -26,7 +26,13 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn new(binary: &Path, folder: &Path, servers: &Servers, run: &str, partitions: u16) -> Result<Self> {
+    pub fn new(
+        binary: &Path,
+        folder: &Path,
+        servers: &Servers,
+        run: &str,
+        partitions: u16,
+    ) -> Result<Self> {
         let replication = servers.nodes().min(3);
         let settings = [
             ("CLUSTER__ENGINES", "cluster".to_owned()),
@@ -35,7 +41,9 @@ impl Setup {
             ("CQL__KEYSPACE", format!("raingauge_{run}")),
             (
                 "CQL__REPLICATION",
-                format!("{{'class': 'NetworkTopologyStrategy', 'replication_factor': {replication}}}"),
+                format!(
+                    "{{'class': 'NetworkTopologyStrategy', 'replication_factor': {replication}}}"
+                ),
             ),
             // So short that the loss of a node makes requests time out.
             ("CQL__REQUEST_TIMEOUT_MS", "1000".to_owned()),
@@ -97,8 +105,18 @@ pub struct Role {
 impl Role {
     /// A process that is not started yet. `more` are settings of its own.
     pub fn new(name: &str, role: &'static str, more: &[(&str, &str)]) -> Result<Self> {
-        let variables = more.iter().map(|(key, value)| (format!("RAINGAUGE__{key}"), (*value).to_owned())).collect();
-        Ok(Self { name: name.to_owned(), role, address: free_address()?, variables, child: None, leaving: None })
+        let variables = more
+            .iter()
+            .map(|(key, value)| (format!("RAINGAUGE__{key}"), (*value).to_owned()))
+            .collect();
+        Ok(Self {
+            name: name.to_owned(),
+            role,
+            address: free_address()?,
+            variables,
+            child: None,
+            leaving: None,
+        })
     }
 
     pub fn target(&self) -> Target {
@@ -121,7 +139,14 @@ impl Role {
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(&setup.binary)
-            .args(["serve", "--role", self.role, "--listen", &self.address.to_string(), "--data-dir"])
+            .args([
+                "serve",
+                "--role",
+                self.role,
+                "--listen",
+                &self.address.to_string(),
+                "--data-dir",
+            ])
             .arg(setup.folder.join(&self.name))
             .envs(setup.variables.iter().cloned())
             .envs(self.variables.iter().cloned())
@@ -146,7 +171,11 @@ impl Role {
             }
             std::thread::sleep(POLL);
         }
-        bail!("waited {READY_MAX:?} until {} was ready ({said}), see {}", self.name, self.log(setup).display())
+        bail!(
+            "waited {READY_MAX:?} until {} was ready ({said}), see {}",
+            self.name,
+            self.log(setup).display()
+        )
     }
 
     fn ready(&self) -> Result<bool> {
@@ -195,11 +224,17 @@ impl Role {
 
     /// Waits until the process that was asked to end has ended.
     pub fn wait_stopped(&mut self) -> Result<()> {
-        let Some(mut child) = self.leaving.take() else { return Ok(()) };
+        let Some(mut child) = self.leaving.take() else {
+            return Ok(());
+        };
         let deadline = Instant::now() + STOP_MAX;
         while Instant::now() < deadline {
             if let Some(status) = child.try_wait()? {
-                ensure!(status.success(), "{} was asked to stop and ended with {status}", self.name);
+                ensure!(
+                    status.success(),
+                    "{} was asked to stop and ended with {status}",
+                    self.name
+                );
                 return Ok(());
             }
             std::thread::sleep(POLL);
@@ -209,8 +244,11 @@ impl Role {
     }
 
     fn signal(&self, signal: &str) -> Result<()> {
-        let Some(child) = &self.child else { return Ok(()) };
-        let status = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status()?;
+        let Some(child) = &self.child else {
+            return Ok(());
+        };
+        let status =
+            Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status()?;
         ensure!(status.success(), "{} cannot be sent SIG{signal}", self.name);
         Ok(())
     }

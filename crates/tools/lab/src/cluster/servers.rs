@@ -46,7 +46,8 @@ impl Servers {
     /// The process of a server.
     pub fn process(&self, name: &str) -> Result<u32> {
         let path = self.folder.join("pids").join(name);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         text.split_whitespace()
             .next()
             .and_then(|id| id.parse().ok())
@@ -146,7 +147,9 @@ impl Servers {
         for number in 1..=nodes {
             loop {
                 let seen = self.nodetool(number, &["status"]);
-                let up = seen.as_deref().map_or(0, |text| text.lines().filter(|line| line.starts_with("UN ")).count());
+                let up = seen
+                    .as_deref()
+                    .map_or(0, |text| text.lines().filter(|line| line.starts_with("UN ")).count());
                 if up == nodes {
                     break;
                 }
@@ -172,7 +175,12 @@ impl Servers {
             .output()
             .with_context(what)?;
         if !output.status.success() {
-            bail!("{} failed ({}): {}", what(), output.status, String::from_utf8_lossy(&output.stderr).trim());
+            bail!(
+                "{} failed ({}): {}",
+                what(),
+                output.status,
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }

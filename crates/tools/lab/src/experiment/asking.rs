@@ -43,7 +43,13 @@ pub struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    pub fn new(keys: &'a Keys, questions: Questions, clock: Fast, target: Target, connections: usize) -> Self {
+    pub fn new(
+        keys: &'a Keys,
+        questions: Questions,
+        clock: Fast,
+        target: Target,
+        connections: usize,
+    ) -> Self {
         let slots = (0..connections).map(|_| Slot::default()).collect();
         Self { keys, questions, clock, target, slots, answers: Vec::new(), kept: Vec::new() }
     }
@@ -74,7 +80,8 @@ impl Source for Asking<'_> {
     }
 
     fn judge(&mut self, slot: usize, reply: &Reply<'_>) -> Result<Outcome> {
-        let (len, due) = (self.slots[slot].batch.len() as u16, self.slots[slot].due.unwrap_or(reply.at));
+        let (len, due) =
+            (self.slots[slot].batch.len() as u16, self.slots[slot].due.unwrap_or(reply.at));
         let waited = reply.at.saturating_duration_since(due).as_micros();
         let answered = Answered {
             due_ms: self.clock.at_ms(due),
@@ -92,14 +99,18 @@ impl Source for Asking<'_> {
     }
 }
 
-const NOBODY: Answered = Answered { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
+const NOBODY: Answered =
+    Answered { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
 
 /// Who answered, as the header says. What failed had been asked of the store.
 fn served(reply: &Reply<'_>) -> Answered {
     let number = |name: &str| -> u16 {
-        let found = memmem::find(reply.head, name.as_bytes()).map(|at| &reply.head[at + name.len()..]);
+        let found =
+            memmem::find(reply.head, name.as_bytes()).map(|at| &reply.head[at + name.len()..]);
         let digits = found.unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit());
-        digits.fold(0_u16, |number, digit| number.saturating_mul(10).saturating_add(u16::from(digit - b'0')))
+        digits.fold(0_u16, |number, digit| {
+            number.saturating_mul(10).saturating_add(u16::from(digit - b'0'))
+        })
     };
     let failed = memmem::find_iter(reply.body, b"\"error\":").count() as u16;
     let store = number("store;desc=");
@@ -119,7 +130,8 @@ mod tests {
     #[test]
     fn the_header_says_who_answered() {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nserver-timing: memory;desc=1, cache;desc=12, store;desc=3\r\n\r\n";
-        let body = br#"{"results":[{"key":"k","error":{"code":"deadline"}},{"key":"k","count":3}]}"#;
+        let body =
+            br#"{"results":[{"key":"k","error":{"code":"deadline"}},{"key":"k","count":3}]}"#;
         let served = served(&Reply { status: 200, head, body, at: Instant::now() });
         assert_eq!((served.memory, served.cache, served.store, served.failed), (1, 12, 2, 1));
         assert_eq!(served.ranges(), 16);

@@ -120,9 +120,14 @@ struct Beside {
 /// Runs a scenario from its first moment to its last.
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Record> {
     let mut bench = Bench::on_cluster(scenario, &[&scenario.plan], options)?;
-    let treatment = Treatment { plan: &scenario.plan, before: &scenario.before, after: &scenario.after };
+    let treatment =
+        Treatment { plan: &scenario.plan, before: &scenario.before, after: &scenario.after };
     let (from_ms, to_ms) = (scenario.from_ms()?, scenario.to_ms()?);
-    let record = bench.record(treatment, Window { from_ms, recorded_from_ms: from_ms, to_ms }, &scenario.actions()?)?;
+    let record = bench.record(
+        treatment,
+        Window { from_ms, recorded_from_ms: from_ms, to_ms },
+        &scenario.actions()?,
+    )?;
     bench.stop()?;
     Ok(record)
 }
@@ -133,7 +138,13 @@ impl<'a> Bench<'a> {
         let (machine, started) = (Machine::here(), jiff::Timestamp::now());
         let servers = options.given.servers()?;
         let name = format!("lab{}", started.as_millisecond());
-        let place = Place::on_cluster(plans, &servers, &options.given.binary, &name, &made(&options.logs)?)?;
+        let place = Place::on_cluster(
+            plans,
+            &servers,
+            &options.given.binary,
+            &name,
+            &made(&options.logs)?,
+        )?;
         let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
         let contact_points = servers.needed("CQL")?;
         flush_by_clock(&Store::connect(contact_points)?, &servers, scenario, &name)?;
@@ -192,10 +203,14 @@ impl<'a> Bench<'a> {
         self.clock = Fast::starting_in(READY, self.scenario.from_ms()?, self.scenario.factor);
         self.place.set("clock.experiment", &self.clock.setting());
         self.place.start()?;
-        let running = |role: &Role| role.process().with_context(|| format!("{} does not run", role.name));
+        let running =
+            |role: &Role| role.process().with_context(|| format!("{} does not run", role.name));
         self.processes.insert("writer".to_owned(), running(&self.place.writer)?);
         if self.prefer {
-            self.place.answering().into_iter().try_for_each(|reader| cores::prefer_process(running(reader)?))?;
+            self.place
+                .answering()
+                .into_iter()
+                .try_for_each(|reader| cores::prefer_process(running(reader)?))?;
         }
         self.processes.insert(LAB.to_owned(), std::process::id());
         Ok(())
@@ -211,14 +226,23 @@ impl<'a> Bench<'a> {
     }
 
     /// Asks through a window of time, and records it.
-    pub fn record(&mut self, treatment: Treatment<'_>, window: Window, actions: &[(i64, Action)]) -> Result<Record> {
+    pub fn record(
+        &mut self,
+        treatment: Treatment<'_>,
+        window: Window,
+        actions: &[(i64, Action)],
+    ) -> Result<Record> {
         let (mut answers, kept, beside) = self.drive(treatment, window, actions)?;
         answers.retain(|answered| answered.due_ms >= window.recorded_from_ms);
         let sent = beside.sent.len();
         self.happened.extend(beside.sent);
         let truth = Truth::new(self.scenario.traffic.keys, self.happened.iter().copied());
         let allowed_ms = RESULT_TTL_MS + COUNTED_MAX_MS * i64::from(self.scenario.factor);
-        let samples = beside.samples.into_iter().filter(|sample| sample.at_ms >= window.recorded_from_ms).collect();
+        let samples = beside
+            .samples
+            .into_iter()
+            .filter(|sample| sample.at_ms >= window.recorded_from_ms)
+            .collect();
         Ok(Record {
             title: self.scenario.title.clone(),
             started: self.started.to_string(),
@@ -245,17 +269,25 @@ impl<'a> Bench<'a> {
         let truth = Truth::new(self.scenario.traffic.keys, self.happened.iter().copied());
         let to_s = self.clock.now_ms().div_euclid(1_000);
         let from_s = |rank: u32| to_s - COMPARED_S[rank as usize % COMPARED_S.len()];
-        let (mut client, deadline) = (Client::connect(&self.place.reader(plan).target())?, Instant::now() + EQUAL_MAX);
+        let (mut client, deadline) =
+            (Client::connect(&self.place.reader(plan).target())?, Instant::now() + EQUAL_MAX);
         let ranks: Vec<u32> = (0..self.scenario.traffic.keys).collect();
         for part in ranks.chunks(ASKED_AT_ONCE) {
-            let asked: Vec<Asked> =
-                part.iter().map(|rank| Asked { rank: *rank, from_s: from_s(*rank), to_s }).collect();
+            let asked: Vec<Asked> = part
+                .iter()
+                .map(|rank| Asked { rank: *rank, from_s: from_s(*rank), to_s })
+                .collect();
             let right: Vec<Option<i64>> = asked
                 .iter()
-                .map(|asked| Some(truth.count(asked.rank, floor(asked.from_s, QUARTER_S), i64::MAX)))
+                .map(|asked| {
+                    Some(truth.count(asked.rank, floor(asked.from_s, QUARTER_S), i64::MAX))
+                })
                 .collect();
             while place::counts(&mut client, &questions::body(&self.keys, &asked, true))? != right {
-                ensure!(Instant::now() < deadline, "waited {EQUAL_MAX:?} until all counts were right");
+                ensure!(
+                    Instant::now() < deadline,
+                    "waited {EQUAL_MAX:?} until all counts were right"
+                );
                 std::thread::sleep(POLL);
             }
         }
@@ -264,10 +296,13 @@ impl<'a> Bench<'a> {
 
     fn engines(&self) -> Result<BTreeMap<String, String>> {
         match &self.contact_points {
-            Some(contact_points) => {
-                Ok(BTreeMap::from([("Cassandra".to_owned(), Store::connect(contact_points)?.version()?)]))
+            Some(contact_points) => Ok(BTreeMap::from([(
+                "Cassandra".to_owned(),
+                Store::connect(contact_points)?.version()?,
+            )])),
+            None => {
+                Ok(BTreeMap::from([("embedded".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]))
             }
-            None => Ok(BTreeMap::from([("embedded".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])),
         }
     }
 
@@ -278,7 +313,8 @@ impl<'a> Bench<'a> {
         window: Window,
         actions: &[(i64, Action)],
     ) -> Result<(Vec<Answered>, Vec<Kept>, Beside)> {
-        let (reader, writer) = (self.place.reader(treatment.plan).target(), self.place.writer.target());
+        let (reader, writer) =
+            (self.place.reader(treatment.plan).target(), self.place.writer.target());
         let steps = Steps::new([treatment.before, treatment.after], self.clock, &writer)?;
         policy::wait_followed([&reader], steps.set_share(0)?)?;
         let stream = Stream::new(&self.scenario.traffic, &self.keys, self.clock, &writer)?;
@@ -289,10 +325,12 @@ impl<'a> Bench<'a> {
             let sending = scope.spawn(|| stream.run(&stop));
             let looking = scope.spawn(|| probe.run(&stop));
             let stepping = scope.spawn(|| steps.run(actions, &stop));
-            let filling = (window.recorded_from_ms > window.from_ms).then(|| scope.spawn(|| self.fill(&reader)));
+            let filling = (window.recorded_from_ms > window.from_ms)
+                .then(|| scope.spawn(|| self.fill(&reader)));
             let asked = scope.spawn(|| self.ask(&reader, window)).join();
             stop.store(true, Ordering::Release);
-            let panicked = |what: &'static str| move |_| anyhow!("the thread of the {what} panicked");
+            let panicked =
+                |what: &'static str| move |_| anyhow!("the thread of the {what} panicked");
             let sent = sending.join().map_err(panicked("events"))?.context("the events")?;
             let samples = looking.join().map_err(panicked("probe"))?.context("the probe")?;
             let steps = stepping.join().map_err(panicked("steps"))?.context("the steps")?;
@@ -308,12 +346,15 @@ impl<'a> Bench<'a> {
     fn fill(&self, reader: &Target) -> Result<()> {
         let model = &self.scenario.traffic;
         let (mut client, ranks) = (Client::connect(reader)?, (0..model.keys).collect::<Vec<u32>>());
-        for (window, part) in
-            model.windows.iter().flat_map(|window| ranks.chunks(ASKED_AT_ONCE).map(move |part| (window, part)))
+        for (window, part) in model
+            .windows
+            .iter()
+            .flat_map(|window| ranks.chunks(ASKED_AT_ONCE).map(move |part| (window, part)))
         {
             let to_s = self.clock.now_ms().div_euclid(1_000);
             let from_s = to_s - i64::from(window.hours) * HOUR_S;
-            let asked: Vec<Asked> = part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
+            let asked: Vec<Asked> =
+                part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
             place::counts(&mut client, &questions::body(&self.keys, &asked, false))?;
         }
         Ok(())
@@ -323,7 +364,8 @@ impl<'a> Bench<'a> {
         let mut processes = self.processes.clone();
         let reader = self.place.reader(plan);
         if reader.process() != self.place.writer.process() {
-            processes.insert("reader".to_owned(), reader.process().context("the reader does not run")?);
+            processes
+                .insert("reader".to_owned(), reader.process().context("the reader does not run")?);
         }
         Ok(Probe {
             clock: self.clock,
@@ -341,10 +383,17 @@ impl<'a> Bench<'a> {
             cores::prefer_self()?;
         }
         let clients = Clients::new(model, clock, window.from_ms, window.to_ms)?;
-        let mut asking = Asking::new(&self.keys, Questions::new(model), clock, reader.clone(), CONNECTIONS);
+        let mut asking =
+            Asking::new(&self.keys, Questions::new(model), clock, reader.clone(), CONNECTIONS);
         let start = clock.instant(window.from_ms);
         let duration = clock.instant(window.to_ms).saturating_duration_since(start);
-        load::follow(reader.address, CONNECTIONS, (start, duration), Box::new(clients), &mut asking)?;
+        load::follow(
+            reader.address,
+            CONNECTIONS,
+            (start, duration),
+            Box::new(clients),
+            &mut asking,
+        )?;
         Ok((asking.answers, asking.kept))
     }
 }
@@ -354,8 +403,9 @@ fn flush_by_clock(store: &Store, servers: &Servers, scenario: &Scenario, name: &
     servers.nodetool(1, &["flush"])?;
     let period_ms = u64::from(scenario.flush_hours) * 3_600_000 / u64::from(scenario.factor);
     for table in TABLES {
-        store
-            .execute(&format!("ALTER TABLE raingauge_{name}.{table} WITH memtable_flush_period_in_ms = {period_ms}"))?;
+        store.execute(&format!(
+            "ALTER TABLE raingauge_{name}.{table} WITH memtable_flush_period_in_ms = {period_ms}"
+        ))?;
     }
     Ok(())
 }
@@ -363,19 +413,26 @@ fn flush_by_clock(store: &Store, servers: &Servers, scenario: &Scenario, name: &
 /// What the traffic was, for a reader of the report.
 fn described(scenario: &Scenario, buckets: usize, sent: usize) -> BTreeMap<String, String> {
     let model = &scenario.traffic;
-    let windows = model.windows.iter().map(|window| format!("{} h for {} %", window.hours, window.share));
+    let windows =
+        model.windows.iter().map(|window| format!("{} h for {} %", window.hours, window.share));
     BTreeMap::from([
         ("configurations".to_owned(), model.counters.to_string()),
         ("keys".to_owned(), format!("{} by Zipf's law with exponent {}", model.keys, model.zipf)),
         (
             "batches".to_owned(),
-            format!("{} a second on average, of {} to {} ranges", model.batches_per_s, model.batch[0], model.batch[1]),
+            format!(
+                "{} a second on average, of {} to {} ranges",
+                model.batches_per_s, model.batch[0], model.batch[1]
+            ),
         ),
         ("windows".to_owned(), windows.collect::<Vec<_>>().join(", ")),
         ("ranges that end now".to_owned(), format!("{} %", model.ends_now * 100.0)),
         (
             "history".to_owned(),
-            format!("{} events over {} days in {buckets} buckets", model.history, model.history_days),
+            format!(
+                "{} events over {} days in {buckets} buckets",
+                model.history, model.history_days
+            ),
         ),
         ("events counted meanwhile".to_owned(), sent.to_string()),
     ])

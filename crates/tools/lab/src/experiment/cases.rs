@@ -46,7 +46,12 @@ pub struct Row {
 }
 
 /// Measures every pair of plan and strategy on a cluster.
-pub fn on_cluster(scenario: &Scenario, options: &Options, cases: &[(&str, &str)], prices: &Prices) -> Result<Vec<Row>> {
+pub fn on_cluster(
+    scenario: &Scenario,
+    options: &Options,
+    cases: &[(&str, &str)],
+    prices: &Prices,
+) -> Result<Vec<Row>> {
     let mut plans: Vec<&str> = cases.iter().map(|(plan, _)| *plan).collect();
     plans.sort_unstable();
     plans.dedup();
@@ -55,7 +60,12 @@ pub fn on_cluster(scenario: &Scenario, options: &Options, cases: &[(&str, &str)]
 }
 
 /// The same in one process over the embedded engines.
-pub fn embedded(scenario: &Scenario, options: &Options, cases: &[(&str, &str)], prices: &Prices) -> Result<Vec<Row>> {
+pub fn embedded(
+    scenario: &Scenario,
+    options: &Options,
+    cases: &[(&str, &str)],
+    prices: &Prices,
+) -> Result<Vec<Row>> {
     measure(Bench::embedded(scenario, options)?, scenario, ("embedded", cases), prices)
 }
 
@@ -69,7 +79,9 @@ fn measure(
     for (plan, strategy) in cases {
         let window = window(bench.now_ms(), scenario.to_ms()? - scenario.from_ms()?);
         let treatment = Treatment { plan, before: strategy, after: strategy };
-        let record = bench.record(treatment, window, &[]).with_context(|| format!("{engines}, {plan}, {strategy}"))?;
+        let record = bench
+            .record(treatment, window, &[])
+            .with_context(|| format!("{engines}, {plan}, {strategy}"))?;
         eprintln!("lab: {engines}, {plan}, {strategy}: {} batches", record.answers.len());
         let equal = bench.compare(plan)?;
         rows.push(row(engines, &record, equal, prices));
@@ -89,7 +101,8 @@ fn window(now_ms: i64, length_ms: i64) -> Window {
 }
 
 fn row(engines: &'static str, record: &Record, equal: usize, prices: &Prices) -> Row {
-    let numbers = Numbers::new(&Analysis::new(record)).phases.into_iter().next().unwrap_or_default();
+    let numbers =
+        Numbers::new(&Analysis::new(record)).phases.into_iter().next().unwrap_or_default();
     Row {
         engines,
         plan: record.plan.clone(),
@@ -116,7 +129,8 @@ fn share_at_turn(record: &Record) -> Option<f64> {
 
 fn kept_pace(record: &Record) -> Option<f64> {
     let waited_ms = |answer: &&Answered| f64::from(answer.latency_us) / 1e3 * record.factor;
-    let in_time = record.answers.iter().filter(|answer| waited_ms(answer) < MINUTE_MS as f64).count();
+    let in_time =
+        record.answers.iter().filter(|answer| waited_ms(answer) < MINUTE_MS as f64).count();
     ratio(in_time as f64, record.answers.len() as f64)
 }
 
@@ -127,11 +141,14 @@ pub fn markdown(rows: &[Row]) -> String {
          p50, p99 ms | requests, rows a count | CPU s a million counts | cost a million | late, early |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    let or_dash =
-        |value: Option<f64>, digits: usize| value.map_or("–".to_owned(), |value| format!("{value:.digits$}"));
+    let or_dash = |value: Option<f64>, digits: usize| {
+        value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
+    };
     for row in rows {
         let numbers = &row.numbers;
-        let turn = |spike: &Spike| format!("{}, {}", or_dash(spike.first_30_s, 2), or_dash(spike.first_5_min, 2));
+        let turn = |spike: &Spike| {
+            format!("{}, {}", or_dash(spike.first_30_s, 2), or_dash(spike.first_5_min, 2))
+        };
         let a_count = |value: Option<f64>| or_dash(value.map(|value| value / 1e6), 2);
         let share = |part: u64| 100.0 * part as f64 / row.checked.compared.max(1) as f64;
         text += &format!(

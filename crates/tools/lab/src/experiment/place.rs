@@ -27,7 +27,13 @@ pub struct Place {
 impl Place {
     /// Processes of their own keyspace, topic and name over the engines of a cluster, not started yet: a reader for each of
     /// the plans.
-    pub fn on_cluster(plans: &[&str], servers: &Servers, binary: &Path, name: &str, logs: &Path) -> Result<Self> {
+    pub fn on_cluster(
+        plans: &[&str],
+        servers: &Servers,
+        binary: &Path,
+        name: &str,
+        logs: &Path,
+    ) -> Result<Self> {
         let mut setup = Setup::new(binary, logs, servers, name, 1)?;
         // Nothing is to be measured that is refused for being slow.
         setup.set("cql.request_timeout_ms", "5000");
@@ -38,7 +44,10 @@ impl Place {
         setup.set("maintenance.compaction_command", &servers.nodetool_command(1)?);
         setup.set("maintenance.compaction_tables", "all");
         setup.set("maintenance.pause_s", "0");
-        setup.set("mysql.url", &own_database(servers.needed("MYSQL")?, &format!("raingauge_{name}"))?);
+        setup.set(
+            "mysql.url",
+            &own_database(servers.needed("MYSQL")?, &format!("raingauge_{name}"))?,
+        );
         setup.migrate()?;
         let redis = servers.needed("REDIS")?;
         let reader = |plan: &&str| {
@@ -73,7 +82,8 @@ impl Place {
     }
 
     pub fn start(&mut self) -> Result<()> {
-        let mut roles: Vec<&mut Role> = std::iter::once(&mut self.writer).chain(self.readers.values_mut()).collect();
+        let mut roles: Vec<&mut Role> =
+            std::iter::once(&mut self.writer).chain(self.readers.values_mut()).collect();
         for role in &mut roles {
             role.start(&self.setup)?;
         }
@@ -107,8 +117,16 @@ impl Place {
         let key = format!("lab:{}:any", last.trim_start_matches("lab_"));
         for reader in self.answering() {
             let mut client = Client::connect(&reader.target())?;
-            while client.call("GET", &format!("/v1/counts?key={key}&fromTime=900&toTime=1800"), b"")?.status != 200 {
-                ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until {} had every counter", reader.name);
+            while client
+                .call("GET", &format!("/v1/counts?key={key}&fromTime=900&toTime=1800"), b"")?
+                .status
+                != 200
+            {
+                ensure!(
+                    Instant::now() < deadline,
+                    "waited {LOADED_MAX:?} until {} had every counter",
+                    reader.name
+                );
                 std::thread::sleep(POLL);
             }
         }
@@ -136,7 +154,11 @@ impl Place {
                     break;
                 }
                 let first = &answer["rejected"][0];
-                ensure!(Instant::now() < deadline, "of {} buckets some were refused: {first}", part.len());
+                ensure!(
+                    Instant::now() < deadline,
+                    "of {} buckets some were refused: {first}",
+                    part.len()
+                );
                 std::thread::sleep(POLL);
             }
         }
@@ -149,12 +171,15 @@ impl Place {
 
 /// Makes a database for the counters of this run, which must not meet those of others. Answers its address.
 fn own_database(server: &str, database: &str) -> Result<String> {
-    let (address, _) = server.rsplit_once('/').context("the address of MySQL ends in no database")?;
+    let (address, _) =
+        server.rsplit_once('/').context("the address of MySQL ends in no database")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime
         .block_on(async {
             let mut connection = sqlx::MySqlConnection::connect(server).await?;
-            sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE DATABASE {database}"))).execute(&mut connection).await?;
+            sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE DATABASE {database}")))
+                .execute(&mut connection)
+                .await?;
             connection.close().await
         })
         .with_context(|| format!("cannot make the database {database}"))?;
@@ -165,19 +190,26 @@ fn own_database(server: &str, database: &str) -> Result<String> {
 fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()> {
     let mut expected = BTreeMap::<u32, i64>::new();
     history.iter().for_each(|(rank, _)| *expected.entry(*rank).or_default() += 1);
-    let (Some(from_s), Some(to_s)) =
-        (history.iter().map(|(_, time_s)| *time_s).min(), history.iter().map(|(_, time_s)| *time_s).max())
-    else {
+    let (Some(from_s), Some(to_s)) = (
+        history.iter().map(|(_, time_s)| *time_s).min(),
+        history.iter().map(|(_, time_s)| *time_s).max(),
+    ) else {
         return Ok(());
     };
-    let (from_s, to_s) = (crate::plan::floor(from_s, DAY_S), crate::plan::floor(to_s, DAY_S) + DAY_S);
+    let (from_s, to_s) =
+        (crate::plan::floor(from_s, DAY_S), crate::plan::floor(to_s, DAY_S) + DAY_S);
     let ranks: Vec<u32> = expected.keys().copied().collect();
     let (mut client, deadline) = (Client::connect(&reader.target())?, Instant::now() + LOADED_MAX);
     for part in ranks.chunks(KEYS_PER_REQUEST) {
-        let asked: Vec<Asked> = part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
+        let asked: Vec<Asked> =
+            part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
         let right: Vec<Option<i64>> = part.iter().map(|rank| expected.get(rank).copied()).collect();
         while counts(&mut client, &questions::body(keys, &asked, true))? != right {
-            ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until {} answered the history", reader.name);
+            ensure!(
+                Instant::now() < deadline,
+                "waited {LOADED_MAX:?} until {} answered the history",
+                reader.name
+            );
             std::thread::sleep(POLL);
         }
     }

@@ -24,7 +24,8 @@ impl Prices {
     }
 
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         toml::from_str(&text).with_context(|| format!("{} has no prices", path.display()))
     }
 }
@@ -41,7 +42,9 @@ pub struct Cost {
 impl Cost {
     /// Processor time that was used, and the most memory.
     pub fn of(record: &Record, prices: &Prices) -> Self {
-        let (Some(first), Some(last)) = (record.samples.first(), record.samples.last()) else { return Self::default() };
+        let (Some(first), Some(last)) = (record.samples.first(), record.samples.last()) else {
+            return Self::default();
+        };
         let hours = (last.at_ms - first.at_ms) as f64 / record.factor / 3_600_000.0;
         if hours <= 0.0 {
             return Self::default();
@@ -53,8 +56,11 @@ impl Cost {
             .map(|part| (part.clone(), price(part, (first, last), &record.samples, hours, prices)))
             .collect();
         let all_per_hour = per_hour.values().sum();
-        let counts: u64 =
-            record.answers.iter().map(|answered| u64::from(answered.ranges() - u32::from(answered.failed))).sum();
+        let counts: u64 = record
+            .answers
+            .iter()
+            .map(|answered| u64::from(answered.ranges() - u32::from(answered.failed)))
+            .sum();
         let per_million = (counts > 0).then(|| all_per_hour * hours / counts as f64 * 1e6);
         Self { per_hour, all_per_hour, per_million }
     }
@@ -65,10 +71,20 @@ impl Cost {
     }
 }
 
-fn price(part: &str, (first, last): (&Sample, &Sample), all: &[Sample], hours: f64, prices: &Prices) -> f64 {
+fn price(
+    part: &str,
+    (first, last): (&Sample, &Sample),
+    all: &[Sample],
+    hours: f64,
+    prices: &Prices,
+) -> f64 {
     let cpu_s = |sample: &Sample| sample.parts.get(part).map_or(0.0, |usage| usage.cpu_s);
     let cores = (cpu_s(last) - cpu_s(first)) / (hours * 3_600.0);
-    let memory = all.iter().filter_map(|sample| sample.parts.get(part)).map(|usage| usage.memory_bytes).max();
+    let memory = all
+        .iter()
+        .filter_map(|sample| sample.parts.get(part))
+        .map(|usage| usage.memory_bytes)
+        .max();
     let memory_gib = memory.unwrap_or_default() as f64 / (1_u64 << 30) as f64;
     let times = prices.parts.get(part).copied().unwrap_or(1.0);
     times * (cores * prices.core_hour + memory_gib * prices.memory_gib_hour)
@@ -81,8 +97,11 @@ mod tests {
 
     #[test]
     fn cores_and_memory_have_their_prices_and_parts_their_times() {
-        let prices =
-            Prices { core_hour: 0.04, memory_gib_hour: 0.01, parts: BTreeMap::from([("redis".to_owned(), 2.0)]) };
+        let prices = Prices {
+            core_hour: 0.04,
+            memory_gib_hour: 0.01,
+            parts: BTreeMap::from([("redis".to_owned(), 2.0)]),
+        };
         let sample = |at_ms, cpu_s| Sample {
             at_ms,
             parts: [("redis", 1 << 30), ("reader", 0), ("lab", 1 << 40)]

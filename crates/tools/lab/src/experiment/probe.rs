@@ -25,28 +25,38 @@ pub struct Store {
 
 impl Store {
     pub fn connect(contact_points: &str) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let nodes: Vec<&str> = contact_points.split(',').collect();
-        let session = runtime.block_on(SessionBuilder::new().known_nodes(nodes).build()).context("the bucket store")?;
+        let session = runtime
+            .block_on(SessionBuilder::new().known_nodes(nodes).build())
+            .context("the bucket store")?;
         Ok(Self { runtime, session })
     }
 
     pub fn execute(&self, statement: &str) -> Result<()> {
-        self.runtime.block_on(self.session.query_unpaged(statement, ())).with_context(|| statement.to_owned())?;
+        self.runtime
+            .block_on(self.session.query_unpaged(statement, ()))
+            .with_context(|| statement.to_owned())?;
         Ok(())
     }
 
     pub fn version(&self) -> Result<String> {
         let statement = "SELECT release_version FROM system.local";
-        let rows = self.runtime.block_on(self.session.query_unpaged(statement, ()))?.into_rows_result()?;
+        let rows =
+            self.runtime.block_on(self.session.query_unpaged(statement, ()))?.into_rows_result()?;
         Ok(rows.first_row::<(String,)>()?.0)
     }
 
     /// Hits and misses of its cache of blocks so far.
     fn own_cache(&self) -> Result<(u64, u64)> {
-        let statement = "SELECT hit_count, request_count FROM system_views.caches WHERE name = 'chunks'";
-        let rows = self.runtime.block_on(self.session.query_unpaged(statement, ()))?.into_rows_result()?;
-        let Some((hits, requests)) = rows.maybe_first_row::<(i64, i64)>()? else { return Ok((0, 0)) };
+        let statement =
+            "SELECT hit_count, request_count FROM system_views.caches WHERE name = 'chunks'";
+        let rows =
+            self.runtime.block_on(self.session.query_unpaged(statement, ()))?.into_rows_result()?;
+        let Some((hits, requests)) = rows.maybe_first_row::<(i64, i64)>()? else {
+            return Ok((0, 0));
+        };
         Ok((hits as u64, (requests - hits).max(0) as u64))
     }
 }
@@ -66,14 +76,17 @@ impl Probe {
     /// Looks until it is told to stop, and once more.
     pub fn run(&self, stop: &AtomicBool) -> Result<Vec<Sample>> {
         let (began, mut samples) = (Instant::now(), Vec::new());
-        let (mut reader, mut writer) = (Client::connect(&self.reader)?, Client::connect(&self.writer)?);
+        let (mut reader, mut writer) =
+            (Client::connect(&self.reader)?, Client::connect(&self.writer)?);
         for turn in 1.. {
             let is_last = stop.load(Ordering::Acquire);
             samples.push(self.look(&mut reader, &mut writer)?);
             if is_last {
                 break;
             }
-            std::thread::sleep((began + self.every * turn).saturating_duration_since(Instant::now()));
+            std::thread::sleep(
+                (began + self.every * turn).saturating_duration_since(Instant::now()),
+            );
         }
         Ok(samples)
     }
@@ -86,7 +99,11 @@ impl Probe {
         let counted = writer.call("GET", "/metrics", b"")?.text();
         Ok(Sample {
             at_ms,
-            parts: self.processes.iter().map(|(name, id)| Ok((name.clone(), usage(*id)?))).collect::<Result<_>>()?,
+            parts: self
+                .processes
+                .iter()
+                .map(|(name, id)| Ok((name.clone(), usage(*id)?)))
+                .collect::<Result<_>>()?,
             store: StoreCounters {
                 requests: number("raingauge_cql_read_requests_total", ""),
                 rows: number("raingauge_cql_read_rows_total", ""),
@@ -103,7 +120,8 @@ impl Probe {
 fn usage(process: u32) -> Result<Usage> {
     let read = |name: &str| {
         let path = format!("/proc/{process}/{name}");
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}: has the process ended?"))
+        std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {path}: has the process ended?"))
     };
     parse_usage(&read("stat")?, &read("statm")?).context("the shape of /proc has changed")
 }
@@ -122,8 +140,7 @@ mod tests {
 
     #[test]
     fn a_process_has_its_time_and_memory() {
-        let stat =
-            "42 (a (strange) name) S 1 42 42 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 4 0 100 1000 25 18446744073709551615";
+        let stat = "42 (a (strange) name) S 1 42 42 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 4 0 100 1000 25 18446744073709551615";
         let usage = parse_usage(stat, "1000 25 10 1 0 20 0").unwrap();
         assert_eq!((usage.cpu_s, usage.memory_bytes), (3.0, 25 * 4_096));
         assert!(super::usage(std::process::id()).unwrap().memory_bytes > 1_000_000);

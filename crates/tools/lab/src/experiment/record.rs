@@ -72,7 +72,10 @@ pub struct Answered {
 
 impl Answered {
     pub fn ranges(&self) -> u32 {
-        u32::from(self.memory) + u32::from(self.cache) + u32::from(self.store) + u32::from(self.failed)
+        u32::from(self.memory)
+            + u32::from(self.cache)
+            + u32::from(self.store)
+            + u32::from(self.failed)
     }
 }
 

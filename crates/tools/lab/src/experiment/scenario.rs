@@ -71,7 +71,8 @@ impl Scenario {
     }
 
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
@@ -87,7 +88,10 @@ impl Scenario {
         ensure!(self.from < self.to, "to must be after from");
         ensure!(PLANS.contains(&self.plan.as_str()), "plan must be one of {PLANS:?}");
         for strategy in [&self.before, &self.after] {
-            ensure!(STRATEGIES.contains(&strategy.as_str()), "before and after must be of {STRATEGIES:?}");
+            ensure!(
+                STRATEGIES.contains(&strategy.as_str()),
+                "before and after must be of {STRATEGIES:?}"
+            );
         }
         self.actions()?;
         Ok(())
@@ -143,7 +147,11 @@ impl Planned {
             _ => bail!("the step at {} must have one of canary, share and compact", self.at),
         };
         if let Action::Canary(share) | Action::Share(share) = action {
-            ensure!(share <= MODULO, "the step at {} must have a share of at most {MODULO}", self.at);
+            ensure!(
+                share <= MODULO,
+                "the step at {} must have a share of at most {MODULO}",
+                self.at
+            );
         }
         Ok(action)
     }
@@ -160,12 +168,21 @@ mod tests {
             .actions()
             .unwrap()
             .iter()
-            .filter_map(|(_, action)| if let Action::Share(share) = action { Some(*share) } else { None })
+            .filter_map(
+                |(_, action)| {
+                    if let Action::Share(share) = action { Some(*share) } else { None }
+                },
+            )
             .collect();
         assert_eq!(shares, [5, 25, 35, 75, 100]);
         let canaries = scenario.steps.iter().filter(|step| step.canary.is_some()).count();
         assert_eq!(canaries, shares.len());
-        let compactions = scenario.actions().unwrap().iter().filter(|(_, action)| *action == Action::Compact).count();
+        let compactions = scenario
+            .actions()
+            .unwrap()
+            .iter()
+            .filter(|(_, action)| *action == Action::Compact)
+            .count();
         assert!(compactions > 10, "one a night, and one by day at last: {compactions}");
         assert!(scenario.actions().unwrap().is_sorted_by_key(|(at_ms, _)| *at_ms));
     }
@@ -175,11 +192,17 @@ mod tests {
         let scenario = Scenario::published().unwrap();
         let with = |step: &str| {
             let mut table = toml::Table::try_from(&scenario).unwrap();
-            table.insert("steps".to_owned(), toml::Value::Array(vec![toml::Value::Table(step.parse().unwrap())]));
+            table.insert(
+                "steps".to_owned(),
+                toml::Value::Array(vec![toml::Value::Table(step.parse().unwrap())]),
+            );
             Scenario::parse(&toml::to_string(&table).unwrap()).unwrap_err().to_string()
         };
         assert!(with("at = \"2024-11-05T10:00:00\"").contains("one of canary"));
-        assert!(with("at = \"2024-11-05T10:00:00\"\nshare = 5\ncompact = true").contains("one of canary"));
+        assert!(
+            with("at = \"2024-11-05T10:00:00\"\nshare = 5\ncompact = true")
+                .contains("one of canary")
+        );
         assert!(with("at = \"2024-11-05T10:00:00\"\nshare = 101").contains("at most 100"));
         assert!(with("at = \"2023-11-05T10:00:00\"\nshare = 10").contains("outside of the run"));
     }

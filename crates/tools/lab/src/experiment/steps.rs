@@ -26,7 +26,14 @@ impl Steps {
     pub fn new(strategies: [&str; 2], clock: Fast, portal: &Target) -> Result<Self> {
         let strategies = strategies.map(str::to_owned);
         let client = Client::connect(portal)?;
-        Ok(Self { portal: portal.clone(), client, clock, strategies, taken: Vec::new(), compacting: false })
+        Ok(Self {
+            portal: portal.clone(),
+            client,
+            clock,
+            strategies,
+            taken: Vec::new(),
+            compacting: false,
+        })
     }
 
     /// How counters are cached, of which so many hundredths are treated the new way. Answers the version of that policy.
@@ -71,7 +78,10 @@ impl Steps {
         match action {
             Action::Canary(share) => {
                 self.set_share(share)?;
-                self.note(StepKind::Canary { share: of_hundred(share) }, format!("canary, {share} %"));
+                self.note(
+                    StepKind::Canary { share: of_hundred(share) },
+                    format!("canary, {share} %"),
+                );
             }
             Action::Share(share) => {
                 self.set_share(share)?;

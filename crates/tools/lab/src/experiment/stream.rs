@@ -91,7 +91,11 @@ impl<'a> Stream<'a> {
             match answer.status {
                 200 => {
                     let counted: Value = serde_json::from_slice(&answer.body)?;
-                    ensure!(counted["accepted"] == sent.len(), "of {} events: {counted}", sent.len());
+                    ensure!(
+                        counted["accepted"] == sent.len(),
+                        "of {} events: {counted}",
+                        sent.len()
+                    );
                     return Ok(());
                 }
                 429 | 503 if Instant::now() < deadline => std::thread::sleep(RETRY_PAUSE),

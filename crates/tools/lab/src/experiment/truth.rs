@@ -70,7 +70,10 @@ mod tests {
 
     #[test]
     fn an_answer_may_lack_the_newest_events_for_a_while_and_no_others() {
-        let truth = Truth::new(3, [(1, 900, i64::MIN), (1, 1_000, 5_000), (1, 1_799, 7_000), (1, 1_800, 8_000)]);
+        let truth = Truth::new(
+            3,
+            [(1, 900, i64::MIN), (1, 1_000, 5_000), (1, 1_799, 7_000), (1, 1_800, 8_000)],
+        );
         assert_eq!((truth.within(1, 900, 1_800).len(), truth.within(1, 0, 900).len()), (3, 0));
         let kept = |count, at_ms| {
             let asked = Asked { rank: 1, from_s: 900, to_s: 1_850 };

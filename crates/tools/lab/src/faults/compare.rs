@@ -66,8 +66,14 @@ fn spread(names: &Names, kind: &str, id: &str, partitions: u16, data: &Value) ->
 }
 
 /// Waits until everything that is in the log so far is counted, by events that nobody counts behind it.
-pub fn wait_applied(names: &Names, writers: &[&Target], partitions: u16, round: usize) -> Result<()> {
-    let body = spread(names, &names.marker_type(), &format!("marker-{round}"), partitions, &Value::Null);
+pub fn wait_applied(
+    names: &Names,
+    writers: &[&Target],
+    partitions: u16,
+    round: usize,
+) -> Result<()> {
+    let body =
+        spread(names, &names.marker_type(), &format!("marker-{round}"), partitions, &Value::Null);
     send_applied(writers, &body)
 }
 
@@ -77,7 +83,9 @@ fn send_applied(writers: &[&Target], body: &str) -> Result<()> {
         match ask(target, NDJSON, "POST", "/v1/events?wait=applied", body.as_bytes()) {
             Ok(_) => return Ok(()),
             Err(error) if Instant::now() >= deadline => {
-                return Err(error.context(format!("waited {APPLIED_MAX:?} until all events were counted")));
+                return Err(
+                    error.context(format!("waited {APPLIED_MAX:?} until all events were counted"))
+                );
             }
             Err(_) => std::thread::sleep(Duration::from_millis(250)),
         }
@@ -86,16 +94,25 @@ fn send_applied(writers: &[&Target], body: &str) -> Result<()> {
 }
 
 /// Waits until every partition counts by the counters that were created: probes in all of them are counted.
-pub fn wait_effective(names: &Names, writers: &[&Target], reader: &Target, partitions: u16) -> Result<()> {
+pub fn wait_effective(
+    names: &Names,
+    writers: &[&Target],
+    reader: &Target,
+    partitions: u16,
+) -> Result<()> {
     let deadline = Instant::now() + APPLIED_MAX;
     let probes = (SPREAD_PER_PARTITION * usize::from(partitions)) as i64;
     for round in 0.. {
         let id = format!("probe-{round}");
-        send_applied(writers, &spread(names, &names.probe_type(), &id, partitions, &json!({ "round": round })))?;
+        send_applied(
+            writers,
+            &spread(names, &names.probe_type(), &id, partitions, &json!({ "round": round })),
+        )?;
         let now_s = crate::now_s();
         let range = json!({ "key": names.probe_key(round), "fromTime": now_s - HOUR_S, "toTime": now_s + HOUR_S });
         let body = json!({ "requests": [range] }).to_string();
-        let asked = ask(reader, JSON, "POST", "/v1/counts", body.as_bytes()).and_then(|body| counts_of(&body, 1));
+        let asked = ask(reader, JSON, "POST", "/v1/counts", body.as_bytes())
+            .and_then(|body| counts_of(&body, 1));
         if asked.as_ref().is_ok_and(|counts| counts[0] == probes) {
             break;
         }
@@ -138,13 +155,18 @@ pub fn compare(
 ) -> Result<Compared> {
     let names = readers.iter().map(|(name, _)| name.clone()).collect();
     let keys = model.keys();
-    let mut compared = Compared { after_faults, readers: names, keys: keys.len(), ..Compared::default() };
+    let mut compared =
+        Compared { after_faults, readers: names, keys: keys.len(), ..Compared::default() };
     for (name, target) in readers {
         let mut ranges = Vec::new();
         for key in &keys {
             ranges.push((key, span.from_s, span.to_s));
             ranges.extend(span.days().map(|(from_s, to_s)| (key, from_s, to_s)));
-            ranges.extend((0..RANDOM_RANGES).map(|_| span.random_range(random)).map(|(from, to)| (key, from, to)));
+            ranges.extend(
+                (0..RANDOM_RANGES)
+                    .map(|_| span.random_range(random))
+                    .map(|(from, to)| (key, from, to)),
+            );
         }
         for some in ranges.chunks(RANGES_PER_REQUEST) {
             compare_counts(model, name, target, some, &mut compared)?;
@@ -163,10 +185,14 @@ fn compare_counts(
     ranges: &[(&String, i64, i64)],
     compared: &mut Compared,
 ) -> Result<()> {
-    let requests: Vec<Value> =
-        ranges.iter().map(|(key, from_s, to_s)| json!({ "key": key, "fromTime": from_s, "toTime": to_s })).collect();
+    let requests: Vec<Value> = ranges
+        .iter()
+        .map(|(key, from_s, to_s)| json!({ "key": key, "fromTime": from_s, "toTime": to_s }))
+        .collect();
     let body = json!({ "requests": requests }).to_string().into_bytes();
-    let counts = ask_until(name, || counts_of(&ask(target, JSON, "POST", "/v1/counts", &body)?, ranges.len()))?;
+    let counts = ask_until(name, || {
+        counts_of(&ask(target, JSON, "POST", "/v1/counts", &body)?, ranges.len())
+    })?;
     for ((key, from_s, to_s), count) in ranges.iter().zip(counts) {
         compared.counts += 1;
         let expected = model.count(key, *from_s, *to_s);
@@ -183,17 +209,24 @@ fn compare_series(
     span: Span,
     compared: &mut Compared,
 ) -> Result<()> {
-    let path =
-        format!("/v1/series?key={key}&fromTime={}&toTime={}&granularity=hour&timezone=UTC", span.from_s, span.to_s);
+    let path = format!(
+        "/v1/series?key={key}&fromTime={}&toTime={}&granularity=hour&timezone=UTC",
+        span.from_s, span.to_s
+    );
     let answer = ask_until(name, || {
         let body = ask(target, JSON, "GET", &path, b"")?;
         serde_json::from_slice::<Value>(&body).context("the series is no JSON")
     })?;
     let points = answer["points"].as_array().with_context(|| format!("no points: {answer}"))?;
     let hours = (span.to_s - span.from_s) / HOUR_S;
-    ensure!(points.len() as i64 == hours, "{name}: the series of {key} has {} points of {hours}", points.len());
+    ensure!(
+        points.len() as i64 == hours,
+        "{name}: the series of {key} has {} points of {hours}",
+        points.len()
+    );
     for point in points {
-        let number = |member: &str| point[member].as_i64().with_context(|| format!("no {member}: {point}"));
+        let number =
+            |member: &str| point[member].as_i64().with_context(|| format!("no {member}: {point}"));
         let (time_s, count) = (number("time")?, number("count")?);
         compared.series_points += 1;
         let expected = model.count(key, time_s, time_s + HOUR_S);

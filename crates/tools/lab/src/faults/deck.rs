@@ -81,7 +81,9 @@ impl Kind {
     /// The kind of this name, or all names that there are.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let names = || Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
-        Self::all().find(|kind| kind.name() == name).ok_or_else(|| format!("the faults are: {}", names()))
+        Self::all()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| format!("the faults are: {}", names()))
     }
 
     pub fn name(self) -> &'static str {
@@ -110,7 +112,9 @@ impl Kind {
 
     pub fn part(self) -> Part {
         match self {
-            Self::WriterKilled | Self::WriterPaused | Self::WriterStopped | Self::Rebalance => Part::Writer,
+            Self::WriterKilled | Self::WriterPaused | Self::WriterStopped | Self::Rebalance => {
+                Part::Writer
+            }
             Self::ReaderKilled | Self::ReaderPaused => Part::Reader,
             Self::PortalKilled => Part::Portal,
             Self::NodeKilled | Self::NodePaused => Part::Node,
@@ -170,7 +174,9 @@ pub fn deal(count: usize, exists: impl Fn(Kind) -> bool, random: &mut StdRng) ->
         let fault = Fault { kind, which, lasts: kind.lasts(random) };
         let beside = random.random_bool(BOTH_PROBABILITY);
         match rounds.last_mut() {
-            Some(round) if beside && round.len() == 1 && go_together(round[0].kind, kind) => round.push(fault),
+            Some(round) if beside && round.len() == 1 && go_together(round[0].kind, kind) => {
+                round.push(fault)
+            }
             _ => rounds.push(vec![fault]),
         }
     }
@@ -198,7 +204,11 @@ mod tests {
         assert_eq!(kinds.len(), 100);
         assert_eq!(kinds.iter().collect::<HashSet<_>>().len(), Kind::DECK.len());
         assert!(rounds.iter().any(|round| round.len() == 2));
-        assert!(rounds.iter().all(|round| round.len() == 1 || go_together(round[0].kind, round[1].kind)));
+        assert!(
+            rounds
+                .iter()
+                .all(|round| round.len() == 1 || go_together(round[0].kind, round[1].kind))
+        );
     }
 
     #[test]

@@ -42,7 +42,11 @@ impl Cluster {
     /// Where clients find the processes.
     pub fn places(&self) -> Places {
         let place = |index: usize| (index, self.roles[index].target());
-        Places { writers: WRITERS.map(place).to_vec(), readers: READERS.map(place).to_vec(), portal: place(PORTAL) }
+        Places {
+            writers: WRITERS.map(place).to_vec(),
+            readers: READERS.map(place).to_vec(),
+            portal: place(PORTAL),
+        }
     }
 
     /// Starts every role that is not running, and waits until all are ready.
@@ -65,7 +69,9 @@ impl Cluster {
     /// Whom a fault hits.
     pub fn target(&self, fault: &Fault) -> String {
         match fault.kind {
-            Kind::WriterKilled | Kind::WriterPaused | Kind::WriterStopped => self.roles[writer(fault)].name.clone(),
+            Kind::WriterKilled | Kind::WriterPaused | Kind::WriterStopped => {
+                self.roles[writer(fault)].name.clone()
+            }
             Kind::ReaderKilled | Kind::ReaderPaused => self.roles[reader(fault)].name.clone(),
             Kind::PortalKilled => self.roles[PORTAL].name.clone(),
             Kind::NodeKilled | Kind::NodePaused => self.node(fault),
@@ -111,8 +117,12 @@ impl Cluster {
                 self.extra.start(&self.setup)?;
                 self.extra.wait_ready(&self.setup)
             }
-            Kind::WritesTimeOut => self.quorum(fault).iter().try_for_each(|node| self.servers.pause(node)),
-            Kind::RolesRestarted | Kind::AllRestarted => self.roles.iter_mut().try_for_each(Role::kill),
+            Kind::WritesTimeOut => {
+                self.quorum(fault).iter().try_for_each(|node| self.servers.pause(node))
+            }
+            Kind::RolesRestarted | Kind::AllRestarted => {
+                self.roles.iter_mut().try_for_each(Role::kill)
+            }
         }
     }
 
@@ -137,7 +147,9 @@ impl Cluster {
             Kind::CatalogStopped | Kind::CatalogKilled => self.servers.restart(CATALOG),
             Kind::CatalogPaused => self.servers.resume(CATALOG),
             Kind::Rebalance => self.extra.stop(),
-            Kind::WritesTimeOut => self.quorum(fault).iter().try_for_each(|node| self.servers.resume(node)),
+            Kind::WritesTimeOut => {
+                self.quorum(fault).iter().try_for_each(|node| self.servers.resume(node))
+            }
             Kind::RolesRestarted => self.start_shuffled(random),
             Kind::AllRestarted => self.restart_all(random),
         }
@@ -152,7 +164,8 @@ impl Cluster {
     /// The roles are started while the servers are away, and wait for them. Every server is killed and comes back, one
     /// after another.
     fn restart_all(&mut self, random: &mut StdRng) -> Result<()> {
-        let mut names: Vec<String> = self.servers.states()?.into_iter().map(|(name, _)| name).collect();
+        let mut names: Vec<String> =
+            self.servers.states()?.into_iter().map(|(name, _)| name).collect();
         names.shuffle(random);
         let (last, first) = names.split_at(names.len() / 2);
         for name in first {

@@ -115,11 +115,18 @@ pub fn run(options: &Options) -> Result<Report> {
     let servers = options.given.servers()?;
     let folder = options.given.logs(options.logs.as_deref(), &names.run)?;
     eprintln!("faults: seed {seed}, logs of the roles in {}", folder.display());
-    let mut setup = Setup::new(&options.given.binary, &folder, &servers, &names.run, options.partitions)?;
+    let mut setup =
+        Setup::new(&options.given.binary, &folder, &servers, &names.run, options.partitions)?;
     options.settings.iter().for_each(|(name, value)| setup.set(name, value));
     let mut cluster = Cluster::new(servers, setup)?;
     let span = Span::of_run(started.as_second());
-    let traffic = Traffic::new(names.clone(), cluster.places(), span, options.events_per_s, options.counts_per_s);
+    let traffic = Traffic::new(
+        names.clone(),
+        cluster.places(),
+        span,
+        options.events_per_s,
+        options.counts_per_s,
+    );
     let mut director = Director::new(options, seed, names, &cluster, machine, started);
     let ran = director.run(&mut cluster, &traffic);
     if ran.is_err() {
@@ -128,7 +135,8 @@ pub fn run(options: &Options) -> Result<Report> {
             eprintln!("faults: the servers could not all be brought back: {error:#}");
         }
     }
-    let context = |error: anyhow::Error| format!("{error:#} (seed {seed}, logs in {})", folder.display());
+    let context =
+        |error: anyhow::Error| format!("{error:#} (seed {seed}, logs in {})", folder.display());
     director.report.error = ran.err().map(context);
     director.tell(&traffic)?;
     Ok(director.report)
@@ -185,9 +193,12 @@ impl<'a> Director<'a> {
         compare::wait_effective(&self.names, &traffic.writers(), reader, self.options.partitions)?;
         let seed = self.report.seed;
         std::thread::scope(|scope| {
-            (0..PRODUCERS)
-                .for_each(|number| drop(scope.spawn(move || traffic.produce(number as u64, PRODUCERS, seed))));
-            (0..ASKERS).for_each(|number| drop(scope.spawn(move || traffic.ask(number as u64, ASKERS, seed))));
+            (0..PRODUCERS).for_each(|number| {
+                drop(scope.spawn(move || traffic.produce(number as u64, PRODUCERS, seed)))
+            });
+            (0..ASKERS).for_each(|number| {
+                drop(scope.spawn(move || traffic.ask(number as u64, ASKERS, seed)))
+            });
             scope.spawn(|| traffic.edit(&counters, seed));
             let broken = self.break_all(cluster, traffic);
             // Whatever happened, the clients end, or the scope would not.
@@ -200,7 +211,8 @@ impl<'a> Director<'a> {
     fn create_counters(&self, cluster: &Cluster) -> Result<Vec<Value>> {
         let mut client = crate::http::client::Client::connect(&cluster.roles[PORTAL].target())?;
         let create = |counter: &Value| {
-            let mut created = client.json("POST", "/v1/counters", counter.to_string().as_bytes())?;
+            let mut created =
+                client.json("POST", "/v1/counters", counter.to_string().as_bytes())?;
             // What a change may not hold is what only the catalog knows.
             if let Some(members) = created.as_object_mut() {
                 ["version", "changedBy", "changedByKind", "reason", "changedAt"]
@@ -220,7 +232,9 @@ impl<'a> Director<'a> {
         let mut next_comparison = self.options.compare_every;
         for round in self.deal(cluster) {
             self.break_once(cluster, traffic, &round)?;
-            if self.report.faults >= next_comparison && self.report.faults < self.report.faults_planned {
+            if self.report.faults >= next_comparison
+                && self.report.faults < self.report.faults_planned
+            {
                 next_comparison += self.options.compare_every;
                 self.compare(cluster, traffic, &[])?;
             }
@@ -242,7 +256,12 @@ impl<'a> Director<'a> {
     }
 
     /// One fault, or two at once, and what clients saw of it, also when it is not recovered from.
-    fn break_once(&mut self, cluster: &mut Cluster, traffic: &Traffic, round: &[Fault]) -> Result<()> {
+    fn break_once(
+        &mut self,
+        cluster: &mut Cluster,
+        traffic: &Traffic,
+        round: &[Fault],
+    ) -> Result<()> {
         let (from_ms, mut done) = (traffic.samples.now_ms(), Vec::new());
         let back_ms = self.break_and_mend(cluster, traffic, round, &mut done);
         self.record(traffic, done, from_ms, *back_ms.as_ref().unwrap_or(&0));
@@ -260,7 +279,8 @@ impl<'a> Director<'a> {
         for fault in round {
             self.report.faults += 1;
             *self.report.kinds.entry(fault.kind.name()).or_default() += 1;
-            let (kind, target, at_ms) = (fault.kind.name(), cluster.target(fault), traffic.samples.now_ms());
+            let (kind, target, at_ms) =
+                (fault.kind.name(), cluster.target(fault), traffic.samples.now_ms());
             let lasted_ms = fault.lasts.as_millis() as u64;
             eprintln!(
                 "faults: {} s: {} of {}: {kind}, {target}, {lasted_ms} ms",
@@ -274,9 +294,9 @@ impl<'a> Director<'a> {
             std::thread::sleep(fault.lasts / round.len() as u32);
         }
         // Servers first: roles may wait for them.
-        let (servers, roles): (Vec<&Fault>, Vec<&Fault>) = round
-            .iter()
-            .partition(|fault| matches!(fault.kind.part(), Part::Node | Part::Broker | Part::Redis | Part::Catalog));
+        let (servers, roles): (Vec<&Fault>, Vec<&Fault>) = round.iter().partition(|fault| {
+            matches!(fault.kind.part(), Part::Node | Part::Broker | Part::Redis | Part::Catalog)
+        });
         for fault in servers.into_iter().chain(roles) {
             cluster.end(fault, &mut self.random)?;
         }
@@ -288,13 +308,20 @@ impl<'a> Director<'a> {
         }
         self.wait_until_all_answer(cluster, traffic, mended_ms)?;
         let back_ms = traffic.samples.now_ms() - mended_ms;
-        std::thread::sleep(Duration::from_secs_f64(self.options.seconds_between * self.random.random_range(0.5..1.5)));
+        std::thread::sleep(Duration::from_secs_f64(
+            self.options.seconds_between * self.random.random_range(0.5..1.5),
+        ));
         cluster.check()?;
         Ok(back_ms)
     }
 
     /// Waits until every process has answered something that was asked after this moment.
-    fn wait_until_all_answer(&self, cluster: &mut Cluster, traffic: &Traffic, since_ms: u64) -> Result<()> {
+    fn wait_until_all_answer(
+        &self,
+        cluster: &mut Cluster,
+        traffic: &Traffic,
+        since_ms: u64,
+    ) -> Result<()> {
         let deadline = Instant::now() + BACK_MAX;
         for index in 0..cluster.roles.len() {
             while !traffic.samples.answered_since(index, since_ms) {
@@ -315,8 +342,17 @@ impl<'a> Director<'a> {
     fn record(&mut self, traffic: &Traffic, faults: Vec<Done>, from_ms: u64, back_ms: u64) {
         let to_ms = traffic.samples.now_ms();
         let seen = |door| traffic.samples.seen(door, from_ms, to_ms);
-        let (counts, events, changes) = (seen(Door::Counts), seen(Door::Events), seen(Door::Changes));
-        self.report.episodes.push(Episode { faults, from_ms, to_ms, back_ms, counts, events, changes });
+        let (counts, events, changes) =
+            (seen(Door::Counts), seen(Door::Events), seen(Door::Changes));
+        self.report.episodes.push(Episode {
+            faults,
+            from_ms,
+            to_ms,
+            back_ms,
+            counts,
+            events,
+            changes,
+        });
     }
 
     /// A reader that takes the counts from the three plain tables.
@@ -343,11 +379,13 @@ impl<'a> Director<'a> {
         }
         let round = self.report.compared.len();
         compare::wait_applied(&self.names, &traffic.writers(), self.options.partitions, round)?;
-        let known = READERS.iter().map(|reader| &cluster.roles[*reader]).chain(more.iter().copied());
+        let known =
+            READERS.iter().map(|reader| &cluster.roles[*reader]).chain(more.iter().copied());
         let readers: Vec<_> = known.map(|role| (role.name.clone(), role.target())).collect();
         let dealt = self.report.faults;
         let mut random = StdRng::seed_from_u64(self.report.seed ^ dealt as u64);
-        let compared = compare::compare(&traffic.model(), traffic.span, &readers, dealt, &mut random)?;
+        let compared =
+            compare::compare(&traffic.model(), traffic.span, &readers, dealt, &mut random)?;
         eprintln!(
             "faults: after {dealt} faults {} counts and {} points of series were compared: {} different, deviation {}",
             compared.counts, compared.series_points, compared.different, compared.deviation
@@ -363,9 +401,12 @@ impl<'a> Director<'a> {
     fn tell(&mut self, traffic: &Traffic) -> Result<()> {
         self.report.seconds = traffic.samples.now_ms() / 1_000;
         self.report.sent = traffic.sent.totals();
-        self.report.impossible = traffic.impossible.lock().map(|lines| lines.clone()).unwrap_or_default();
+        self.report.impossible =
+            traffic.impossible.lock().map(|lines| lines.clone()).unwrap_or_default();
         self.report.availability = report::availability(&self.report.episodes);
-        let Some(path) = &self.options.json else { return Ok(()) };
+        let Some(path) = &self.options.json else {
+            return Ok(());
+        };
         let json = serde_json::to_vec_pretty(&self.report)?;
         std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))
     }

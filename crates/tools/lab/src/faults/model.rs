@@ -98,9 +98,17 @@ impl Ride {
         let is_late = random.random_bool(LATE_PROBABILITY);
         let behind_s = random.random_range(0..if is_late { LATE_MAX_S } else { SPREAD_S });
         // Small numbers are the more popular ones.
-        let mut skewed = |count: u32| random.random_range(0..count).min(random.random_range(0..count));
+        let mut skewed =
+            |count: u32| random.random_range(0..count).min(random.random_range(0..count));
         let (city, vehicle) = (skewed(CITIES), skewed(VEHICLES));
-        Self { id, time_s: now_s - behind_s, city, vehicle, amount_cents: random.random_range(-2_000..10_000), is_late }
+        Self {
+            id,
+            time_s: now_s - behind_s,
+            city,
+            vehicle,
+            amount_cents: random.random_range(-2_000..10_000),
+            is_late,
+        }
     }
 
     pub fn line(&self, names: &Names) -> String {
@@ -112,7 +120,9 @@ impl Ride {
             self.id,
             names.run,
             names.event_type(),
-            jiff::Timestamp::from_second(self.time_s).map(|time| time.to_string()).unwrap_or_default(),
+            jiff::Timestamp::from_second(self.time_s)
+                .map(|time| time.to_string())
+                .unwrap_or_default(),
             self.city,
             self.vehicle,
         )
@@ -137,12 +147,15 @@ impl Model {
     }
 
     fn add_one(&mut self, key: String, time_s: i64, value: i64) {
-        *self.sums.entry(key).or_default().entry(plan::floor(time_s, QUARTER_S)).or_default() += value;
+        *self.sums.entry(key).or_default().entry(plan::floor(time_s, QUARTER_S)).or_default() +=
+            value;
     }
 
     pub fn count(&self, key: &str, from_s: i64, to_s: i64) -> i64 {
         let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
-        self.sums.get(key).map_or(0, |quarters| quarters.range(from_s..to_s).map(|(_, sum)| sum).sum())
+        self.sums
+            .get(key)
+            .map_or(0, |quarters| quarters.range(from_s..to_s).map(|(_, sum)| sum).sum())
     }
 
     pub fn keys(&self) -> Vec<String> {
@@ -200,7 +213,8 @@ mod tests {
     fn lines_say_what_the_model_counts() {
         let names = Names { run: "f1".to_owned() };
         let mut random = StdRng::seed_from_u64(3);
-        let (mut model, mut rides, mut cents, mut big) = (Model::default(), 0, HashMap::<String, i64>::new(), 0);
+        let (mut model, mut rides, mut cents, mut big) =
+            (Model::default(), 0, HashMap::<String, i64>::new(), 0);
         let now_s = 1_795_000_000;
         for number in 0..500 {
             let ride = Ride::random(number.to_string(), now_s, &mut random);
@@ -221,7 +235,8 @@ mod tests {
         for (city, cents) in cents {
             assert_eq!(model.count(&format!("f1:amount:{city}"), span.from_s, span.to_s), cents);
         }
-        let by_day: i64 = span.days().map(|(from_s, to_s)| model.count("f1:all:ride", from_s, to_s)).sum();
+        let by_day: i64 =
+            span.days().map(|(from_s, to_s)| model.count("f1:all:ride", from_s, to_s)).sum();
         assert_eq!(by_day, rides);
     }
 }

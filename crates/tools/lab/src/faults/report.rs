@@ -62,7 +62,9 @@ impl Availability {
 /// another one.
 pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
     let alone = |kinds: Vec<&'static str>| {
-        episodes.iter().filter(move |episode| matches!(&episode.faults[..], [fault] if kinds.contains(&fault.kind)))
+        episodes.iter().filter(
+            move |episode| matches!(&episode.faults[..], [fault] if kinds.contains(&fault.kind)),
+        )
     };
     let quiet = episodes.iter().filter(|episode| episode.faults.is_empty());
     let lost = Kind::LOSS_OF_A_NODE.map(Kind::name).to_vec();
@@ -166,7 +168,8 @@ impl Report {
     }
 
     fn markdown_kinds(&self, text: &mut String) {
-        let kinds: Vec<String> = self.kinds.iter().map(|(kind, times)| format!("{times} {kind}")).collect();
+        let kinds: Vec<String> =
+            self.kinds.iter().map(|(kind, times)| format!("{times} {kind}")).collect();
         let _ = writeln!(text, "Faults: {}.\n", kinds.join(", "));
     }
 
@@ -187,7 +190,9 @@ impl Report {
             );
         }
         let _ = writeln!(text, "\nImpossible counts seen under way: {}.\n", self.impossible.len());
-        for line in self.compared.iter().flat_map(|compared| &compared.differences).chain(&self.impossible) {
+        for line in
+            self.compared.iter().flat_map(|compared| &compared.differences).chain(&self.impossible)
+        {
             let _ = writeln!(text, "- {line}");
         }
     }
@@ -225,7 +230,8 @@ mod tests {
     use super::*;
 
     fn episode(kinds: &[Kind], requests_failed: u64, gap_ms: u64) -> Episode {
-        let done = |kind: &Kind| Done { kind: kind.name(), target: String::new(), at_ms: 0, lasted_ms: 0 };
+        let done =
+            |kind: &Kind| Done { kind: kind.name(), target: String::new(), at_ms: 0, lasted_ms: 0 };
         let seen = Seen { requests: 10, requests_failed, gap_ms, ..Seen::default() };
         Episode {
             faults: kinds.iter().map(done).collect(),

@@ -119,7 +119,8 @@ mod tests {
     fn a_gap_is_clipped_to_the_time_that_is_looked_at() {
         let samples = Samples::new(1);
         let add = |began_ms, ended_ms, is_done| {
-            let sample = Sample { door: Door::Counts, began_ms, ended_ms, attempts_failed: 1, is_done };
+            let sample =
+                Sample { door: Door::Counts, began_ms, ended_ms, attempts_failed: 1, is_done };
             samples.samples.lock().unwrap().push(sample);
         };
         add(10, 20, true);
@@ -137,6 +138,10 @@ mod tests {
     fn an_answer_counts_by_when_it_was_asked_for() {
         let samples = Samples::new(2);
         samples.note_answer(1, 50);
-        assert!(samples.answered_since(1, 49) && !samples.answered_since(1, 50) && !samples.answered_since(0, 1));
+        assert!(
+            samples.answered_since(1, 49)
+                && !samples.answered_since(1, 50)
+                && !samples.answered_since(0, 1)
+        );
     }
 }

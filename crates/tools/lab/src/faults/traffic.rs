@@ -127,7 +127,13 @@ impl Connections {
 }
 
 impl Traffic {
-    pub fn new(names: Names, places: Places, span: Span, events_per_s: f64, counts_per_s: f64) -> Self {
+    pub fn new(
+        names: Names,
+        places: Places,
+        span: Span,
+        events_per_s: f64,
+        counts_per_s: f64,
+    ) -> Self {
         let processes = places.writers.len() + places.readers.len() + 1;
         Self {
             names,
@@ -158,12 +164,19 @@ impl Traffic {
 
     fn note_failure(&self, process: usize, error: &anyhow::Error) {
         let line = format!("{} s: {error:#}", self.samples.now_ms() / 1_000);
-        self.failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(process, line);
+        self.failures
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .insert(process, line);
     }
 
     pub fn last_failures(&self) -> String {
         let failures = self.failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        failures.iter().map(|(process, line)| format!("[{process}] {line}")).collect::<Vec<_>>().join("; ")
+        failures
+            .iter()
+            .map(|(process, line)| format!("[{process}] {line}"))
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     pub fn model(&self) -> std::sync::MutexGuard<'_, Model> {
@@ -176,10 +189,17 @@ impl Traffic {
 
     /// Makes events and sends each batch until it is acknowledged, by whichever writer takes it.
     pub fn produce(&self, number: u64, producers: usize, seed: u64) {
-        let mut random = StdRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut producer = Producer { number, made: 0, recent: VecDeque::new(), connections: Connections::default() };
+        let mut random =
+            StdRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut producer = Producer {
+            number,
+            made: 0,
+            recent: VecDeque::new(),
+            connections: Connections::default(),
+        };
         let mut backlog: VecDeque<Batch> = VecDeque::new();
-        let interval = Duration::from_secs_f64((producers * BATCH_EVENTS) as f64 / self.events_per_s);
+        let interval =
+            Duration::from_secs_f64((producers * BATCH_EVENTS) as f64 / self.events_per_s);
         let mut next = Instant::now();
         while !self.is_ending() {
             if Instant::now() >= next && backlog.len() < BACKLOG_MAX {
@@ -195,7 +215,8 @@ impl Traffic {
             }
             let Some(mut batch) = backlog.pop_front() else {
                 std::thread::sleep(
-                    next.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), REST),
+                    next.saturating_duration_since(Instant::now())
+                        .clamp(Duration::from_millis(1), REST),
                 );
                 continue;
             };
@@ -215,7 +236,8 @@ impl Traffic {
 
     /// Asks for counts, first of one reader, then of the other.
     pub fn ask(&self, number: u64, askers: usize, seed: u64) {
-        let mut random = StdRng::seed_from_u64(seed ^ (number + 101).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random =
+            StdRng::seed_from_u64(seed ^ (number + 101).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut connections = Connections::default();
         let interval = Duration::from_secs_f64(askers as f64 / self.counts_per_s);
         while !self.is_ending() {
@@ -228,7 +250,8 @@ impl Traffic {
     fn ask_once(&self, connections: &mut Connections, random: &mut StdRng) {
         let key = random_key(&self.names, random);
         let counted = self.counted().count(&key, self.span.from_s, self.span.to_s);
-        let mut requests = vec![json!({ "key": key, "fromTime": self.span.from_s, "toTime": self.span.to_s })];
+        let mut requests =
+            vec![json!({ "key": key, "fromTime": self.span.from_s, "toTime": self.span.to_s })];
         for _ in 1..RANGES {
             let (from_s, to_s) = self.span.random_range(random);
             requests.push(json!({ "key": random_key(&self.names, random), "fromTime": from_s, "toTime": to_s }));
@@ -237,13 +260,27 @@ impl Traffic {
         let began_ms = self.samples.now_ms();
         let mut failed = 0;
         for (process, target) in shuffled(&self.places.readers, random) {
-            let grown = self.grown.lock().ok().and_then(|grown| grown.get(&(*process, key.clone())).copied());
-            let call = connections.call(*process, target, COUNTS_TIMEOUT, (JSON, "POST", "/v1/counts"), &body);
+            let grown = self
+                .grown
+                .lock()
+                .ok()
+                .and_then(|grown| grown.get(&(*process, key.clone())).copied());
+            let call = connections.call(
+                *process,
+                target,
+                COUNTS_TIMEOUT,
+                (JSON, "POST", "/v1/counts"),
+                &body,
+            );
             match call.and_then(|body| counts_of(&body, RANGES)) {
                 Ok(counts) => {
                     self.samples.note_answer(*process, began_ms);
                     self.samples.add(Door::Counts, began_ms, failed, true);
-                    return self.check_bounds((*process, key), counts[0], grown.unwrap_or(0).max(counted));
+                    return self.check_bounds(
+                        (*process, key),
+                        counts[0],
+                        grown.unwrap_or(0).max(counted),
+                    );
                 }
                 Err(error) => {
                     self.note_failure(*process, &error);
@@ -264,7 +301,8 @@ impl Traffic {
         let most = self.model().count(&key, self.span.from_s, self.span.to_s);
         if !(least..=most).contains(&count) {
             let at_s = self.samples.now_ms() / 1_000;
-            let line = format!("{at_s} s: {key} answered {count}, which is not in {least}..={most}");
+            let line =
+                format!("{at_s} s: {key} answered {count}, which is not in {least}..={most}");
             eprintln!("faults: IMPOSSIBLE {line}");
             self.impossible.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
         }
@@ -281,7 +319,9 @@ impl Traffic {
         let mut connections = Connections::default();
         let (process, target) = &self.places.portal;
         while !self.is_ending() {
-            let Some(counter) = counters.choose(&mut random) else { return };
+            let Some(counter) = counters.choose(&mut random) else {
+                return;
+            };
             let mut changed = counter.clone();
             changed["description"] = json!(format!("edited at {} ms", self.samples.now_ms()));
             if random.random_bool(RETENTION_PROBABILITY) {
@@ -369,7 +409,9 @@ impl Producer {
                     if batch.is_waited_for {
                         // Sent again, it counts nothing more.
                         let mut counted = traffic.counted();
-                        std::mem::take(&mut batch.rides).iter().for_each(|ride| counted.add(&traffic.names, ride));
+                        std::mem::take(&mut batch.rides)
+                            .iter()
+                            .for_each(|ride| counted.add(&traffic.names, ride));
                     }
                     return true;
                 }
@@ -393,7 +435,10 @@ impl Batch {
     }
 }
 
-fn shuffled<'a>(places: &'a [(usize, Target)], random: &mut StdRng) -> impl Iterator<Item = &'a (usize, Target)> {
+fn shuffled<'a>(
+    places: &'a [(usize, Target)],
+    random: &mut StdRng,
+) -> impl Iterator<Item = &'a (usize, Target)> {
     let first = random.random_range(0..places.len());
     places.iter().cycle().skip(first).take(places.len())
 }
@@ -417,5 +462,8 @@ pub fn counts_of(body: &[u8], expected: usize) -> Result<Vec<i64>> {
     if results.len() != expected {
         bail!("{} results for {expected} ranges", results.len());
     }
-    results.iter().map(|result| result["count"].as_i64().with_context(|| format!("no count: {result}"))).collect()
+    results
+        .iter()
+        .map(|result| result["count"].as_i64().with_context(|| format!("no count: {result}")))
+        .collect()
 }

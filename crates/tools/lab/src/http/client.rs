@@ -44,18 +44,36 @@ impl Client {
     }
 
     /// Calls with a body of another media type than JSON.
-    pub fn call_with(&mut self, content_type: &str, method: &str, path: &str, body: &[u8]) -> Result<Answer> {
+    pub fn call_with(
+        &mut self,
+        content_type: &str,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Answer> {
         self.send(method, path, &[("content-type", content_type)], body)
     }
 
     /// Calls with JSON and more fields in the head, expects success, and reads the JSON in the answer.
-    pub fn json_with(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Result<Value> {
+    pub fn json_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Value> {
         let fields = [&[("content-type", JSON)], fields].concat();
         let answer = self.send(method, path, &fields, body)?;
         json_of(method, path, &answer)
     }
 
-    fn send(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
+    fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Answer> {
         let mut request = self.target.head_with(method, path, fields, body.len());
         request.extend_from_slice(body);
 
@@ -114,7 +132,8 @@ fn json_of(method: &str, path: &str, answer: &Answer) -> Result<Value> {
     if !matches!(answer.status, 200..=202) {
         bail!("{method} {path} answered {}: {}", answer.status, answer.text());
     }
-    serde_json::from_slice(&answer.body).with_context(|| format!("{method} {path} answered no JSON"))
+    serde_json::from_slice(&answer.body)
+        .with_context(|| format!("{method} {path} answered no JSON"))
 }
 
 #[cfg(test)]

@@ -86,7 +86,12 @@ pub struct Load {
 }
 
 /// Runs the load and waits for every answer that is owed.
-pub fn run<S: Source>(address: SocketAddr, connections: usize, run: &Run, source: &mut S) -> Result<Load> {
+pub fn run<S: Source>(
+    address: SocketAddr,
+    connections: usize,
+    run: &Run,
+    source: &mut S,
+) -> Result<Load> {
     let start = Instant::now();
     let schedule = |rate_per_s| {
         let end = start + run.warm_up + run.duration;
@@ -118,7 +123,9 @@ fn drive<S: Source>(
 ) -> Result<Load> {
     let mut poll = Poll::new()?;
     let mut events = Events::with_capacity(connections.max(64));
-    let opened = (0..connections).map(|slot| open(address, slot, poll.registry())).collect::<Result<Vec<_>>>()?;
+    let opened = (0..connections)
+        .map(|slot| open(address, slot, poll.registry()))
+        .collect::<Result<Vec<_>>>()?;
     let mut generator = Generator {
         address,
         registry: poll.registry().try_clone()?,
@@ -134,8 +141,8 @@ fn drive<S: Source>(
     loop {
         let now = Instant::now();
         generator.launch(now, end, arrivals.as_deref_mut())?;
-        let drained =
-            generator.in_flight == 0 && arrivals.as_ref().map_or(now >= end, |arrivals| arrivals.is_exhausted());
+        let drained = generator.in_flight == 0
+            && arrivals.as_ref().map_or(now >= end, |arrivals| arrivals.is_exhausted());
         if drained || now >= end + DRAIN_MAX {
             break;
         }
@@ -144,7 +151,9 @@ fn drive<S: Source>(
             Pace::Closed => idle_for,
             Pace::Open(_) => Duration::ZERO,
             // A wait on sockets ends late by up to a millisecond.
-            Pace::OpenShared(_) => Duration::from_millis(idle_for.as_millis().saturating_sub(1) as u64),
+            Pace::OpenShared(_) => {
+                Duration::from_millis(idle_for.as_millis().saturating_sub(1) as u64)
+            }
         };
         match poll.poll(&mut events, Some(wait)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -162,7 +171,8 @@ fn drive<S: Source>(
 }
 
 fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connection> {
-    let stream = std::net::TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    let stream = std::net::TcpStream::connect(address)
+        .with_context(|| format!("cannot connect to {address}"))?;
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
     let mut stream = TcpStream::from_std(stream);
@@ -181,7 +191,12 @@ fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connect
 
 impl<S: Source> Generator<'_, S> {
     /// Sends what may be sent now: paused requests whose time has come, and new ones.
-    fn launch(&mut self, now: Instant, end: Instant, arrivals: Option<&mut (dyn Arrivals + 'static)>) -> Result<()> {
+    fn launch(
+        &mut self,
+        now: Instant,
+        end: Instant,
+        arrivals: Option<&mut (dyn Arrivals + 'static)>,
+    ) -> Result<()> {
         while let Some(position) = self.paused.iter().position(|&(until, _)| until <= now) {
             let (_, slot) = self.paused.swap_remove(position);
             // A server that refuses before it has read the body closes the connection, so a new one is used.
@@ -211,9 +226,14 @@ impl<S: Source> Generator<'_, S> {
 
     /// How long there is nothing to do but to wait for answers.
     fn idle_for(&self, now: Instant, arrivals: Option<&(dyn Arrivals + 'static)>) -> Duration {
-        let due = arrivals.filter(|_| !self.idle.is_empty()).and_then(|arrivals| arrivals.next_due());
+        let due =
+            arrivals.filter(|_| !self.idle.is_empty()).and_then(|arrivals| arrivals.next_due());
         let moments = self.paused.iter().map(|&(until, _)| until).chain(due);
-        moments.map(|moment| moment.saturating_duration_since(now)).min().unwrap_or(POLL_MAX).min(POLL_MAX)
+        moments
+            .map(|moment| moment.saturating_duration_since(now))
+            .min()
+            .unwrap_or(POLL_MAX)
+            .min(POLL_MAX)
     }
 
     fn begin(&mut self, slot: usize, intended: Instant) -> Result<()> {
@@ -248,15 +268,20 @@ impl<S: Source> Generator<'_, S> {
         if connection.sending {
             connection.write(self.source.bytes(slot))?;
         }
-        let Some(head) = connection.read()? else { return Ok(()) };
+        let Some(head) = connection.read()? else {
+            return Ok(());
+        };
         let now = Instant::now();
         let (before, body) = connection.buffer[..head.end()].split_at(head.body_start);
-        let outcome = self.source.judge(slot, &Reply { status: head.status, head: before, body, at: now })?;
+        let outcome =
+            self.source.judge(slot, &Reply { status: head.status, head: before, body, at: now })?;
         connection.head = None;
         connection.filled = 0;
         connection.is_asked = matches!(outcome, Outcome::PushedBack);
         match outcome {
-            Outcome::Done(_) if connection.sending => bail!("the server answered before it had the whole request"),
+            Outcome::Done(_) if connection.sending => {
+                bail!("the server answered before it had the whole request")
+            }
             Outcome::Done(units) => {
                 self.recorder.complete(connection.intended, now, units);
                 self.in_flight -= 1;
@@ -272,7 +297,8 @@ impl<S: Source> Generator<'_, S> {
 
     fn finish(mut self, start: Instant, arrivals: Option<Box<dyn Arrivals>>) -> Result<Load> {
         let now = Instant::now();
-        let mut unanswered = arrivals.map_or(0, |mut arrivals| self.recorder.abandon(&mut *arrivals, now));
+        let mut unanswered =
+            arrivals.map_or(0, |mut arrivals| self.recorder.abandon(&mut *arrivals, now));
         if self.in_flight > 0 {
             for (slot, connection) in self.connections.iter().enumerate() {
                 if !self.idle.contains(&slot) {
@@ -280,7 +306,11 @@ impl<S: Source> Generator<'_, S> {
                 }
             }
         }
-        Ok(Load { measured: self.recorder.finish(unanswered), pushed_back: self.pushed_back, total: now - start })
+        Ok(Load {
+            measured: self.recorder.finish(unanswered),
+            pushed_back: self.pushed_back,
+            total: now - start,
+        })
     }
 }
 

@@ -17,10 +17,20 @@ impl Target {
         self.head_with(method, path, &[("content-type", content_type)], length)
     }
 
-    fn head_with(&self, method: &str, path: &str, fields: &[(&str, &str)], length: usize) -> Vec<u8> {
-        let authorization =
-            self.token.as_ref().map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
-        let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    fn head_with(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        length: usize,
+    ) -> Vec<u8> {
+        let authorization = self
+            .token
+            .as_ref()
+            .map(|token| format!("authorization: Bearer {token}\r\n"))
+            .unwrap_or_default();
+        let fields: String =
+            fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\n{authorization}{fields}content-length: {length}\r\n\r\n",
             self.address,

@@ -32,12 +32,16 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
     let status = parse_status(lines.next().unwrap_or_default())?;
     let mut body_bytes = None;
     for line in lines {
-        let Some(colon) = memchr::memchr(b':', line) else { continue };
+        let Some(colon) = memchr::memchr(b':', line) else {
+            continue;
+        };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"content-length") {
             body_bytes = Some(parse_number(value).context("content-length is not a number")?);
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            bail!("the response is chunked; this client reads only responses with a content-length");
+            bail!(
+                "the response is chunked; this client reads only responses with a content-length"
+            );
         }
     }
     let body_bytes = match body_bytes {

@@ -26,9 +26,9 @@ const SCHEMA: [&str; 2] = [
     "CREATE TABLE lab.counts (key text, granularity tinyint, bucket bigint, n counter,
      PRIMARY KEY (key, granularity, bucket))",
 ];
-const SELECT: &str =
-    "SELECT bucket, n FROM lab.counts WHERE key = ? AND granularity = ? AND bucket >= ? AND bucket < ?";
-const UPDATE: &str = "UPDATE lab.counts SET n = n + ? WHERE key = ? AND granularity = ? AND bucket = ?";
+const SELECT: &str = "SELECT bucket, n FROM lab.counts WHERE key = ? AND granularity = ? AND bucket >= ? AND bucket < ?";
+const UPDATE: &str =
+    "UPDATE lab.counts SET n = n + ? WHERE key = ? AND granularity = ? AND bucket = ?";
 /// As many as a node of one core works off well within its time-out.
 const BATCHES_IN_FLIGHT: usize = 32;
 /// Increments in one batch.
@@ -62,7 +62,8 @@ pub enum Asking {
 impl Connected {
     async fn buckets(&self, city: u32, slice: Slice) -> Result<Vec<(i64, i64)>> {
         let values = (key_of(city), slice.granularity.number() as i8, slice.from_s, slice.to_s);
-        let rows = self.0.session.execute_unpaged(&self.0.select, values).await?.into_rows_result()?;
+        let rows =
+            self.0.session.execute_unpaged(&self.0.select, values).await?.into_rows_result()?;
         let rows = rows.rows::<(i64, Counter)>()?;
         rows.map(|row| row.map(|(bucket, count)| (bucket, count.0)).context("a row")).collect()
     }
@@ -83,7 +84,8 @@ impl Connected {
             }
             let this = self.clone();
             running.spawn(async move {
-                let sum = this.buckets(city, slice).await?.iter().map(|(_, count)| count).sum::<i64>();
+                let sum =
+                    this.buckets(city, slice).await?.iter().map(|(_, count)| count).sum::<i64>();
                 anyhow::Ok((place, sum))
             });
         }
@@ -97,7 +99,10 @@ impl Connected {
     /// Adds buckets that come city by city.
     async fn add(&self, buckets: &[Bucket]) -> Result<()> {
         let mut running = JoinSet::new();
-        for chunk in buckets.chunk_by(|left, right| left.city == right.city).flat_map(|chunk| chunk.chunks(BATCH_MAX)) {
+        for chunk in buckets
+            .chunk_by(|left, right| left.city == right.city)
+            .flat_map(|chunk| chunk.chunks(BATCH_MAX))
+        {
             if running.len() == BATCHES_IN_FLIGHT
                 && let Some(done) = running.join_next().await
             {
@@ -118,7 +123,12 @@ impl Connected {
             batch.append_statement(self.0.update.clone());
         }
         let row = |bucket: &Bucket| {
-            (Counter(bucket.count), key_of(bucket.city), bucket.granularity.number() as i8, bucket.time_s)
+            (
+                Counter(bucket.count),
+                key_of(bucket.city),
+                bucket.granularity.number() as i8,
+                bucket.time_s,
+            )
         };
         let values: Vec<_> = buckets.iter().map(row).collect();
         self.0.session.batch(&batch, values).await?;
@@ -132,10 +142,9 @@ impl Client for Connected {
     fn prepare(question: &Question) -> Asking {
         match question {
             Question::Counts(ranges) => {
-                let slices = ranges
-                    .iter()
-                    .enumerate()
-                    .flat_map(|(place, range)| range.slices.iter().map(move |slice| (place, range.asked.city, *slice)));
+                let slices = ranges.iter().enumerate().flat_map(|(place, range)| {
+                    range.slices.iter().map(move |slice| (place, range.asked.city, *slice))
+                });
                 Asking::Counts(slices.collect(), ranges.len())
             }
             Question::Series(days, _) => Asking::Series(*days),
@@ -150,7 +159,8 @@ impl Client for Connected {
                 Ok(counts)
             }
             Asking::Series(days) => {
-                let slice = Slice { granularity: Granularity::Day, from_s: days.from_s, to_s: days.to_s };
+                let slice =
+                    Slice { granularity: Granularity::Day, from_s: days.from_s, to_s: days.to_s };
                 days.filled(self.buckets(days.city, slice).await?)
             }
         }
@@ -187,7 +197,8 @@ impl Peer for Cassandra {
             return Ok(connected.clone());
         }
         let node = format!("127.0.0.1:{}", self.server.port);
-        let session = SessionBuilder::new().known_node(node).build().await.context("no Cassandra")?;
+        let session =
+            SessionBuilder::new().known_node(node).build().await.context("no Cassandra")?;
         let select = session.prepare(SELECT).await?;
         let update = session.prepare(UPDATE).await?;
         let connected = Connected(Arc::new(Statements { session, select, update }));
@@ -196,7 +207,8 @@ impl Peer for Cassandra {
 
     async fn load(&self, workload: &Workload) -> Result<()> {
         let node = format!("127.0.0.1:{}", self.server.port);
-        let session = SessionBuilder::new().known_node(node).build().await.context("no Cassandra")?;
+        let session =
+            SessionBuilder::new().known_node(node).build().await.context("no Cassandra")?;
         for statement in SCHEMA {
             session.query_unpaged(statement, ()).await?;
         }
@@ -210,7 +222,8 @@ impl Peer for Cassandra {
 
     /// The sum of all daily counts from the first live day on.
     async fn total(&self) -> Result<i64> {
-        let slice = Slice { granularity: Granularity::Day, from_s: self.live_from_s, to_s: DAY_END_S };
+        let slice =
+            Slice { granularity: Granularity::Day, from_s: self.live_from_s, to_s: DAY_END_S };
         let mut total = 0;
         let parts = (0..self.keys).map(|city| (0, city, slice));
         self.connect().await?.sums(parts, |_, sum| total += sum).await?;

@@ -43,8 +43,10 @@ fn sql(question: &Question) -> String {
             format!("SELECT sum(n) FROM lab.counts WHERE {}", within(&ranges[0], "bucket"))
         }
         Question::Counts(ranges) => {
-            let sums: Vec<String> =
-                ranges.iter().map(|range| format!("sumIf(n, {})", within(range, "bucket"))).collect();
+            let sums: Vec<String> = ranges
+                .iter()
+                .map(|range| format!("sumIf(n, {})", within(range, "bucket")))
+                .collect();
             let from_s = ranges.iter().map(|range| range.floored().0).min().unwrap_or_default();
             let to_s = ranges.iter().map(|range| range.floored().1).max().unwrap_or_default();
             format!(
@@ -89,7 +91,13 @@ impl Peer for ClickHouse {
 
     fn modes(&self) -> Vec<Mode> {
         let how = "RowBinary, materialized view".to_owned();
-        vec![Mode { how, durable: false, exactly_once: false, batch_events: 50_000, connections: 2 }]
+        vec![Mode {
+            how,
+            durable: false,
+            exactly_once: false,
+            batch_events: 50_000,
+            connections: 2,
+        }]
     }
 
     async fn connect(&self) -> Result<Connected> {

@@ -106,8 +106,16 @@ impl<C: Client> Worker for Asker<C> {
         let all = self.askings.clone();
         let place = (turn % all.askings.len() as u64) as usize;
         let (asking, expected, units) = &all.askings[place];
-        let answer = self.client.ask(asking).await.with_context(|| format!("{}, question {place}", all.system))?;
-        ensure!(answer == *expected, "WRONG ANSWER of {}: {answer:?}, right is {expected:?}", all.system);
+        let answer = self
+            .client
+            .ask(asking)
+            .await
+            .with_context(|| format!("{}, question {place}", all.system))?;
+        ensure!(
+            answer == *expected,
+            "WRONG ANSWER of {}: {answer:?}, right is {expected:?}",
+            all.system
+        );
         Ok(*units)
     }
 }

@@ -26,23 +26,34 @@ pub fn runtime() -> Result<Runtime> {
 }
 
 /// The workers come back, for the next run.
-pub fn drive<W: Worker>(runtime: &Runtime, workers: Vec<W>, run: &Run) -> Result<(Measured, Vec<W>)> {
+pub fn drive<W: Worker>(
+    runtime: &Runtime,
+    workers: Vec<W>,
+    run: &Run,
+) -> Result<(Measured, Vec<W>)> {
     let start = Instant::now();
     let recorder = Recorder::new(run, start)?;
     let end = recorder.end();
     let schedule = run.pace.rate_per_s().map(|rate_per_s| Schedule::new(start, end, rate_per_s));
-    let shared =
-        Rc::new(Shared { recorder: RefCell::new(recorder), schedule: RefCell::new(schedule), end, turn: Cell::new(0) });
+    let shared = Rc::new(Shared {
+        recorder: RefCell::new(recorder),
+        schedule: RefCell::new(schedule),
+        end,
+        turn: Cell::new(0),
+    });
     let workers = LocalSet::new().block_on(runtime, async {
-        let tasks: Vec<_> =
-            workers.into_iter().map(|worker| tokio::task::spawn_local(work(shared.clone(), worker))).collect();
+        let tasks: Vec<_> = workers
+            .into_iter()
+            .map(|worker| tokio::task::spawn_local(work(shared.clone(), worker)))
+            .collect();
         let mut done = Vec::new();
         for task in tasks {
             done.push(task.await??);
         }
         anyhow::Ok(done)
     })?;
-    let shared = Rc::into_inner(shared).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
+    let shared =
+        Rc::into_inner(shared).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
     let mut recorder = shared.recorder.into_inner();
     let unanswered = match shared.schedule.into_inner() {
         Some(mut schedule) => recorder.abandon(&mut schedule, Instant::now()),
@@ -91,7 +102,11 @@ mod tests {
     #[test]
     fn an_open_loop_that_is_too_fast_for_its_workers_shows_the_wait() {
         // Two workers of 20 ms each do 100 a second; 200 a second are due.
-        let run = Run { pace: Pace::Open(200.0), warm_up: Duration::ZERO, duration: Duration::from_millis(500) };
+        let run = Run {
+            pace: Pace::Open(200.0),
+            warm_up: Duration::ZERO,
+            duration: Duration::from_millis(500),
+        };
         let workers = vec![Sleeper(Duration::from_millis(20)), Sleeper(Duration::from_millis(20))];
         let (measured, workers) = drive(&runtime().unwrap(), workers, &run).unwrap();
         assert_eq!((measured.requests, workers.len()), (100, 2));

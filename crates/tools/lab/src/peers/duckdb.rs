@@ -12,7 +12,8 @@ use super::question::Question;
 use crate::workload::{Workload, key_of};
 use anyhow::{Context, Result};
 
-const SCHEMA: &str = "CREATE TABLE events (key VARCHAR NOT NULL, time_s BIGINT NOT NULL, id UBIGINT NOT NULL)";
+const SCHEMA: &str =
+    "CREATE TABLE events (key VARCHAR NOT NULL, time_s BIGINT NOT NULL, id UBIGINT NOT NULL)";
 /// The room for a key in a row of fixed width, which the other side turns into Arrow without a loop.
 const KEY_BYTES: usize = 24;
 
@@ -37,8 +38,10 @@ fn sql(question: &Question) -> String {
             format!("SELECT count(*) FROM events WHERE {}", within(&ranges[0], "time_s"))
         }
         Question::Counts(ranges) => {
-            let counts: Vec<String> =
-                ranges.iter().map(|range| format!("count(*) FILTER ({})", within(range, "time_s"))).collect();
+            let counts: Vec<String> = ranges
+                .iter()
+                .map(|range| format!("count(*) FILTER ({})", within(range, "time_s")))
+                .collect();
             format!("SELECT {} FROM events WHERE key IN ({})", counts.join(", "), keys(ranges))
         }
         Question::Series(days, _) => format!(
@@ -119,7 +122,10 @@ mod tests {
     #[test]
     fn a_batch_is_one_statement() {
         let workload = Workload::new(Settings { keys: 20, history: 500, seed: 1 }, 1_795_000_000);
-        assert_eq!(sql(&questions(&workload, Kind::Batch)[0]).matches("FILTER (key = 'lab:city:").count(), 10);
+        assert_eq!(
+            sql(&questions(&workload, Kind::Batch)[0]).matches("FILTER (key = 'lab:city:").count(),
+            10
+        );
         assert!(sql(&questions(&workload, Kind::Series)[0]).contains("GROUP BY day"));
     }
 }

@@ -28,7 +28,11 @@ pub fn within(range: &Range, column: &str) -> String {
 
 /// The keys of a batch, for the list behind `IN`.
 pub fn keys(ranges: &[Range]) -> String {
-    ranges.iter().map(|range| format!("'{}'", key_of(range.asked.city))).collect::<Vec<_>>().join(", ")
+    ranges
+        .iter()
+        .map(|range| format!("'{}'", key_of(range.asked.city)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl Connected {
@@ -37,7 +41,10 @@ impl Connected {
     }
 
     pub async fn execute(&mut self, sql: &str) -> Result<()> {
-        self.0.call(&query(sql)).await.with_context(|| sql.chars().take(200).collect::<String>())?;
+        self.0
+            .call(&query(sql))
+            .await
+            .with_context(|| sql.chars().take(200).collect::<String>())?;
         Ok(())
     }
 

@@ -53,8 +53,11 @@ struct Axis {
 
 impl Axis {
     fn new(rows: &[Row], left: f64, width: f64) -> Self {
-        let values =
-            || rows.iter().flat_map(|row| [row.low.unwrap_or(row.high), row.high]).filter(|value| *value > 0.0);
+        let values = || {
+            rows.iter()
+                .flat_map(|row| [row.low.unwrap_or(row.high), row.high])
+                .filter(|value| *value > 0.0)
+        };
         let least = values().fold(f64::INFINITY, f64::min);
         let greatest = values().fold(0.0, f64::max);
         let low = if least.is_finite() { (least.log10() - 0.05).floor() } else { 0.0 };
@@ -80,8 +83,10 @@ pub fn write(report: &Report, folder: &Path) -> Result<()> {
     for picture in pictures(report) {
         let canvas = picture.draw();
         let path = folder.join(picture.stem);
-        std::fs::write(path.with_extension("svg"), svg::document(&canvas)).context("a picture as SVG")?;
-        std::fs::write(path.with_extension("png"), png::image(&canvas)?).context("a picture as PNG")?;
+        std::fs::write(path.with_extension("svg"), svg::document(&canvas))
+            .context("a picture as SVG")?;
+        std::fs::write(path.with_extension("png"), png::image(&canvas)?)
+            .context("a picture as PNG")?;
     }
     Ok(())
 }
@@ -91,7 +96,13 @@ fn pictures(report: &Report) -> Vec<Picture> {
 }
 
 fn row(system: &System, high: f64, words: String) -> Row {
-    Row { name: system.title().to_owned(), is_own: system.name == RAINGAUGE, low: None, high, words }
+    Row {
+        name: system.title().to_owned(),
+        is_own: system.name == RAINGAUGE,
+        low: None,
+        high,
+        words,
+    }
 }
 
 fn rates(report: &Report) -> Picture {
@@ -115,7 +126,10 @@ fn rates(report: &Report) -> Picture {
                 Events in the way that promises most: d survives a power cut, o counts a duplicate once.",
         panels: vec![
             Panel { title: "Counts a second".to_owned(), rows: counts },
-            Panel { title: "Events a second".to_owned(), rows: report.systems.iter().filter_map(event).collect() },
+            Panel {
+                title: "Events a second".to_owned(),
+                rows: report.systems.iter().filter_map(event).collect(),
+            },
         ],
     }
 }
@@ -124,7 +138,8 @@ fn latencies(report: &Report) -> Picture {
     let panel = |kind: Kind| {
         let rows = report.systems.iter().filter_map(|system| {
             let latency = system.read(kind)?.half.latency;
-            let words = format!("{}, {}", milliseconds(latency.p50_us), milliseconds(latency.p99_us));
+            let words =
+                format!("{}, {}", milliseconds(latency.p50_us), milliseconds(latency.p99_us));
             let row = row(system, latency.p99_us / 1_000.0, words);
             Some(Row { low: Some(latency.p50_us / 1_000.0), ..row })
         });
@@ -141,8 +156,10 @@ fn latencies(report: &Report) -> Picture {
 
 fn costs(report: &Report) -> Picture {
     let panel = |title: &str, value: &dyn Fn(&System) -> Option<f64>| {
-        let rows =
-            report.systems.iter().filter_map(|system| value(system).map(|value| row(system, value, short(value))));
+        let rows = report
+            .systems
+            .iter()
+            .filter_map(|system| value(system).map(|value| row(system, value, short(value))));
         Panel { title: title.to_owned(), rows: rows.collect() }
     };
     let megabytes = |bytes: f64| bytes / 1_000_000.0;
@@ -152,8 +169,12 @@ fn costs(report: &Report) -> Picture {
         words: "Logarithmic. Processor time is the system's own. Events are written in the way that promises most; disk is what \
                 grew with them, after merging, with the ids or events themselves where a system keeps them.",
         panels: vec![
-            panel("CPU s for a million counts", &|system| Some(system.read(Kind::Batch)?.cpu_s_per_million)),
-            panel("CPU s for a million events", &|system| Some(system.best_written()?.cpu_s_per_million)),
+            panel("CPU s for a million counts", &|system| {
+                Some(system.read(Kind::Batch)?.cpu_s_per_million)
+            }),
+            panel("CPU s for a million events", &|system| {
+                Some(system.best_written()?.cpu_s_per_million)
+            }),
             panel("Memory, MB", &|system| Some(megabytes(system.memory_bytes as f64))),
             panel("Disk, MB for a million events of history", &|system| {
                 Some(megabytes(system.history_bytes_per_million))
@@ -183,7 +204,8 @@ impl Picture {
         for pair in self.panels.chunks(2) {
             let mut below = top;
             for (column, panel) in pair.iter().enumerate() {
-                below = panel.draw(&mut canvas, (column as f64 * (width + GAP), top), width).max(below);
+                below =
+                    panel.draw(&mut canvas, (column as f64 * (width + GAP), top), width).max(below);
             }
             top = below;
         }
@@ -221,7 +243,12 @@ impl Row {
             None => canvas.rectangle((axis.left, top), end - axis.left, BAR, paint, 1.0),
         }
         let words = Font::new(12.0, if self.is_own { Paint::Ink } else { Paint::Soft });
-        canvas.text((axis.left + axis.width + 8.0, baseline), self.words.clone(), words, Anchor::Start);
+        canvas.text(
+            (axis.left + axis.width + 8.0, baseline),
+            self.words.clone(),
+            words,
+            Anchor::Start,
+        );
     }
 }
 
@@ -248,8 +275,16 @@ mod tests {
             for picture in pictures(&report) {
                 let canvas = picture.draw();
                 let (low, high) = canvas.bounds();
-                assert!(low.0 >= -0.5 && high.0 <= canvas.width + 0.5, "{}: {low:?} {high:?}", picture.stem);
-                assert!(low.1 >= -0.5 && high.1 <= canvas.height + 0.5, "{}: {low:?} {high:?}", picture.stem);
+                assert!(
+                    low.0 >= -0.5 && high.0 <= canvas.width + 0.5,
+                    "{}: {low:?} {high:?}",
+                    picture.stem
+                );
+                assert!(
+                    low.1 >= -0.5 && high.1 <= canvas.height + 0.5,
+                    "{}: {low:?} {high:?}",
+                    picture.stem
+                );
                 let text = svg::document(&canvas);
                 roxmltree::Document::parse(&text).unwrap();
                 assert!(report.systems.iter().all(|system| text.contains(system.title())));
@@ -260,10 +295,19 @@ mod tests {
     #[test]
     fn axes_are_logarithmic() {
         let rows: Vec<Row> = [0.2, 1_500.0]
-            .map(|high| Row { name: String::new(), is_own: false, low: None, high, words: String::new() })
+            .map(|high| Row {
+                name: String::new(),
+                is_own: false,
+                low: None,
+                high,
+                words: String::new(),
+            })
             .into();
         let axis = Axis::new(&rows, 100.0, 500.0);
-        assert_eq!(axis.decades().map(power).collect::<Vec<_>>(), ["0.1", "1", "10", "100", "1 k", "10 k"]);
+        assert_eq!(
+            axis.decades().map(power).collect::<Vec<_>>(),
+            ["0.1", "1", "10", "100", "1 k", "10 k"]
+        );
         assert_eq!((axis.x(0.1), axis.x(10_000.0), axis.x(0.0)), (100.0, 600.0, 100.0));
         assert!((axis.x(1.0) - 200.0).abs() < 1e-9);
     }

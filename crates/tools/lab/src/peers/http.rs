@@ -27,8 +27,9 @@ pub struct Response {
 
 impl Connection {
     pub async fn open(port: u16) -> Result<Self> {
-        let stream =
-            TcpStream::connect(("127.0.0.1", port)).await.with_context(|| format!("nothing at port {port}"))?;
+        let stream = TcpStream::connect(("127.0.0.1", port))
+            .await
+            .with_context(|| format!("nothing at port {port}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(64 * 1024) })
     }
@@ -39,11 +40,21 @@ impl Connection {
         loop {
             if let Some((response, used)) = parse(&self.buffer)? {
                 self.buffer.drain(..used);
-                let text = || String::from_utf8_lossy(&response.body).chars().take(500).collect::<String>();
-                ensure!((200..300).contains(&response.status), "answered {}: {}", response.status, text());
+                let text = || {
+                    String::from_utf8_lossy(&response.body).chars().take(500).collect::<String>()
+                };
+                ensure!(
+                    (200..300).contains(&response.status),
+                    "answered {}: {}",
+                    response.status,
+                    text()
+                );
                 return Ok(response.body);
             }
-            ensure!(self.stream.read_buf(&mut self.buffer).await? > 0, "the server closed the connection");
+            ensure!(
+                self.stream.read_buf(&mut self.buffer).await? > 0,
+                "the server closed the connection"
+            );
         }
     }
 }
@@ -81,14 +92,19 @@ pub fn encoded(value: &str) -> String {
 
 /// The response that `bytes` begins with and its length; `None` while it is not all there.
 fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
-    let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
+    let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else {
+        return Ok(None);
+    };
     let head = std::str::from_utf8(&bytes[..head_end]).context("a head that is no text")?;
     let mut lines = head.split("\r\n");
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|word| word.parse().ok());
+    let status =
+        lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|word| word.parse().ok());
     let status: u16 = status.context("not an HTTP status line")?;
     let (mut length, mut is_chunked) = (None, false);
     for line in lines {
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
         if name.eq_ignore_ascii_case("content-length") {
             length = Some(value.trim().parse::<usize>()?);
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
@@ -97,7 +113,9 @@ fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     }
     let start = head_end + 4;
     if is_chunked {
-        return Ok(chunks(&bytes[start..])?.map(|(body, used)| (Response { status, body }, start + used)));
+        return Ok(
+            chunks(&bytes[start..])?.map(|(body, used)| (Response { status, body }, start + used))
+        );
     }
     let length = match length {
         Some(length) => length,
@@ -113,12 +131,17 @@ fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
     let mut at = 0;
     loop {
-        let Some(line_end) = memmem::find(&bytes[at..], b"\r\n") else { return Ok(None) };
-        let line = std::str::from_utf8(&bytes[at..at + line_end]).context("a chunk's length is no text")?;
+        let Some(line_end) = memmem::find(&bytes[at..], b"\r\n") else {
+            return Ok(None);
+        };
+        let line = std::str::from_utf8(&bytes[at..at + line_end])
+            .context("a chunk's length is no text")?;
         let digits = line.split(';').next().unwrap_or_default().trim();
         let length = usize::from_str_radix(digits, 16).context("a chunk's length is no number")?;
         at += line_end + 2;
-        let Some(chunk) = bytes.get(at..at + length + 2) else { return Ok(None) };
+        let Some(chunk) = bytes.get(at..at + length + 2) else {
+            return Ok(None);
+        };
         body.extend_from_slice(&chunk[..length]);
         at += length + 2;
         if length == 0 {

@@ -47,7 +47,12 @@ pub struct Writes {
 
 impl Writes {
     pub fn new(drops: Rc<Drops>, dedupe: bool) -> Rc<Self> {
-        Rc::new(Self { drops, dedupe, ids: RefCell::new(Ids::new(rand::random())), counted: Cell::new(0) })
+        Rc::new(Self {
+            drops,
+            dedupe,
+            ids: RefCell::new(Ids::new(rand::random())),
+            counted: Cell::new(0),
+        })
     }
 
     pub fn batch(&self, turn: u64) -> &[Drop] {
@@ -109,6 +114,10 @@ mod tests {
             let of_granularity = buckets.iter().filter(|bucket| bucket.granularity == granularity);
             assert_eq!(of_granularity.map(|bucket| bucket.count).sum::<i64>(), 1_000);
         }
-        assert!(buckets.is_sorted_by_key(|bucket| (bucket.city, bucket.granularity, bucket.time_s)));
+        assert!(buckets.is_sorted_by_key(|bucket| (
+            bucket.city,
+            bucket.granularity,
+            bucket.time_s
+        )));
     }
 }

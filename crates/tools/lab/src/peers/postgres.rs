@@ -32,11 +32,13 @@ const UPSERT: &str = "
     INSERT INTO buckets (key, granularity, bucket, count)
     SELECT * FROM unnest($1::text[], $2::int2[], $3::int8[], $4::int8[])
     ON CONFLICT (key, granularity, bucket) DO UPDATE SET count = buckets.count + excluded.count";
-const REMEMBER: &str = "INSERT INTO seen (id) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING id";
+const REMEMBER: &str =
+    "INSERT INTO seen (id) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING id";
 const SERIES: &str = "
     SELECT bucket, count FROM buckets
     WHERE key = $1 AND granularity = $2 AND bucket >= $3 AND bucket < $4";
-const TOTAL: &str = "SELECT COALESCE(SUM(count), 0)::int8 FROM buckets WHERE granularity = $1 AND bucket >= $2";
+const TOTAL: &str =
+    "SELECT COALESCE(SUM(count), 0)::int8 FROM buckets WHERE granularity = $1 AND bucket >= $2";
 
 pub struct Postgres {
     pub port: u16,
@@ -56,9 +58,13 @@ impl Postgres {
     }
 }
 
-async fn upsert(connection: impl Executor<'_, Database = sqlx::Postgres>, buckets: &[Bucket]) -> Result<u64> {
+async fn upsert(
+    connection: impl Executor<'_, Database = sqlx::Postgres>,
+    buckets: &[Bucket],
+) -> Result<u64> {
     let keys: Vec<String> = buckets.iter().map(|bucket| key_of(bucket.city)).collect();
-    let granularities: Vec<i16> = buckets.iter().map(|bucket| bucket.granularity.number()).collect();
+    let granularities: Vec<i16> =
+        buckets.iter().map(|bucket| bucket.granularity.number()).collect();
     let times: Vec<i64> = buckets.iter().map(|bucket| bucket.time_s).collect();
     let counts: Vec<i64> = buckets.iter().map(|bucket| bucket.count).collect();
     let query = sqlx::query(UPSERT).bind(keys).bind(granularities).bind(times).bind(counts);
@@ -80,7 +86,9 @@ impl Slices {
         let parts: Vec<_> = ranges
             .iter()
             .enumerate()
-            .flat_map(|(number, range)| range.slices.iter().map(move |slice| (number as i32, range.asked.city, *slice)))
+            .flat_map(|(number, range)| {
+                range.slices.iter().map(move |slice| (number as i32, range.asked.city, *slice))
+            })
             .collect();
         Self {
             numbers: parts.iter().map(|(number, ..)| *number).collect(),
@@ -114,7 +122,8 @@ impl Client for Connected {
         match asking {
             Asking::Counts(slices) => counts(&mut self.0, slices).await,
             Asking::Series(days) => {
-                let query = sqlx::query(SERIES).bind(key_of(days.city)).bind(Granularity::Day.number());
+                let query =
+                    sqlx::query(SERIES).bind(key_of(days.city)).bind(Granularity::Day.number());
                 let rows = query.bind(days.from_s).bind(days.to_s).fetch_all(&mut self.0).await?;
                 let found = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
                 days.filled(found.collect::<Result<Vec<_>>>()?)
@@ -128,11 +137,16 @@ impl Client for Connected {
             upsert(&mut self.0, &aggregate(batch.iter())).await?;
             return Ok(batch.len() as u64);
         }
-        let ids: Vec<String> = writes.new_ids(batch.len()).into_iter().map(crate::events::id_text).collect();
+        let ids: Vec<String> =
+            writes.new_ids(batch.len()).into_iter().map(crate::events::id_text).collect();
         let mut transaction = self.0.begin().await?;
         let rows = sqlx::query(REMEMBER).bind(&ids).fetch_all(&mut *transaction).await?;
         let new: HashSet<&str> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-        let fresh = batch.iter().zip(&ids).filter(|(_, id)| new.contains(id.as_str())).map(|(drop, _)| drop);
+        let fresh = batch
+            .iter()
+            .zip(&ids)
+            .filter(|(_, id)| new.contains(id.as_str()))
+            .map(|(drop, _)| drop);
         upsert(&mut *transaction, &aggregate(fresh)).await?;
         transaction.commit().await?;
         Ok(new.len() as u64)

@@ -54,7 +54,12 @@ fn exec(sql: &str) -> Vec<u8> {
 }
 
 fn within(city: u32, from_s: i64, to_s: i64) -> String {
-    format!("key = '{}' AND ts >= {} AND ts < {}", key_of(city), from_s * MICROSECONDS, to_s * MICROSECONDS)
+    format!(
+        "key = '{}' AND ts >= {} AND ts < {}",
+        key_of(city),
+        from_s * MICROSECONDS,
+        to_s * MICROSECONDS
+    )
 }
 
 fn sql(question: &Question) -> String {
@@ -62,7 +67,10 @@ fn sql(question: &Question) -> String {
         Question::Counts(ranges) => {
             let one = |range: &Range| {
                 let (from_s, to_s) = range.floored();
-                format!("SELECT sum(n) FROM counts WHERE {}", within(range.asked.city, from_s, to_s))
+                format!(
+                    "SELECT sum(n) FROM counts WHERE {}",
+                    within(range.asked.city, from_s, to_s)
+                )
             };
             ranges.iter().map(one).collect::<Vec<_>>().join(" UNION ALL ")
         }
@@ -134,7 +142,9 @@ impl Peer for QuestDb {
             for (number, &(city, time_s)) in chunk.iter().enumerate() {
                 line(&mut body, city, time_s, (place * LOAD_EVENTS + number) as u64);
             }
-            connected.call(&http::post("/write?precision=s", "text/plain", body.as_bytes())).await?;
+            connected
+                .call(&http::post("/write?precision=s", "text/plain", body.as_bytes()))
+                .await?;
         }
         Ok(())
     }
@@ -142,7 +152,8 @@ impl Peer for QuestDb {
     async fn total(&self) -> Result<i64> {
         let from_s = self.live_from_s.div_euclid(QUARTER_S) * QUARTER_S;
         let sql = format!("SELECT sum(n) FROM counts WHERE ts >= {}", from_s * MICROSECONDS);
-        let answer: Answer = serde_json::from_slice(&self.connect().await?.0.call(&exec(&sql)).await?)?;
+        let answer: Answer =
+            serde_json::from_slice(&self.connect().await?.0.call(&exec(&sql)).await?)?;
         Ok(answer.dataset.first().and_then(|row| *row.first()?).unwrap_or_default())
     }
 }
@@ -156,8 +167,14 @@ mod tests {
     #[test]
     fn an_event_is_a_line() {
         let drop = Drop { city: 7, time_s: 1_795_000_000, amount_cents: 1 };
-        assert_eq!(lines([(&drop, 5)].into_iter()), "events,key=lab:city:c00007 id=5i 1795000000\n");
-        assert_eq!(lines([(&drop, u64::MAX)].into_iter()), "events,key=lab:city:c00007 id=-1i 1795000000\n");
+        assert_eq!(
+            lines([(&drop, 5)].into_iter()),
+            "events,key=lab:city:c00007 id=5i 1795000000\n"
+        );
+        assert_eq!(
+            lines([(&drop, u64::MAX)].into_iter()),
+            "events,key=lab:city:c00007 id=-1i 1795000000\n"
+        );
     }
 
     #[test]

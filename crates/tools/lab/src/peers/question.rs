@@ -25,7 +25,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 6] = [Self::Day, Self::Week, Self::Month, Self::Quarter, Self::Batch, Self::Series];
+    pub const ALL: [Kind; 6] =
+        [Self::Day, Self::Week, Self::Month, Self::Quarter, Self::Batch, Self::Series];
 
     pub fn words(self) -> &'static str {
         match self {
@@ -67,7 +68,8 @@ impl Days {
         let mut counts = vec![0; ((self.to_s - self.from_s) / DAY_S) as usize];
         for (time_s, count) in found {
             let place = usize::try_from((time_s - self.from_s).div_euclid(DAY_S)).ok();
-            let place = place.filter(|&place| place < counts.len() && time_s.rem_euclid(DAY_S) == 0);
+            let place =
+                place.filter(|&place| place < counts.len() && time_s.rem_euclid(DAY_S) == 0);
             ensure!(place.is_some(), "a day that was not asked for: {time_s}");
             counts[place.unwrap_or_default()] += count;
         }
@@ -120,7 +122,12 @@ impl Question {
 /// The questions of a kind, the same for every system.
 pub fn questions(workload: &Workload, kind: Kind) -> Vec<Question> {
     if kind == Kind::Batch {
-        return workload.batches.iter().take(QUESTIONS).map(|batch| Question::Counts(batch.clone())).collect();
+        return workload
+            .batches
+            .iter()
+            .take(QUESTIONS)
+            .map(|batch| Question::Counts(batch.clone()))
+            .collect();
     }
     let mut random = StdRng::seed_from_u64(workload.settings.seed ^ kind.days() as u64);
     let popularity = Popularity::new(workload.settings.keys);
@@ -140,7 +147,8 @@ pub fn questions(workload: &Workload, kind: Kind) -> Vec<Question> {
 
 fn series(workload: &Workload, city: u32, to_s: i64) -> Question {
     let days = Days { city, from_s: to_s - SERIES_DAYS * DAY_S, to_s };
-    let expected = days.starts().map(|time_s| workload.count(city, time_s, time_s + DAY_S)).collect();
+    let expected =
+        days.starts().map(|time_s| workload.count(city, time_s, time_s + DAY_S)).collect();
     Question::Series(days, expected)
 }
 
@@ -155,12 +163,17 @@ mod tests {
         for kind in Kind::ALL {
             let questions = questions(&workload, kind);
             assert_eq!(questions.len(), QUESTIONS);
-            assert!(questions.iter().any(|question| question.expected().iter().sum::<i64>() > 0), "{kind:?}");
+            assert!(
+                questions.iter().any(|question| question.expected().iter().sum::<i64>() > 0),
+                "{kind:?}"
+            );
             for question in &questions {
                 match question {
                     Question::Counts(ranges) => {
                         assert_eq!(ranges.len() == 10, kind == Kind::Batch);
-                        assert!(ranges.iter().all(|range| range.asked.from_s >= workload.start_s()));
+                        assert!(
+                            ranges.iter().all(|range| range.asked.from_s >= workload.start_s())
+                        );
                         let length_s = ranges[0].asked.to_s - ranges[0].asked.from_s;
                         assert!(kind == Kind::Batch || length_s == kind.days() * DAY_S);
                     }
@@ -180,7 +193,9 @@ mod tests {
         assert_eq!(one.answer_of_rows(vec![vec![3]]).unwrap(), [3]);
         assert!(one.answer_of_rows(vec![]).is_err());
         assert!(one.answer_of_rows(vec![vec![3, 4]]).is_err());
-        let Question::Series(days, _) = questions(&workload, Kind::Series)[0].clone() else { panic!("no series") };
+        let Question::Series(days, _) = questions(&workload, Kind::Series)[0].clone() else {
+            panic!("no series")
+        };
         let series = Question::Series(days, Vec::new());
         assert_eq!(series.answer_of_rows(vec![vec![days.from_s, 6]]).unwrap()[..2], [6, 0]);
         assert!(series.answer_of_rows(vec![vec![6]]).is_err());

@@ -56,11 +56,16 @@ impl Client for Connected {
         match question {
             Question::Counts(ranges) => {
                 let body = counts::body(ranges, false);
-                Asking { request: http::post("/v1/counts", JSON, body.as_bytes()), is_series: false }
+                Asking {
+                    request: http::post("/v1/counts", JSON, body.as_bytes()),
+                    is_series: false,
+                }
             }
             Question::Series(days, _) => {
-                let (key, from_s, to_s) = (http::encoded(&key_of(days.city)), days.from_s, days.to_s);
-                let path = format!("/v1/series?key={key}&fromTime={from_s}&toTime={to_s}&granularity=day");
+                let (key, from_s, to_s) =
+                    (http::encoded(&key_of(days.city)), days.from_s, days.to_s);
+                let path =
+                    format!("/v1/series?key={key}&fromTime={from_s}&toTime={to_s}&granularity=day");
                 Asking { request: http::get(&path), is_series: true }
             }
         }
@@ -73,14 +78,17 @@ impl Client for Connected {
             return Ok(series.points.iter().map(|point| point.count).collect());
         }
         let answer: Answer = sonic_rs::from_slice(&body)?;
-        let count = |item: &counts::Item| item.count.with_context(|| format!("no count of {}", item.key));
+        let count =
+            |item: &counts::Item| item.count.with_context(|| format!("no count of {}", item.key));
         answer.results.iter().map(count).collect()
     }
 
     async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
         let head = |length| http::head("/v1/events", NDJSON, length);
-        let body =
-            self.bodies.entry(turn % BODIES).or_insert_with_key(|&place| Rendered::new(writes.batch(place), head));
+        let body = self
+            .bodies
+            .entry(turn % BODIES)
+            .or_insert_with_key(|&place| Rendered::new(writes.batch(place), head));
         writes.renew(body);
         let answer = self.connection.call(&body.bytes).await?;
         let taken: Taken = serde_json::from_slice(&answer)?;

@@ -46,7 +46,10 @@ async fn load_history(port: u16, workload: &Workload) -> Result<()> {
     let mut pending = 0;
     for bucket in workload.buckets() {
         let key = bucket_key(bucket.city, bucket.granularity, bucket.time_s);
-        resp::command(&mut pipeline, &[b"SET", key.as_bytes(), bucket.count.to_string().as_bytes()]);
+        resp::command(
+            &mut pipeline,
+            &[b"SET", key.as_bytes(), bucket.count.to_string().as_bytes()],
+        );
         pending += 1;
         if pending == LOAD_PIPELINE {
             finish(&mut connection, &mut pipeline, &mut pending).await?;
@@ -55,7 +58,11 @@ async fn load_history(port: u16, workload: &Workload) -> Result<()> {
     finish(&mut connection, &mut pipeline, &mut pending).await
 }
 
-async fn finish(connection: &mut Connection, pipeline: &mut Vec<u8>, pending: &mut usize) -> Result<()> {
+async fn finish(
+    connection: &mut Connection,
+    pipeline: &mut Vec<u8>,
+    pending: &mut usize,
+) -> Result<()> {
     connection.send(pipeline).await?;
     for _ in 0..std::mem::take(pending) {
         connection.reply().await?;
@@ -65,13 +72,16 @@ async fn finish(connection: &mut Connection, pipeline: &mut Vec<u8>, pending: &m
 }
 
 fn mget(bytes: &mut Vec<u8>, keys: &[String]) {
-    let words: Vec<&[u8]> = std::iter::once(&b"MGET"[..]).chain(keys.iter().map(|key| key.as_bytes())).collect();
+    let words: Vec<&[u8]> =
+        std::iter::once(&b"MGET"[..]).chain(keys.iter().map(|key| key.as_bytes())).collect();
     resp::command(bytes, &words);
 }
 
 /// The counts in an array; a key that there is not counts 0.
 async fn counts(connection: &mut Connection) -> Result<Vec<i64>> {
-    let Reply::Array(length) = connection.reply().await? else { bail!("Redis answered MGET without an array") };
+    let Reply::Array(length) = connection.reply().await? else {
+        bail!("Redis answered MGET without an array")
+    };
     let mut counts = Vec::with_capacity(length);
     for _ in 0..length {
         let reply = connection.reply().await?;
@@ -86,7 +96,10 @@ impl Connected {
         self.pipeline.clear();
         for id in writes.new_ids(count) {
             let key = format!("seen:{}", crate::events::id_text(id));
-            resp::command(&mut self.pipeline, &[b"SET", key.as_bytes(), b"1", b"NX", b"EX", DEDUPE_TTL_S]);
+            resp::command(
+                &mut self.pipeline,
+                &[b"SET", key.as_bytes(), b"1", b"NX", b"EX", DEDUPE_TTL_S],
+            );
         }
         self.connection.send(&self.pipeline).await?;
         let mut new = Vec::with_capacity(count);
@@ -107,9 +120,12 @@ impl Client for Connected {
                 let mut asked = Vec::new();
                 for range in ranges {
                     let slices = range.slices.iter();
-                    let key = |granularity| move |time_s| bucket_key(range.asked.city, granularity, time_s);
-                    let keys: Vec<String> =
-                        slices.flat_map(|slice| slice.buckets().map(key(slice.granularity))).collect();
+                    let key = |granularity| {
+                        move |time_s| bucket_key(range.asked.city, granularity, time_s)
+                    };
+                    let keys: Vec<String> = slices
+                        .flat_map(|slice| slice.buckets().map(key(slice.granularity)))
+                        .collect();
                     asked.push(!keys.is_empty());
                     if !keys.is_empty() {
                         mget(&mut bytes, &keys);
@@ -139,12 +155,20 @@ impl Client for Connected {
 
     async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
         let batch = writes.batch(turn);
-        let new = if writes.dedupe { self.remember(writes, batch.len()).await? } else { vec![true; batch.len()] };
-        let buckets = aggregate(batch.iter().zip(&new).filter(|(_, new)| **new).map(|(drop, _)| drop));
+        let new = if writes.dedupe {
+            self.remember(writes, batch.len()).await?
+        } else {
+            vec![true; batch.len()]
+        };
+        let buckets =
+            aggregate(batch.iter().zip(&new).filter(|(_, new)| **new).map(|(drop, _)| drop));
         self.pipeline.clear();
         for bucket in &buckets {
             let key = bucket_key(bucket.city, bucket.granularity, bucket.time_s);
-            resp::command(&mut self.pipeline, &[b"INCRBY", key.as_bytes(), bucket.count.to_string().as_bytes()]);
+            resp::command(
+                &mut self.pipeline,
+                &[b"INCRBY", key.as_bytes(), bucket.count.to_string().as_bytes()],
+            );
         }
         self.connection.send(&self.pipeline).await?;
         for _ in &buckets {

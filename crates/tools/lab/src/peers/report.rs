@@ -141,7 +141,11 @@ impl Report {
         text.push_str("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
         let own = self.systems.first().map_or(0.0, System::counts_per_s);
         for (place, system) in self.systems.iter().enumerate() {
-            let rate = |kind| system.read(kind).map_or(String::new(), |read| grouped(read.greatest.requests_per_s));
+            let rate = |kind| {
+                system
+                    .read(kind)
+                    .map_or(String::new(), |read| grouped(read.greatest.requests_per_s))
+            };
             let batch = system.read(Kind::Batch);
             let _ = writeln!(
                 text,
@@ -150,7 +154,11 @@ impl Report {
                 system.version,
                 system.how,
                 grouped(system.counts_per_s()),
-                if place == 0 { String::new() } else { format!("{:.1} x", own / system.counts_per_s()) },
+                if place == 0 {
+                    String::new()
+                } else {
+                    format!("{:.1} x", own / system.counts_per_s())
+                },
                 rate(Kind::Day),
                 rate(Kind::Quarter),
                 rate(Kind::Series),

@@ -24,8 +24,9 @@ pub struct Connection {
 
 impl Connection {
     pub async fn open(port: u16) -> Result<Self> {
-        let stream =
-            TcpStream::connect(("127.0.0.1", port)).await.with_context(|| format!("no Redis at port {port}"))?;
+        let stream = TcpStream::connect(("127.0.0.1", port))
+            .await
+            .with_context(|| format!("no Redis at port {port}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(64 * 1024), position: 0 })
     }
@@ -52,7 +53,9 @@ impl Connection {
 
 /// The reply that `bytes` begins with and its length; `None` while it is not all there.
 fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>> {
-    let Some(end) = memchr::memchr(b'\n', bytes) else { return Ok(None) };
+    let Some(end) = memchr::memchr(b'\n', bytes) else {
+        return Ok(None);
+    };
     let (kind, line) = (bytes[0], &bytes[1..end.max(1)]);
     let used = end + 1;
     let reply = match kind {
@@ -63,7 +66,9 @@ fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>> {
             -1 => Reply::Nil,
             length => {
                 let end = used + usize::try_from(length).context("a negative length")?;
-                let Some(value) = bytes.get(used..end + 2) else { return Ok(None) };
+                let Some(value) = bytes.get(used..end + 2) else {
+                    return Ok(None);
+                };
                 return Ok(Some((Reply::Integer(integer(value)?), end + 2)));
             }
         },

@@ -5,8 +5,8 @@ use super::question::{Kind, Question, questions};
 use super::report::{LeftOut, Read, Report, System, Written};
 use super::servers::{Running, Script, Started, Usage, disk_bytes, usage};
 use super::{
-    Writes, cassandra, clickhouse, drive, duckdb, live_from_day_s, postgres, questdb, raingauge, redis, sqlite,
-    victoriametrics,
+    Writes, cassandra, clickhouse, drive, duckdb, live_from_day_s, postgres, questdb, raingauge,
+    redis, sqlite, victoriametrics,
 };
 use crate::cores::{self, Cores, Watch};
 use crate::events::Drops;
@@ -32,8 +32,17 @@ const SHOWN_POLL: Duration = Duration::from_millis(50);
 const MILLION: f64 = 1_000_000.0;
 
 /// In the order in which they are measured.
-pub const NAMES: [&str; 9] =
-    [RAINGAUGE, "redis", "postgresql", "sqlite", "clickhouse", "duckdb", "questdb", "victoriametrics", "cassandra"];
+pub const NAMES: [&str; 9] = [
+    RAINGAUGE,
+    "redis",
+    "postgresql",
+    "sqlite",
+    "clickhouse",
+    "duckdb",
+    "questdb",
+    "victoriametrics",
+    "cassandra",
+];
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
@@ -151,8 +160,10 @@ impl Bench {
         let target = Target { address: server.address, token: None };
         let lab = RefCell::new(Lab::prepare(&target, &self.workload)?);
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let place = Place { name: RAINGAUGE, version, pids: vec![server.id()], disk: data, is_own: false };
-        let system = self.measure(&place, &raingauge::Raingauge { port: server.address.port(), lab })?;
+        let place =
+            Place { name: RAINGAUGE, version, pids: vec![server.id()], disk: data, is_own: false };
+        let system =
+            self.measure(&place, &raingauge::Raingauge { port: server.address.port(), lab })?;
         server.stop()?;
         Ok(system)
     }
@@ -160,7 +171,8 @@ impl Bench {
     fn sqlite(&self) -> Result<System> {
         let disk = self.folder.join("sqlite");
         std::fs::create_dir(&disk)?;
-        let peer = sqlite::Sqlite { path: disk.join("lab.sqlite"), live_from_s: self.live_from_s() };
+        let peer =
+            sqlite::Sqlite { path: disk.join("lab.sqlite"), live_from_s: self.live_from_s() };
         let (version, pids) = (sqlite::version().to_owned(), vec![std::process::id()]);
         self.measure(&Place { name: "sqlite", version, pids, disk, is_own: true }, &peer)
     }
@@ -170,8 +182,10 @@ impl Bench {
     }
 
     fn server(&self, name: &'static str, server: Rc<Running>) -> Result<System> {
-        let (port, keys, live_from_s) = (server.port, self.options.settings.keys, self.live_from_s());
-        let (version, pids, disk) = (server.version.clone(), server.pids.clone(), server.disk.clone());
+        let (port, keys, live_from_s) =
+            (server.port, self.options.settings.keys, self.live_from_s());
+        let (version, pids, disk) =
+            (server.version.clone(), server.pids.clone(), server.disk.clone());
         let place = Place { name, version, pids, disk, is_own: false };
         // Events count from a day on that the history reaches into; what is written falls into its last hours.
         match name {
@@ -183,7 +197,9 @@ impl Bench {
             "clickhouse" => self.measure(&place, &clickhouse::ClickHouse { port, live_from_s }),
             "duckdb" => self.measure(&place, &duckdb::DuckDb { port, live_from_s }),
             "questdb" => self.measure(&place, &questdb::QuestDb { port, live_from_s }),
-            "victoriametrics" => self.measure(&place, &victoriametrics::VictoriaMetrics { port, live_from_s }),
+            "victoriametrics" => {
+                self.measure(&place, &victoriametrics::VictoriaMetrics { port, live_from_s })
+            }
             _ => {
                 let shared = RefCell::new(None);
                 self.measure(&place, &cassandra::Cassandra { server, keys, live_from_s, shared })
@@ -206,7 +222,8 @@ impl Bench {
         let reads = self.reads(place, peer)?;
         let memory_bytes = usage(&place.pids)?.memory_bytes.saturating_sub(memory_before);
         let modes = peer.modes().into_iter();
-        let writes = modes.map(|mode| self.writes(place, peer, mode)).collect::<Result<Vec<_>>>()?;
+        let writes =
+            modes.map(|mode| self.writes(place, peer, mode)).collect::<Result<Vec<_>>>()?;
         let busy = watch.busy()?;
         let own_s = busy.client * began.elapsed().as_secs_f64();
         let theirs_s = if place.is_own { 0.0 } else { usage(&place.pids)?.cpu_s - cpu_before_s };
@@ -216,7 +233,9 @@ impl Bench {
             version: place.version.clone(),
             how: peer.how().to_owned(),
             loaded_s,
-            history_bytes_per_million: history_bytes as f64 / self.options.settings.history.max(1) as f64 * MILLION,
+            history_bytes_per_million: history_bytes as f64
+                / self.options.settings.history.max(1) as f64
+                * MILLION,
             memory_bytes,
             others_cores: ((all_s - own_s - theirs_s) / began.elapsed().as_secs_f64()).max(0.0),
             reads,
@@ -298,7 +317,8 @@ impl Bench {
 
     fn writes<P: Peer>(&self, place: &Place, peer: &P, mode: Mode) -> Result<Written> {
         let (settings, name) = (self.options.settings, place.name);
-        let drops = Rc::new(Drops::new(settings.keys, mode.batch_events, settings.seed, self.now_s));
+        let drops =
+            Rc::new(Drops::new(settings.keys, mode.batch_events, settings.seed, self.now_s));
         // raingauge and QuestDB tell duplicates by themselves; where it costs the client something, it is asked to.
         let writes = Writes::new(drops, mode.exactly_once);
         let clients = self.clients(peer, mode.connections)?;
@@ -308,7 +328,8 @@ impl Bench {
         let workers = clients.into_iter().map(|client| Writer::new(client, &writes)).collect();
         let duration = Duration::from_secs(self.options.write_seconds);
         let run = Run { pace: Pace::Closed, warm_up: WRITE_WARM_UP, duration };
-        let (watch, began, used) = (Watch::start(self.options.cores)?, Instant::now(), usage(&place.pids)?);
+        let (watch, began, used) =
+            (Watch::start(self.options.cores)?, Instant::now(), usage(&place.pids)?);
         let (measured, workers) = drive::drive(&self.runtime, workers, &run)?;
         // From the first request to the last answer: a batch may take longer than a window of the recorder.
         let took_s = began.elapsed().as_secs_f64();
@@ -345,7 +366,10 @@ impl Bench {
             if total == expected {
                 return Ok((!is_first).then(|| began.elapsed().as_secs_f64()));
             }
-            ensure!(Instant::now() < deadline, "only {total} of {expected} events show after {SHOWN_MAX:?}");
+            ensure!(
+                Instant::now() < deadline,
+                "only {total} of {expected} events show after {SHOWN_MAX:?}"
+            );
             is_first = false;
             std::thread::sleep(SHOWN_POLL);
         }

@@ -52,10 +52,14 @@ pub struct Running {
 impl Script {
     pub fn start(&self, name: &str) -> Result<Started> {
         if !self.path.is_file() {
-            return Ok(Started::Missing(format!("{} is not there to start it", self.path.display())));
+            return Ok(Started::Missing(format!(
+                "{} is not there to start it",
+                self.path.display()
+            )));
         }
-        let said: Said = serde_json::from_slice(&self.call("start", name)?)
-            .with_context(|| format!("{} start said something else than JSON", self.path.display()))?;
+        let said: Said = serde_json::from_slice(&self.call("start", name)?).with_context(|| {
+            format!("{} start said something else than JSON", self.path.display())
+        })?;
         if let Some(why) = said.missing {
             return Ok(Started::Missing(why));
         }
@@ -110,7 +114,8 @@ struct Process {
 pub fn usage(roots: &[u32]) -> Result<Usage> {
     let processes = processes()?;
     let all = with_children(roots, &processes);
-    let ticks: u64 = all.iter().filter_map(|pid| processes.get(pid)).map(|process| process.ticks).sum();
+    let ticks: u64 =
+        all.iter().filter_map(|pid| processes.get(pid)).map(|process| process.ticks).sum();
     let memory_bytes = all.iter().map(|&pid| memory_bytes(pid)).sum();
     Ok(Usage { cpu_s: ticks as f64 / TICKS_PER_S, memory_bytes })
 }
@@ -119,7 +124,9 @@ fn processes() -> Result<BTreeMap<u32, Process>> {
     let entries = std::fs::read_dir("/proc").context("cannot read /proc")?;
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     // A process may end while this goes on.
-    let read = |pid: u32| Some((pid, process_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?));
+    let read = |pid: u32| {
+        Some((pid, process_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))
+    };
     Ok(pids.filter_map(read).collect())
 }
 
@@ -127,14 +134,22 @@ fn processes() -> Result<BTreeMap<u32, Process>> {
 fn process_of(stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;
-    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>()).sum::<Result<u64, _>>().ok()?;
+    let ticks = fields
+        .get(11..15)?
+        .iter()
+        .map(|field| field.parse::<u64>())
+        .sum::<Result<u64, _>>()
+        .ok()?;
     Some(Process { parent, ticks })
 }
 
 fn with_children(roots: &[u32], processes: &BTreeMap<u32, Process>) -> BTreeSet<u32> {
     let mut all: BTreeSet<u32> = roots.iter().copied().collect();
     loop {
-        let children = processes.iter().filter(|(_, process)| all.contains(&process.parent)).map(|(&pid, _)| pid);
+        let children = processes
+            .iter()
+            .filter(|(_, process)| all.contains(&process.parent))
+            .map(|(&pid, _)| pid);
         let more: Vec<u32> = children.filter(|pid| !all.contains(pid)).collect();
         if more.is_empty() {
             return all;
@@ -153,7 +168,9 @@ fn memory_bytes(pid: u32) -> u64 {
 
 /// What the files below a folder take on disk.
 pub fn disk_bytes(path: &Path) -> u64 {
-    let Ok(metadata) = std::fs::symlink_metadata(path) else { return 0 };
+    let Ok(metadata) = std::fs::symlink_metadata(path) else {
+        return 0;
+    };
     let own = metadata.blocks() * BLOCK_BYTES;
     if !metadata.is_dir() {
         return own;
@@ -187,8 +204,11 @@ mod tests {
 
     #[test]
     fn a_system_is_stopped_by_its_name_when_it_is_dropped() {
-        let (folder, script) = script(r#"echo "$1 $3 $SERVER_CORE" >>"$2/called"; echo '{"port":5,"pids":[7]}'"#);
-        let Started::Running(running) = script.start("redis").unwrap() else { panic!("it is missing") };
+        let (folder, script) =
+            script(r#"echo "$1 $3 $SERVER_CORE" >>"$2/called"; echo '{"port":5,"pids":[7]}'"#);
+        let Started::Running(running) = script.start("redis").unwrap() else {
+            panic!("it is missing")
+        };
         assert_eq!((running.port, running.pids.as_slice()), (5, &[7][..]));
         drop(running);
         let called = std::fs::read_to_string(folder.path().join("called")).unwrap();
@@ -198,7 +218,8 @@ mod tests {
     #[test]
     fn children_count_with_their_parents() {
         let process = |parent| Process { parent, ticks: 1 };
-        let processes = BTreeMap::from([(2, process(1)), (3, process(2)), (4, process(3)), (5, process(1))]);
+        let processes =
+            BTreeMap::from([(2, process(1)), (3, process(2)), (4, process(3)), (5, process(1))]);
         assert_eq!(with_children(&[2], &processes), BTreeSet::from([2, 3, 4]));
         let stat = "7 (a) b) S 6 7 7 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 100";
         let process = process_of(stat).unwrap();

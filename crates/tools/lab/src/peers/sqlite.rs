@@ -17,14 +17,13 @@ const SCHEMA: &str = "
     ) WITHOUT ROWID;
     CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID;
 ";
-const SUM: &str =
-    "SELECT COALESCE(SUM(count), 0) FROM buckets WHERE key = ?1 AND granularity = ?2 AND bucket >= ?3 AND bucket < ?4";
+const SUM: &str = "SELECT COALESCE(SUM(count), 0) FROM buckets WHERE key = ?1 AND granularity = ?2 AND bucket >= ?3 AND bucket < ?4";
 const UPSERT: &str = "INSERT INTO buckets (key, granularity, bucket, count) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (key, granularity, bucket) DO UPDATE SET count = count + excluded.count";
 const REMEMBER: &str = "INSERT INTO seen (id) VALUES (?1) ON CONFLICT DO NOTHING";
-const SERIES: &str =
-    "SELECT bucket, count FROM buckets WHERE key = ?1 AND granularity = ?2 AND bucket >= ?3 AND bucket < ?4";
-const TOTAL: &str = "SELECT COALESCE(SUM(count), 0) FROM buckets WHERE granularity = ?1 AND bucket >= ?2";
+const SERIES: &str = "SELECT bucket, count FROM buckets WHERE key = ?1 AND granularity = ?2 AND bucket >= ?3 AND bucket < ?4";
+const TOTAL: &str =
+    "SELECT COALESCE(SUM(count), 0) FROM buckets WHERE granularity = ?1 AND bucket >= ?2";
 
 fn open(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
@@ -81,7 +80,8 @@ impl Client for Connected {
             Question::Counts(ranges) => ranges.iter().map(|range| self.count(range)).collect(),
             Question::Series(days, _) => {
                 let mut statement = self.0.prepare_cached(SERIES)?;
-                let parameters = params![key_of(days.city), Granularity::Day.number(), days.from_s, days.to_s];
+                let parameters =
+                    params![key_of(days.city), Granularity::Day.number(), days.from_s, days.to_s];
                 let rows = statement.query_map(parameters, |row| Ok((row.get(0)?, row.get(1)?)))?;
                 days.filled(rows.collect::<Result<Vec<_>, _>>()?)
             }
@@ -90,7 +90,8 @@ impl Client for Connected {
 
     async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
         let batch = writes.batch(turn);
-        let transaction = self.0.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction =
+            self.0.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let mut new = Vec::with_capacity(batch.len());
         if writes.dedupe {
             let mut remember = transaction.prepare_cached(REMEMBER)?;
@@ -126,7 +127,10 @@ impl Peer for Sqlite {
             // One writer at a time is all that SQLite has.
             connections: 1,
         };
-        vec![mode("upsert, WAL, synchronous=FULL", false), mode("table of ids, upsert, WAL, synchronous=FULL", true)]
+        vec![
+            mode("upsert, WAL, synchronous=FULL", false),
+            mode("table of ids, upsert, WAL, synchronous=FULL", true),
+        ]
     }
 
     fn connections_max(&self) -> usize {
@@ -175,7 +179,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let now_s = crate::now_s();
         let workload = Workload::new(Settings { keys: 40, history: 3_000, seed: 2 }, now_s);
-        let peer = Sqlite { path: folder.path().join("lab.sqlite"), live_from_s: live_from_day_s(&workload) };
+        let peer = Sqlite {
+            path: folder.path().join("lab.sqlite"),
+            live_from_s: live_from_day_s(&workload),
+        };
         let runtime = drive::runtime().unwrap();
         runtime.block_on(peer.load(&workload)).unwrap();
         runtime.block_on(peer.settle()).unwrap();

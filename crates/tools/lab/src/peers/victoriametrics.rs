@@ -59,14 +59,23 @@ struct Labels {
 /// A window ends with the millisecond before `to_s` and begins after the one before `from_s`.
 fn counted(range: &Range) -> String {
     let (from_s, to_s) = range.floored();
-    format!(r#"count_over_time(drops{{key="{}"}}[{}s] @ {}.999)"#, key_of(range.asked.city), to_s - from_s, to_s - 1)
+    format!(
+        r#"count_over_time(drops{{key="{}"}}[{}s] @ {}.999)"#,
+        key_of(range.asked.city),
+        to_s - from_s,
+        to_s - 1
+    )
 }
 
 fn request(question: &Question) -> Vec<u8> {
     match question {
         Question::Counts(ranges) => {
-            let parts = ranges.iter().enumerate().filter(|(_, range)| range.floored().0 < range.floored().1);
-            let labelled = |(place, range)| format!(r#"label_set({}, "place", "{place}")"#, counted(range));
+            let parts = ranges
+                .iter()
+                .enumerate()
+                .filter(|(_, range)| range.floored().0 < range.floored().1);
+            let labelled =
+                |(place, range)| format!(r#"label_set({}, "place", "{place}")"#, counted(range));
             let parts: Vec<String> = parts.map(labelled).collect();
             let query = format!("union({})", parts.join(", "));
             http::post("/api/v1/query", FORM, format!("query={}", http::encoded(&query)).as_bytes())
@@ -97,15 +106,18 @@ fn answer_of(question: &Question, body: &[u8]) -> Result<Vec<i64>> {
         Question::Counts(ranges) => {
             let mut counts = vec![0; ranges.len()];
             for series in &answer.data.result {
-                let place = series.metric.place.as_deref().and_then(|place| place.parse::<usize>().ok());
-                let (place, (_, text)) = place.zip(series.value.as_ref()).context("a count without its place")?;
+                let place =
+                    series.metric.place.as_deref().and_then(|place| place.parse::<usize>().ok());
+                let (place, (_, text)) =
+                    place.zip(series.value.as_ref()).context("a count without its place")?;
                 *counts.get_mut(place).context("a place that was not asked for")? = whole(text)?;
             }
             Ok(counts)
         }
         Question::Series(days, _) => {
             let values = answer.data.result.iter().flat_map(|series| &series.values);
-            let day = |(end_s, text): &(f64, String)| Ok((end_s.ceil() as i64 - DAY_S, whole(text)?));
+            let day =
+                |(end_s, text): &(f64, String)| Ok((end_s.ceil() as i64 - DAY_S, whole(text)?));
             days.filled(values.map(day).collect::<Result<Vec<_>>>()?)
         }
     }
@@ -113,7 +125,8 @@ fn answer_of(question: &Question, body: &[u8]) -> Result<Vec<i64>> {
 
 /// One line of JSON: the samples of one series.
 fn line(text: &mut String, city: u32, times_s: &[i64]) {
-    let _ = write!(text, r#"{{"metric":{{"__name__":"drops","key":"{}"}},"values":["#, key_of(city));
+    let _ =
+        write!(text, r#"{{"metric":{{"__name__":"drops","key":"{}"}},"values":["#, key_of(city));
     for place in 0..times_s.len() {
         text.push_str(if place == 0 { "1" } else { ",1" });
     }
@@ -183,7 +196,13 @@ impl Peer for VictoriaMetrics {
 
     fn modes(&self) -> Vec<Mode> {
         let how = "/api/v1/import".to_owned();
-        vec![Mode { how, durable: false, exactly_once: false, batch_events: 10_000, connections: 4 }]
+        vec![Mode {
+            how,
+            durable: false,
+            exactly_once: false,
+            batch_events: 10_000,
+            connections: 4,
+        }]
     }
 
     async fn connect(&self) -> Result<Connected> {
@@ -211,10 +230,16 @@ impl Peer for VictoriaMetrics {
 
     async fn total(&self) -> Result<i64> {
         let to_s = crate::now_s() + 1;
-        let query = format!("sum(count_over_time(drops[{}s] @ {}.999))", to_s - self.live_from_s, to_s - 1);
+        let query =
+            format!("sum(count_over_time(drops[{}s] @ {}.999))", to_s - self.live_from_s, to_s - 1);
         // Its cache of long windows would not see what is only now becoming visible.
         let form = format!("query={}&nocache=1", http::encoded(&query));
-        let body = self.connect().await?.0.call(&http::post("/api/v1/query", FORM, form.as_bytes())).await?;
+        let body = self
+            .connect()
+            .await?
+            .0
+            .call(&http::post("/api/v1/query", FORM, form.as_bytes()))
+            .await?;
         let answer: Answer = serde_json::from_slice(&body)?;
         let value = answer.data.result.first().and_then(|series| series.value.as_ref());
         value.map_or(Ok(0), |(_, text)| whole(text))
@@ -242,7 +267,8 @@ mod tests {
     fn counts_come_back_to_their_places_and_days_to_their_dates() {
         let workload = Workload::new(Settings { keys: 20, history: 500, seed: 1 }, 1_795_000_000);
         let ten = &questions(&workload, Kind::Batch)[0];
-        let body = br#"{"data":{"result":[{"metric":{"key":"k","place":"3"},"value":[1.5,"42"]}]}}"#;
+        let body =
+            br#"{"data":{"result":[{"metric":{"key":"k","place":"3"},"value":[1.5,"42"]}]}}"#;
         let counts = answer_of(ten, body).unwrap();
         assert_eq!((counts.len(), counts[3], counts.iter().sum::<i64>()), (10, 42, 42));
         let wrong = br#"{"data":{"result":[{"metric":{"place":"3"},"value":[1.5,"42.5"]}]}}"#;

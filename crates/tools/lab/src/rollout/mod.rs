@@ -65,7 +65,8 @@ struct Conductor {
 impl Conductor {
     fn new(options: &Options) -> Result<Self> {
         let plan = options.plan()?;
-        let target = |address: &SocketAddr| Target { address: *address, token: options.token.clone() };
+        let target =
+            |address: &SocketAddr| Target { address: *address, token: options.token.clone() };
         let portal = target(&options.server);
         let readers: Vec<Target> = options.readers.iter().map(target).collect();
         let readers = if readers.is_empty() { vec![portal.clone()] } else { readers };
@@ -73,8 +74,15 @@ impl Conductor {
         if let Some(refusal) = plan.refusal(&before) {
             anyhow::bail!(refusal);
         }
-        let seen = readers.iter().map(|reader| Ok(Reading::take(reader)?.tally)).collect::<Result<_>>()?;
-        Ok(Self { portal, readers, rollout: Rollout::new(plan, before, version, 0), seen, began: Instant::now() })
+        let seen =
+            readers.iter().map(|reader| Ok(Reading::take(reader)?.tally)).collect::<Result<_>>()?;
+        Ok(Self {
+            portal,
+            readers,
+            rollout: Rollout::new(plan, before, version, 0),
+            seen,
+            began: Instant::now(),
+        })
     }
 
     fn now_ms(&self) -> i64 {
@@ -84,12 +92,17 @@ impl Conductor {
     /// Stage by stage, until it has ended.
     fn go(&mut self) -> Result<()> {
         while let Some(stage) = self.rollout.stage() {
-            std::thread::sleep(Duration::from_secs_f64((stage.seconds / BEATS).clamp(BEAT_S_MIN, BEAT_S_MAX)));
+            std::thread::sleep(Duration::from_secs_f64(
+                (stage.seconds / BEATS).clamp(BEAT_S_MIN, BEAT_S_MAX),
+            ));
             let over = self.rollout.watched.len();
             self.look()?;
             for watched in &self.rollout.watched[over..] {
                 let (what, window) = (watched.stage.words(), &watched.window);
-                eprintln!("rollout: {what}: p99 {:.1} ms, {:.0} counts/s", window.p99_ms, window.counts_per_s);
+                eprintln!(
+                    "rollout: {what}: p99 {:.1} ms, {:.0} counts/s",
+                    window.p99_ms, window.counts_per_s
+                );
             }
             self.obey()?;
         }

@@ -61,13 +61,23 @@ pub struct LimitOptions {
 impl Options {
     /// The plan, if it is one.
     pub fn plan(&self) -> Result<Plan> {
-        let LimitOptions { p99_times, p99_free_ms, failed_share, store_times, breakers, batches_min } = self.limits;
-        let limits = Limits { p99_times, p99_free_ms, failed_share, store_times, breakers, batches_min };
+        let LimitOptions {
+            p99_times,
+            p99_free_ms,
+            failed_share,
+            store_times,
+            breakers,
+            batches_min,
+        } = self.limits;
+        let limits =
+            Limits { p99_times, p99_free_ms, failed_share, store_times, breakers, batches_min };
         let (shares, canary_s, hold_s) = (self.shares.clone(), self.canary_s, self.hold_s);
         let plan = Plan { to: self.to, shares, canary_s, hold_s, limits };
         let problems = plan.problems();
-        let told: Vec<String> =
-            problems.iter().map(|problem| format!("--{} {}", kebab(&problem.field), problem.detail)).collect();
+        let told: Vec<String> = problems
+            .iter()
+            .map(|problem| format!("--{} {}", kebab(&problem.field), problem.detail))
+            .collect();
         ensure!(told.is_empty(), "{}", told.join("; "));
         Ok(plan)
     }

@@ -24,19 +24,26 @@ impl Reading {
     }
 
     fn of(page: &str) -> Self {
-        let label = |value: &str| if value.is_empty() { String::new() } else { format!("=\"{value}\"") };
+        let label = |value: &str| {
+            if value.is_empty() { String::new() } else { format!("=\"{value}\"") }
+        };
         let sum = |metric: &str, value: &str| metrics::sum(page, metric, &label(value));
-        Self { tally: Tally::read(sum, latency(page)), version: sum("raingauge_cache_policy_version", "") as u32 }
+        Self {
+            tally: Tally::read(sum, latency(page)),
+            version: sum("raingauge_cache_policy_version", "") as u32,
+        }
     }
 }
 
 /// Batches by the bound of their latency.
 fn latency(page: &str) -> impl Iterator<Item = (f64, f64)> {
     let ours = format!("route=\"{ROUTE}\"");
-    page.lines().filter(move |line| line.starts_with(LATENCY) && line.contains(&ours)).filter_map(|line| {
-        let bound = line.split("le=\"").nth(1)?.split('"').next()?.parse().ok()?;
-        Some((bound, line.rsplit(' ').next()?.parse().ok()?))
-    })
+    page.lines().filter(move |line| line.starts_with(LATENCY) && line.contains(&ours)).filter_map(
+        |line| {
+            let bound = line.split("le=\"").nth(1)?.split('"').next()?.parse().ok()?;
+            Some((bound, line.rsplit(' ').next()?.parse().ok()?))
+        },
+    )
 }
 
 #[cfg(test)]

@@ -9,12 +9,18 @@ use rand::Rng;
 use rand::rngs::StdRng;
 
 /// Lengths of windows, and how often each is asked for in a hundred: those by which the bucket store is measured.
-const WINDOWS: [(i64, u32); 5] = [(HOUR_S, 20), (DAY_S, 30), (7 * DAY_S, 25), (30 * DAY_S, 20), (90 * DAY_S, 5)];
+const WINDOWS: [(i64, u32); 5] =
+    [(HOUR_S, 20), (DAY_S, 30), (7 * DAY_S, 25), (30 * DAY_S, 20), (90 * DAY_S, 5)];
 /// How far back a window may end.
 const END_SPREAD_S: i64 = HOUR_S;
 
 /// Random ranges as seen from one moment.
-pub fn batches(popularity: &Popularity, random: &mut StdRng, now_s: i64, len: usize) -> Vec<Vec<Asked>> {
+pub fn batches(
+    popularity: &Popularity,
+    random: &mut StdRng,
+    now_s: i64,
+    len: usize,
+) -> Vec<Vec<Asked>> {
     let mut range = || {
         let to_s = now_s - random.random_range(0..END_SPREAD_S);
         Asked { city: popularity.pick(random), from_s: to_s - window_s(random), to_s }
@@ -41,7 +47,11 @@ pub fn judge(asked: &Asked, covered: Covered, truth: &Truth<'_>, may_be_early: b
         "an answer to another question: {covered:?}, asked was {asked:?}"
     );
     let right = truth.count(asked.city, from_s, to_s);
-    ensure!(count == right, "WRONG COUNT: {} answered {covered:?}, right is {right}", key_of(asked.city));
+    ensure!(
+        count == right,
+        "WRONG COUNT: {} answered {covered:?}, right is {right}",
+        key_of(asked.city)
+    );
     Ok(())
 }
 
@@ -50,7 +60,9 @@ fn may_be_answered_as(asked: &Asked, from_s: i64, to_s: i64, may_be_early: bool)
     let asked = (plan::floor(asked.from_s, QUARTER_S), plan::floor(asked.to_s, QUARTER_S));
     let early_to_s = asked.1 - QUARTER_S;
     (from_s, to_s) == asked
-        || may_be_early && to_s == early_to_s && (from_s == asked.0 || from_s == asked.0 - QUARTER_S)
+        || may_be_early
+            && to_s == early_to_s
+            && (from_s == asked.0 || from_s == asked.0 - QUARTER_S)
 }
 
 #[cfg(test)]
@@ -68,7 +80,11 @@ mod tests {
         assert!(asked.iter().all(|asked| (NOW_S - HOUR_S..=NOW_S).contains(&asked.to_s)));
         for (len_s, share) in WINDOWS {
             let found = asked.iter().filter(|asked| asked.to_s - asked.from_s == len_s).count();
-            assert!((found as i64 / 200 - i64::from(share)).abs() <= 1, "{len_s} s: {found} of {}", asked.len());
+            assert!(
+                (found as i64 / 200 - i64::from(share)).abs() <= 1,
+                "{len_s} s: {found} of {}",
+                asked.len()
+            );
         }
     }
 

@@ -49,8 +49,13 @@ const LOADED_MAX: Duration = Duration::from_secs(1_200);
 const SLACK: Duration = Duration::from_secs(15);
 
 /// Reader by reader, the strategies that are measured.
-const CASES: [(&str, &str); 5] =
-    [("tables", "none"), ("tiles", "none"), ("tiles", "result"), ("tiles", "phased"), ("tiles", "live")];
+const CASES: [(&str, &str); 5] = [
+    ("tables", "none"),
+    ("tiles", "none"),
+    ("tiles", "result"),
+    ("tiles", "phased"),
+    ("tiles", "live"),
+];
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
@@ -106,7 +111,11 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut rows = Vec::new();
     for round in 1..=options.rounds {
         for (plan, strategy) in CASES {
-            rows.push(bench.measure(round, plan, strategy).with_context(|| format!("{plan}, {strategy}"))?);
+            rows.push(
+                bench
+                    .measure(round, plan, strategy)
+                    .with_context(|| format!("{plan}, {strategy}"))?,
+            );
         }
     }
     let rate_per_s = bench.rate_per_s.unwrap_or_default();
@@ -142,7 +151,11 @@ impl Processes {
             ("CACHE__REDIS_TIMEOUT_MS", "200"),
             ("CLUSTER__INSTANCE", "tiles"),
         ];
-        let plain = [("CQL__READ_PLAN", "tables"), ("CLUSTER__PUBLISH_TILES", "no"), ("CLUSTER__INSTANCE", "tables")];
+        let plain = [
+            ("CQL__READ_PLAN", "tables"),
+            ("CLUSTER__PUBLISH_TILES", "no"),
+            ("CLUSTER__INSTANCE", "tables"),
+        ];
         let mut processes = Self {
             writer: Role::new("writer", "writer,portal", &patient)?,
             tiles: Role::new("reader-tiles", "reader", &[&patient[..], &cached].concat())?,
@@ -189,11 +202,15 @@ impl Bench<'_> {
         let buckets = lab.load_history(workload)?;
         let to_s = workload.end_s;
         let whole = |city| Asked { city, from_s: workload.start_s(), to_s };
-        let batches: Vec<Vec<Asked>> = (0..self.options.settings.keys).map(|city| vec![whole(city)]).collect();
+        let batches: Vec<Vec<Asked>> =
+            (0..self.options.settings.keys).map(|city| vec![whole(city)]).collect();
         for plan in ["tiles", "tables"] {
             self.wait_equal(plan, &batches, false, LOADED_MAX)?;
         }
-        eprintln!("strategies: {buckets} buckets of history are stored after {:.0} s", began.elapsed().as_secs_f64());
+        eprintln!(
+            "strategies: {buckets} buckets of history are stored after {:.0} s",
+            began.elapsed().as_secs_f64()
+        );
         Ok(buckets)
     }
 
@@ -208,7 +225,10 @@ impl Bench<'_> {
             if ask(&self.processes.tiles, &[asked], true).is_ok_and(|counts| counts == [sent]) {
                 break;
             }
-            ensure!(Instant::now() < deadline, "waited {LOADED_MAX:?} until the counter took effect");
+            ensure!(
+                Instant::now() < deadline,
+                "waited {LOADED_MAX:?} until the counter took effect"
+            );
             std::thread::sleep(POLL);
         }
         Ok(())
@@ -228,7 +248,8 @@ impl Bench<'_> {
         let reader = self.processes.reader(plan);
         let (target, connections) = (reader.target(), self.options.connections);
         let truth = &self.truth;
-        let judge = |asked: &Asked, covered| mix::judge(asked, covered, truth, strategy == "phased");
+        let judge =
+            |asked: &Asked, covered| mix::judge(asked, covered, truth, strategy == "phased");
         let mut asking = CountSource::new(&batches, &target, connections, judge);
         let mut drive = |pace, warm_up: u64, seconds: u64| {
             let (warm_up, duration) = (Duration::from_secs(warm_up), Duration::from_secs(seconds));
@@ -272,8 +293,12 @@ impl Bench<'_> {
 
     /// Sets the policy at the portal, and waits until the readers follow it.
     fn set_policy(&self, strategy: &str) -> Result<()> {
-        let version = policy::set(&self.processes.writer.target(), &json!({ "strategy": strategy }), "")?;
-        policy::wait_followed(&[self.processes.tiles.target(), self.processes.tables.target()], version)
+        let version =
+            policy::set(&self.processes.writer.target(), &json!({ "strategy": strategy }), "")?;
+        policy::wait_followed(
+            &[self.processes.tiles.target(), self.processes.tables.target()],
+            version,
+        )
     }
 
     /// Compares counts up to now, the open quarter hour included: these every strategy answers alike.
@@ -286,7 +311,13 @@ impl Bench<'_> {
     }
 
     /// Asks until every count is right, or the time is over.
-    fn wait_equal(&self, plan: &str, batches: &[Vec<Asked>], fresh: bool, time: Duration) -> Result<()> {
+    fn wait_equal(
+        &self,
+        plan: &str,
+        batches: &[Vec<Asked>],
+        fresh: bool,
+        time: Duration,
+    ) -> Result<()> {
         let deadline = Instant::now() + time;
         // Several at once, or this would mostly wait for answers.
         for chunk in batches.chunks(500 / batches[0].len()) {
@@ -297,7 +328,11 @@ impl Bench<'_> {
                 if counts.as_ref().is_ok_and(|counts| *counts == right) {
                     break;
                 }
-                ensure!(Instant::now() < deadline, "waited {time:?}: {}", difference(&asked, &right, counts));
+                ensure!(
+                    Instant::now() < deadline,
+                    "waited {time:?}: {}",
+                    difference(&asked, &right, counts)
+                );
                 std::thread::sleep(POLL);
             }
         }
@@ -328,14 +363,16 @@ fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
     let body = counts::body(asked, fresh);
     let answer = Client::connect(&reader.target())?.json("POST", "/v1/counts", body.as_bytes())?;
     let answer: counts::Answer = serde_json::from_value(answer)?;
-    let count = |item: counts::Item| item.count.with_context(|| format!("no count for {}", item.key));
+    let count =
+        |item: counts::Item| item.count.with_context(|| format!("no count for {}", item.key));
     answer.results.into_iter().map(count).collect()
 }
 
 /// Sends events of one city that spread over all partitions, and waits until they are counted; answers how many.
 fn send_probes(writer: &Role, city: u32, partitions: u16) -> Result<i64> {
     let drop = Drop { city, time_s: crate::now_s(), amount_cents: 100 };
-    let mut body = Rendered::new(&vec![drop; PROBES_PER_PARTITION * usize::from(partitions)], |_| Vec::new());
+    let mut body =
+        Rendered::new(&vec![drop; PROBES_PER_PARTITION * usize::from(partitions)], |_| Vec::new());
     body.renew(&mut Ids::new(rand::random()));
     let mut client = Client::connect(&writer.target())?;
     let answer = client.call_with(NDJSON, "POST", "/v1/events?wait=applied", &body.bytes)?;
@@ -344,7 +381,10 @@ fn send_probes(writer: &Role, city: u32, partitions: u16) -> Result<i64> {
 }
 
 fn say(round: usize, plan: &str, strategy: &str, measured: &Measured) {
-    eprintln!("strategies: round {round}: {plan}, {strategy}: {:.0} counts/s", measured.units_per_s);
+    eprintln!(
+        "strategies: round {round}: {plan}, {strategy}: {:.0} counts/s",
+        measured.units_per_s
+    );
 }
 
 /// What counts have cost a reader so far.
@@ -366,7 +406,8 @@ impl Costs {
             requests: metrics::sum(&page, "raingauge_cql_read_requests_total", ""),
             rows: metrics::sum(&page, "raingauge_cql_read_rows_total", ""),
             hits: of_strategy("raingauge_cache_hits_total"),
-            failed: of_strategy("raingauge_cache_errors_total") + of_strategy("raingauge_cache_skipped_total"),
+            failed: of_strategy("raingauge_cache_errors_total")
+                + of_strategy("raingauge_cache_skipped_total"),
         })
     }
 

@@ -89,14 +89,20 @@ impl Report {
             );
         }
         let compared: u64 = self.rows.iter().map(|row| row.batches_compared).sum();
-        let _ =
-            writeln!(text, "\n{} batches were compared with the truth, and none differed.", grouped(compared as f64));
+        let _ = writeln!(
+            text,
+            "\n{} batches were compared with the truth, and none differed.",
+            grouped(compared as f64)
+        );
         text
     }
 
     /// How many times the plain plan of the same round this is.
     fn ratio(&self, row: &Row) -> String {
-        let plain = self.rows.iter().find(|other| other.round == row.round && other.plan == "tables");
-        plain.map_or_else(String::new, |plain| format!("{:.1}", row.greatest.units_per_s / plain.greatest.units_per_s))
+        let plain =
+            self.rows.iter().find(|other| other.round == row.round && other.plan == "tables");
+        plain.map_or_else(String::new, |plain| {
+            format!("{:.1}", row.greatest.units_per_s / plain.greatest.units_per_s)
+        })
     }
 }

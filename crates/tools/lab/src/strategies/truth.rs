@@ -101,8 +101,9 @@ impl Sender {
     fn send(&mut self, path: &str, len: usize) -> Result<Vec<Drop>> {
         let time_s = crate::now_s();
         let city = |random: &mut StdRng| self.popularity.pick(random);
-        let drops: Vec<Drop> =
-            (0..len).map(|_| Drop { city: city(&mut self.random), time_s, amount_cents: 100 }).collect();
+        let drops: Vec<Drop> = (0..len)
+            .map(|_| Drop { city: city(&mut self.random), time_s, amount_cents: 100 })
+            .collect();
         let mut body = Rendered::new(&drops, |_| Vec::new());
         body.renew(&mut self.ids);
         let deadline = Instant::now() + SEND_MAX;
@@ -133,7 +134,12 @@ mod tests {
         let end_s = workload.end_s;
         let before = truth.count(4, end_s - 86_400, end_s + 1_800);
         let drop = |city, time_s| Drop { city, time_s, amount_cents: 1 };
-        truth.add(&[drop(4, end_s + 5), drop(4, end_s + 899), drop(5, end_s + 5), drop(4, end_s + 1_800)]);
+        truth.add(&[
+            drop(4, end_s + 5),
+            drop(4, end_s + 899),
+            drop(5, end_s + 5),
+            drop(4, end_s + 1_800),
+        ]);
         assert_eq!(truth.count(4, end_s - 86_400, end_s + 1_800), before + 2);
         assert_eq!(truth.count(4, end_s + 900, end_s + 2_700), 1);
     }

@@ -32,7 +32,15 @@ impl Clients {
         let rate_max = shape.max() * model.batches_per_s / clock.factor();
         let random = StdRng::seed_from_u64(model.seed ^ SEED);
         let even = model.even;
-        let mut clients = Self { shape, clock, random, rate_max, even, next_ms: from_ms as f64, end_ms: to_ms as f64 };
+        let mut clients = Self {
+            shape,
+            clock,
+            random,
+            rate_max,
+            even,
+            next_ms: from_ms as f64,
+            end_ms: to_ms as f64,
+        };
         clients.draw();
         Ok(clients)
     }
@@ -83,15 +91,24 @@ mod tests {
     fn a_seed_decides_every_moment_and_the_hour_has_its_burst() {
         let start_ms = 1_730_768_400_000;
         let clock = Fast::starting(start_ms, 60);
-        let moments = || Clients::new(&model(), clock, start_ms, start_ms + 6 * 3_600_000).unwrap().moments_ms();
+        let moments = || {
+            Clients::new(&model(), clock, start_ms, start_ms + 6 * 3_600_000).unwrap().moments_ms()
+        };
         let all: Vec<i64> = moments().collect();
         assert!(all.is_sorted() && all == moments().collect::<Vec<_>>());
         // Six hours take 360 s of the machine, with some 100 batches a second.
         assert!((25_000..45_000).contains(&all.len()), "{}", all.len());
         let within = |from: i64, to: i64| {
-            all.iter().filter(|due_ms| (from..to).contains(&(*due_ms % 3_600_000 / 60_000))).count() as f64
+            all.iter().filter(|due_ms| (from..to).contains(&(*due_ms % 3_600_000 / 60_000))).count()
+                as f64
         };
-        let even = Clients::new(&Model { even: true, ..model() }, clock, start_ms, start_ms + 6 * 3_600_000).unwrap();
+        let even = Clients::new(
+            &Model { even: true, ..model() },
+            clock,
+            start_ms,
+            start_ms + 6 * 3_600_000,
+        )
+        .unwrap();
         let difference = even.moments_ms().count() as f64 / all.len() as f64 - 1.0;
         assert!(difference.abs() < 0.02, "{difference}");
         let (burst, quiet) = (within(0, 1), within(30, 60) / 30.0);

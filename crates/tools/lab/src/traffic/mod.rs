@@ -61,8 +61,10 @@ pub struct Window {
 
 impl Model {
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let model: Self = toml::from_str(&text).with_context(|| format!("{} is no traffic model", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let model: Self = toml::from_str(&text)
+            .with_context(|| format!("{} is no traffic model", path.display()))?;
         model.check()?;
         Ok(model)
     }
@@ -72,15 +74,25 @@ impl Model {
         let is_rate = |number: f64| number.is_finite() && number > 0.0;
         ensure!((1..1_000).contains(&self.counters), "counters must lie between 1 and 999");
         ensure!(self.keys >= self.counters, "keys must be at least as many as counters");
-        ensure!(is_rate(self.zipf) && is_rate(self.batches_per_s), "zipf and batches_per_s must be above 0");
-        ensure!(self.events_per_s >= 0.0 && self.burst >= 0.0 && self.burst_minutes > 0.0, "a rate is below 0");
+        ensure!(
+            is_rate(self.zipf) && is_rate(self.batches_per_s),
+            "zipf and batches_per_s must be above 0"
+        );
+        ensure!(
+            self.events_per_s >= 0.0 && self.burst >= 0.0 && self.burst_minutes > 0.0,
+            "a rate is below 0"
+        );
         ensure!(
             1 <= self.batch[0] && self.batch[0] <= self.batch[1],
             "batch must be two numbers, the smaller one first"
         );
         ensure!((0.0..=1.0).contains(&self.ends_now), "ends_now must lie between 0 and 1");
         ensure!(self.hours.len() == 24, "hours must have 24 numbers, and has {}", self.hours.len());
-        ensure!(self.weekdays.len() == 7, "weekdays must have 7 numbers, and has {}", self.weekdays.len());
+        ensure!(
+            self.weekdays.len() == 7,
+            "weekdays must have 7 numbers, and has {}",
+            self.weekdays.len()
+        );
         ensure!(
             self.hours.iter().chain(&self.weekdays).all(|share| is_rate(*share)),
             "hours and weekdays must be above 0"
@@ -94,7 +106,8 @@ impl Model {
             longest <= 24 * self.history_days.saturating_sub(1),
             "history_days must be a day more than the longest window"
         );
-        jiff::tz::TimeZone::get(&self.timezone).with_context(|| format!("no time zone is called {}", self.timezone))?;
+        jiff::tz::TimeZone::get(&self.timezone)
+            .with_context(|| format!("no time zone is called {}", self.timezone))?;
         Ok(())
     }
 }

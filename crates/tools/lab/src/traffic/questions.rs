@@ -41,7 +41,11 @@ impl Keys {
             found.map_or(DAY_S, |window| i64::from(window.hours) * 3_600)
         };
         let windows = (0..model.counters).map(|_| window(&mut random)).collect();
-        Self { counters: model.counters, popularity: Popularity::by_zipf(model.keys, model.zipf), windows }
+        Self {
+            counters: model.counters,
+            popularity: Popularity::by_zipf(model.keys, model.zipf),
+            windows,
+        }
     }
 
     pub fn counter_of(&self, rank: u32) -> u32 {
@@ -87,8 +91,9 @@ impl Keys {
         let mut random = StdRng::seed_from_u64(model.seed ^ HISTORY_SEED);
         let quarters = i64::from(model.history_days) * DAY_S / QUARTER_S;
         let end_s = floor(end_s, QUARTER_S);
-        let event =
-            |random: &mut StdRng| (self.pick(random), end_s - QUARTER_S * (1 + random.random_range(0..quarters)));
+        let event = |random: &mut StdRng| {
+            (self.pick(random), end_s - QUARTER_S * (1 + random.random_range(0..quarters)))
+        };
         (0..model.history).map(|_| event(&mut random)).collect()
     }
 }
@@ -106,7 +111,11 @@ pub struct Questions {
 
 impl Questions {
     pub fn new(model: &Model) -> Self {
-        Self { random: StdRng::seed_from_u64(model.seed ^ SEED), batch: model.batch, ends_now: model.ends_now }
+        Self {
+            random: StdRng::seed_from_u64(model.seed ^ SEED),
+            batch: model.batch,
+            ends_now: model.ends_now,
+        }
     }
 
     /// The batch that somebody asks at a moment.
@@ -151,14 +160,20 @@ mod tests {
         let keys = Keys::new(&model);
         let mut questions = Questions::new(&model);
         let asked: Vec<Asked> = (0..500).flat_map(|_| questions.batch(&keys, NOW_S)).collect();
-        assert!((4_500..5_500).contains(&asked.len()), "batches are of ten on average: {}", asked.len());
+        assert!(
+            (4_500..5_500).contains(&asked.len()),
+            "batches are of ten on average: {}",
+            asked.len()
+        );
         for asked in &asked {
             let window = asked.to_s - asked.from_s;
             assert_eq!(window, keys.windows[keys.counter_of(asked.rank) as usize]);
         }
-        let now = asked.iter().filter(|asked| asked.to_s == NOW_S).count() as f64 / asked.len() as f64;
+        let now =
+            asked.iter().filter(|asked| asked.to_s == NOW_S).count() as f64 / asked.len() as f64;
         assert!((0.96..0.98).contains(&now), "{now}");
-        let hottest = asked.iter().filter(|asked| asked.rank == 0).count() as f64 / asked.len() as f64;
+        let hottest =
+            asked.iter().filter(|asked| asked.rank == 0).count() as f64 / asked.len() as f64;
         assert!((0.15..0.19).contains(&hottest), "by Zipf's law 1 in 5.9: {hottest}");
         let mut again = Questions::new(&model);
         assert_eq!(again.batch(&keys, NOW_S), asked[..again_len(&model, &keys)]);
@@ -172,13 +187,17 @@ mod tests {
     fn keys_lie_in_all_counters_and_the_history_before_its_end() {
         let model = model();
         let keys = Keys::new(&model);
-        let counters: std::collections::BTreeSet<u32> = (0..model.keys).map(|rank| keys.counter_of(rank)).collect();
+        let counters: std::collections::BTreeSet<u32> =
+            (0..model.keys).map(|rank| keys.counter_of(rank)).collect();
         assert_eq!(counters.len(), 20);
         let history = keys.history(&model, NOW_S);
         let end_s = floor(NOW_S, QUARTER_S);
         assert_eq!(history.len(), 2_000);
         assert!(history.iter().all(|(_, time_s)| (end_s - 8 * DAY_S..end_s).contains(time_s)));
         let line: Value = serde_json::from_str(&keys.event("7", 3, NOW_S)).unwrap();
-        assert_eq!((&line["type"], &line["data"]["key"]), (&json!(event_type(keys.counter_of(3))), &json!("k3")));
+        assert_eq!(
+            (&line["type"], &line["data"]["key"]),
+            (&json!(event_type(keys.counter_of(3))), &json!("k3"))
+        );
     }
 }

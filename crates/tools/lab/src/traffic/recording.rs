@@ -45,10 +45,13 @@ pub fn read(lines: impl BufRead) -> Result<Vec<Recorded>> {
         if line.trim().is_empty() {
             continue;
         }
-        let recorded: Recorded =
-            serde_json::from_str(&line).with_context(|| format!("line {number} of the recording"))?;
+        let recorded: Recorded = serde_json::from_str(&line)
+            .with_context(|| format!("line {number} of the recording"))?;
         let is_later = all.last().is_none_or(|before| before.at_ms <= recorded.at_ms);
-        ensure!(is_later, "line {number} of the recording is before the one above it: sort it by atMs");
+        ensure!(
+            is_later,
+            "line {number} of the recording is before the one above it: sort it by atMs"
+        );
         all.push(recorded);
     }
     ensure!(!all.is_empty(), "the recording has no requests");
@@ -71,7 +74,12 @@ pub struct Replay {
 
 impl Replay {
     pub fn new(start: Instant, speed: f64, recording: &[Recorded]) -> Self {
-        Self { start, speed, at_ms: recording.iter().map(|recorded| recorded.at_ms).collect(), next: 0 }
+        Self {
+            start,
+            speed,
+            at_ms: recording.iter().map(|recorded| recorded.at_ms).collect(),
+            next: 0,
+        }
     }
 
     /// From the first request to the last one.
@@ -102,7 +110,8 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_asked_at_its_moments() {
-        let request = |from_time, to_time| Request { key: "drops:oslo".to_owned(), from_time, to_time };
+        let request =
+            |from_time, to_time| Request { key: "drops:oslo".to_owned(), from_time, to_time };
         let all = [
             Recorded { at_ms: 1_000, requests: vec![request(900, 1_800)] },
             Recorded { at_ms: 3_000, requests: vec![request(-3_600, 0), request(1_800, 2_700)] },
@@ -112,7 +121,10 @@ mod tests {
         let found = read(&file[..]).unwrap();
         assert_eq!(found, all);
         let body: serde_json::Value = serde_json::from_str(&found[1].body(10_000)).unwrap();
-        assert_eq!((&body["requests"][0]["fromTime"], &body["requests"][0]["toTime"]), (&6_400.into(), &10_000.into()));
+        assert_eq!(
+            (&body["requests"][0]["fromTime"], &body["requests"][0]["toTime"]),
+            (&6_400.into(), &10_000.into())
+        );
         let start = Instant::now();
         let mut replay = Replay::new(start, 4.0, &found);
         assert_eq!(replay.duration(), Duration::from_millis(500));

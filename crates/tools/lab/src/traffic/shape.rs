@@ -34,7 +34,9 @@ impl Shape {
 
     /// How many times the mean of a week comes at this moment, in milliseconds since 1970.
     pub fn at(&self, ms: i64) -> f64 {
-        let Ok(moment) = Timestamp::from_millisecond(ms) else { return 0.0 };
+        let Ok(moment) = Timestamp::from_millisecond(ms) else {
+            return 0.0;
+        };
         let local = moment.to_zoned(self.timezone.clone());
         let hour = f64::from(local.hour()) + f64::from(local.minute()) / 60.0;
         let weekday = local.weekday().to_monday_zero_offset() as usize;
@@ -79,12 +81,14 @@ mod tests {
     #[test]
     fn evenings_and_fridays_have_more_and_a_week_has_its_mean() {
         let shape = Shape::new(&model()).unwrap();
-        let (morning, evening) = (shape.at(ms("2024-11-05T08:30")), shape.at(ms("2024-11-05T18:30")));
+        let (morning, evening) =
+            (shape.at(ms("2024-11-05T08:30")), shape.at(ms("2024-11-05T18:30")));
         assert!((evening / morning - 2.0).abs() < 1e-9);
         assert!((shape.at(ms("2024-11-08T08:30")) / morning - 1.5).abs() < 1e-9);
         let monday = ms("2024-11-04T00:00");
         let seconds = 7 * 86_400 / 10;
-        let mean = (0..seconds).map(|step| shape.at(monday + step * 10_000)).sum::<f64>() / seconds as f64;
+        let mean =
+            (0..seconds).map(|step| shape.at(monday + step * 10_000)).sum::<f64>() / seconds as f64;
         assert!((mean - 1.0).abs() < 0.01, "{mean}");
     }
 
@@ -95,6 +99,9 @@ mod tests {
         assert!((shape.at(ms("2024-11-05T09:00")) / quiet - 3.0).abs() < 1e-9);
         assert!((shape.at(ms("2024-11-05T09:01:30")) / quiet - 2.0).abs() < 0.01);
         assert!((shape.at(ms("2024-11-05T09:03")) / quiet - 1.0).abs() < 1e-9);
-        assert!((0..24 * 7).all(|hour| shape.at(ms("2024-11-04T00:00") + hour * 3_600_000) <= shape.max()));
+        assert!(
+            (0..24 * 7)
+                .all(|hour| shape.at(ms("2024-11-04T00:00") + hour * 3_600_000) <= shape.max())
+        );
     }
 }

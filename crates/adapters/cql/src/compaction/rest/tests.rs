@@ -32,7 +32,9 @@ impl ScyllaNode {
                     let node = node.clone();
                     async move { Ok::<_, Infallible>(node.answer(request).await) }
                 });
-                tokio::spawn(server::Builder::new().serve_connection(TokioIo::new(stream), service));
+                tokio::spawn(
+                    server::Builder::new().serve_connection(TokioIo::new(stream), service),
+                );
             }
         });
         Rest::new(&format!("http://{{host}}:{port}/"), "counts".to_owned()).unwrap()
@@ -79,7 +81,10 @@ async fn a_node_compacts_until_it_is_done() {
     let (compacted, ()) = tokio::join!(rest.compact("127.0.0.1"), observed);
     assert_eq!(compacted, Ok(()));
     let asked = node.asked.lock().unwrap().clone();
-    assert_eq!(asked, ["POST /storage_service/keyspace_compaction/counts", "GET /compaction_manager/compactions"]);
+    assert_eq!(
+        asked,
+        ["POST /storage_service/keyspace_compaction/counts", "GET /compaction_manager/compactions"]
+    );
 }
 
 #[tokio::test]
@@ -92,7 +97,10 @@ async fn a_compaction_is_given_up_and_stopped() {
     }
     rest.stop("127.0.0.1").await.unwrap();
     let asked = node.asked.lock().unwrap().clone();
-    assert_eq!(asked[1], "POST /compaction_manager/stop_keyspace_compaction/counts?type=COMPACTION");
+    assert_eq!(
+        asked[1],
+        "POST /compaction_manager/stop_keyspace_compaction/counts?type=COMPACTION"
+    );
 }
 
 #[tokio::test]

@@ -22,7 +22,10 @@ fn trusting(now_s: i64) -> Arc<LogClock> {
 }
 
 fn on(disk: &Disk) -> SegmentLog {
-    Inspection::of(Arc::new(disk.clone()), Options::default()).unwrap().open(0, trusting(1_000)).unwrap()
+    Inspection::of(Arc::new(disk.clone()), Options::default())
+        .unwrap()
+        .open(0, trusting(1_000))
+        .unwrap()
 }
 
 #[tokio::test]
@@ -56,7 +59,8 @@ async fn a_start_that_is_refused_changes_nothing() {
     damaged[sound.len() - 3] ^= 1;
     std::fs::write(folder.path().join("ids-00000000000000000000.unfinished"), "half").unwrap();
     let torn = [&sound[..], b"RGB1 torn"].concat();
-    for (bytes, applied_to) in [(&damaged, 0), (&sound[..sound.len() - 1].to_vec(), 0), (&torn, 4)] {
+    for (bytes, applied_to) in [(&damaged, 0), (&sound[..sound.len() - 1].to_vec(), 0), (&torn, 4)]
+    {
         std::fs::write(&path, bytes).unwrap();
         let before = picture(folder.path());
         let inspected = SegmentLog::inspect(folder.path(), Options::default());
@@ -131,7 +135,8 @@ async fn a_full_disk_heals_when_there_is_room_again() {
 async fn a_segment_that_cannot_be_begun_does_not_close_the_log() {
     let disk = Disk::new(7);
     let options = Options { segment_bytes: 1, ..Options::default() };
-    let log = Inspection::of(Arc::new(disk.clone()), options).unwrap().open(0, trusting(1_000)).unwrap();
+    let log =
+        Inspection::of(Arc::new(disk.clone()), options).unwrap().open(0, trusting(1_000)).unwrap();
     append(&log, &["a"]).await;
     disk.fail_after(0, DiskFault::NoHandles);
     assert!(matches!(log.append(batch(&["b"])).await, Err(Error::NotTaken(_))));
@@ -166,7 +171,8 @@ async fn a_log_that_fails_is_closed_and_says_so() {
 #[tokio::test]
 async fn a_segment_that_is_gone_does_not_keep_others_from_being_trimmed() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { segment_bytes: 1, dedupe_ids_max: 2, retention_bytes: 200, ..Options::default() };
+    let options =
+        Options { segment_bytes: 1, dedupe_ids_max: 2, retention_bytes: 200, ..Options::default() };
     let log = open_with(folder.path(), options, 1_000).unwrap();
     for id in ["a", "b", "c", "d", "e", "f"] {
         append(&log, &[id]).await;
@@ -185,7 +191,9 @@ async fn damage_that_concerns_nobody_does_not_refuse_a_start() {
     let options = Options { segment_bytes: 1, ..Options::default() };
     {
         let clock = Arc::new(ManualClock::at_s(1_000));
-        let log = SegmentLog::open(folder.path(), options.clone(), Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+        let log =
+            SegmentLog::open(folder.path(), options.clone(), Arc::clone(&clock) as Arc<dyn Clock>)
+                .unwrap();
         for day in 0..3 {
             clock.set_s(1_000 + day * DAY_S);
             append(&log, &[&format!("day-{day}")]).await;
@@ -237,10 +245,16 @@ async fn a_lost_end_can_be_accepted() {
 
     assert!(!examine().apply(Allowed { loss: true, restamp: false }).unwrap());
     assert_eq!(examine().faults(), []);
-    let log = SegmentLog::inspect(folder.path(), Options::default()).unwrap().open(3, trusting(1_000)).unwrap();
+    let log = SegmentLog::inspect(folder.path(), Options::default())
+        .unwrap()
+        .open(3, trusting(1_000))
+        .unwrap();
     assert_eq!((log.end(), texts(&log, 0)), (3, vec!["a".to_owned()]));
     assert_eq!(append(&log, &["a", "d"]).await.duplicates, 1);
-    assert_eq!((texts(&log, 0), texts(&log, 2)), (vec!["a".to_owned(), "d".to_owned()], vec!["d".to_owned()]));
+    assert_eq!(
+        (texts(&log, 0), texts(&log, 2)),
+        (vec!["a".to_owned(), "d".to_owned()], vec!["d".to_owned()])
+    );
 }
 
 /// Blocks in the middle of segments of both versions are damaged; what lies around them stays.
@@ -250,7 +264,9 @@ async fn damage_in_the_middle_can_be_accepted() {
     let first = folder.path().join("00000000000000000000.log");
     std::fs::write(&first, bytes_of(SEGMENT_1)).unwrap();
     {
-        let log = open_with(folder.path(), Options { segment_bytes: 600, ..Options::default() }, 2_000).unwrap();
+        let log =
+            open_with(folder.path(), Options { segment_bytes: 600, ..Options::default() }, 2_000)
+                .unwrap();
         for id in 0..20 {
             append(&log, &[&format!("id-{id}")]).await;
         }
@@ -259,20 +275,27 @@ async fn damage_in_the_middle_can_be_accepted() {
     assert!(files.len() > 3);
     for path in &files[1..3] {
         let mut bytes = std::fs::read(path).unwrap();
-        let block = bytes.windows(4).enumerate().filter(|(_, bytes)| bytes == b"RGB1").nth(1).unwrap().0;
+        let block =
+            bytes.windows(4).enumerate().filter(|(_, bytes)| bytes == b"RGB1").nth(1).unwrap().0;
         bytes[block + 40] ^= 1;
         std::fs::write(path, bytes).unwrap();
     }
     assert!(open_with(folder.path(), Options::default(), 2_000).is_err());
     let repair = Repair::examine(folder.path(), 0, 3_000_000).unwrap();
-    let lost: u64 =
-        repair.faults().iter().map(|fault| if let Fault::Lost { from, to } = fault { to - from } else { 0 }).sum();
+    let lost: u64 = repair
+        .faults()
+        .iter()
+        .map(|fault| if let Fault::Lost { from, to } = fault { to - from } else { 0 })
+        .sum();
     assert_eq!(lost, 2, "{:?}", repair.faults());
     assert!(!repair.apply(Allowed { loss: true, restamp: false }).unwrap());
     let log = open_with(folder.path(), Options::default(), 2_000).unwrap();
     assert_eq!((texts(&log, 0).len(), log.end()), (19, 21));
     for from in 0..21 {
-        assert!(log.read(from, 1).unwrap()[0].end() > from, "reading from {from} goes on behind what is lost");
+        assert!(
+            log.read(from, 1).unwrap()[0].end() > from,
+            "reading from {from} goes on behind what is lost"
+        );
     }
 }
 
@@ -281,14 +304,20 @@ async fn entries_from_the_future_can_be_dated_anew() {
     let folder = tempfile::tempdir().unwrap();
     {
         append(&open_with(folder.path(), Options::default(), 1_000).unwrap(), &["now"]).await;
-        append(&open_with(folder.path(), Options::default(), 500 * DAY_S).unwrap(), &["future"]).await;
+        append(&open_with(folder.path(), Options::default(), 500 * DAY_S).unwrap(), &["future"])
+            .await;
     }
     let repair = || Repair::examine(folder.path(), 2, 2_000_000).unwrap();
-    assert_eq!(repair().faults(), [Fault::Future { from: 1, to: 2, newest_ms: 500 * DAY_S * 1_000 }]);
+    assert_eq!(
+        repair().faults(),
+        [Fault::Future { from: 1, to: 2, newest_ms: 500 * DAY_S * 1_000 }]
+    );
     {
         let poisoned = open_with(folder.path(), Options::default(), 2_000).unwrap();
         assert!(matches!(poisoned.append(batch(&["refused"])).await, Err(Error::ClockUnsound(_))));
-        assert!(poisoned.check().is_err_and(|refusal| refusal.to_string().contains("raingauge repair")));
+        assert!(
+            poisoned.check().is_err_and(|refusal| refusal.to_string().contains("raingauge repair"))
+        );
     }
     assert!(!repair().apply(Allowed { loss: false, restamp: true }).unwrap());
     let log = open_with(folder.path(), Options::default(), 2_000).unwrap();

@@ -20,8 +20,9 @@ const RETENTION_S: i64 = 3_000;
 
 #[test]
 fn no_history_loses_or_repeats_what_was_acknowledged() {
-    let number =
-        |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"));
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
+    };
     let first = number("RAINGAUGE_SIMULATION_SEED", 0);
     let end = first + number("RAINGAUGE_SIMULATIONS", HISTORIES);
     let next = AtomicU64::new(first);
@@ -82,7 +83,10 @@ struct World {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("replay with RAINGAUGE_SIMULATION_SEED={} RAINGAUGE_SIMULATIONS=1", self.seed);
+            eprintln!(
+                "replay with RAINGAUGE_SIMULATION_SEED={} RAINGAUGE_SIMULATIONS=1",
+                self.seed
+            );
         }
     }
 }
@@ -154,14 +158,19 @@ impl World {
                 self.disk.fail_after(calls, fault);
             }
             let inspected = Inspection::of(Arc::new(self.disk.clone()), self.options.clone());
-            match inspected.and_then(|inspection| inspection.ready(self.applied_to, self.log_clock())) {
+            match inspected
+                .and_then(|inspection| inspection.ready(self.applied_to, self.log_clock()))
+            {
                 Ok(Ready { committer: log, .. }) => {
                     self.log = Some(log);
                     self.is_marked = !is_faulty;
                     return self.check();
                 }
                 Err(error) => {
-                    assert!(is_faulty && matches!(error, Error::Io(_)), "the start is refused: {error}");
+                    assert!(
+                        is_faulty && matches!(error, Error::Io(_)),
+                        "the start is refused: {error}"
+                    );
                     self.crash_disk();
                 }
             }
@@ -173,7 +182,8 @@ impl World {
     }
 
     fn any_fault(&mut self) -> Fault {
-        [Fault::Kill, Fault::Full, Fault::NoHandles, Fault::SyncFails, Fault::CallFails][self.random.below(5)]
+        [Fault::Kill, Fault::Full, Fault::NoHandles, Fault::SyncFails, Fault::CallFails]
+            [self.random.below(5)]
     }
 
     fn plan_a_fault(&mut self) {
@@ -201,7 +211,8 @@ impl World {
     /// One turned bit: the start is refused and changes nothing, or what is served is right.
     fn damage(&mut self) {
         let before = self.disk.picture();
-        let files: Vec<&String> = before.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name).collect();
+        let files: Vec<&String> =
+            before.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name).collect();
         if files.is_empty() {
             return;
         }
@@ -213,14 +224,22 @@ impl World {
         let inspected = Inspection::of(Arc::new(self.disk.clone()), self.options.clone());
         match inspected.and_then(|inspection| inspection.ready(self.applied_to, self.log_clock())) {
             Err(Error::Corrupt(_)) => {
-                assert_eq!(self.disk.picture(), damaged, "a start that was refused has changed something");
+                assert_eq!(
+                    self.disk.picture(),
+                    damaged,
+                    "a start that was refused has changed something"
+                );
                 self.disk.damage(&name, at, bits);
             }
             Err(error) => panic!("{name}, byte {at}: {error}"),
             Ok(Ready { committer: log, .. }) => {
-                assert!(log.segments.end() >= self.end(), "{name}, byte {at}: something is missing");
+                assert!(
+                    log.segments.end() >= self.end(),
+                    "{name}, byte {at}: something is missing"
+                );
                 self.check_entries(&log, true);
-                let is_there = self.disk.picture().get(&name).and_then(|bytes| bytes.get(at).copied());
+                let is_there =
+                    self.disk.picture().get(&name).and_then(|bytes| bytes.get(at).copied());
                 if name.ends_with(".log") && is_there == Some(damaged[&name][at]) {
                     self.disk.damage(&name, at, bits);
                 }
@@ -253,7 +272,9 @@ impl World {
     }
 
     fn append(&mut self, ids: Vec<String>) {
-        let Some(log) = &mut self.log else { return self.unanswered.push(ids) };
+        let Some(log) = &mut self.log else {
+            return self.unanswered.push(ids);
+        };
         let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
         self.refused.retain(|id| !ids.contains(id));
         let was_troubled = self.disk.is_troubled();
@@ -274,7 +295,10 @@ impl World {
                 self.is_marked = !was_troubled;
                 self.note_entries();
                 for id in &ids {
-                    assert!(self.places.contains_key(id), "{id} was acknowledged and is not in the log");
+                    assert!(
+                        self.places.contains_key(id),
+                        "{id} was acknowledged and is not in the log"
+                    );
                 }
             }
             Err(failure) => {
@@ -299,7 +323,8 @@ impl World {
     fn note_entries(&mut self) {
         let Some(log) = &self.log else { return };
         let from = self.end().max(log.segments.start());
-        let found = self.disk.calmly(|| read(log, from)).expect("what was acknowledged can be read");
+        let found =
+            self.disk.calmly(|| read(log, from)).expect("what was acknowledged can be read");
         for (offset, (text, appended_ms)) in found {
             assert!(!self.refused.contains(&text), "{text} is in the log and was refused");
             if let Some((first, came_ms)) = self.places.insert(text.clone(), (offset, appended_ms))
@@ -337,7 +362,12 @@ impl World {
 
     fn check(&mut self) {
         let Some(log) = self.log.take() else { return };
-        assert!(log.segments.end() >= self.end(), "{} ends before {}", log.segments.end(), self.end());
+        assert!(
+            log.segments.end() >= self.end(),
+            "{} ends before {}",
+            log.segments.end(),
+            self.end()
+        );
         self.check_entries(&log, false);
         self.log = Some(log);
         self.note_entries();

@@ -46,8 +46,12 @@ fn count(store: &impl BucketWriter, offset: u64) {
 /// The process under faults; as a test of its own it does nothing. It says how far each commit has come.
 #[test]
 fn a_process_under_faults() {
-    let Some(folder) = std::env::var_os("FAULTS_FOLDER") else { return };
-    let Ok(store) = TileStore::open(Path::new(&folder), &options(1 << 20)) else { return };
+    let Some(folder) = std::env::var_os("FAULTS_FOLDER") else {
+        return;
+    };
+    let Ok(store) = TileStore::open(Path::new(&folder), &options(1 << 20)) else {
+        return;
+    };
     for commit in 1..=COMMITS {
         let position = commit * OFFSETS_OF_COMMIT;
         (position - OFFSETS_OF_COMMIT..position).for_each(|offset| count(&store, offset));
@@ -70,7 +74,10 @@ impl Library {
         let folder = tempfile::tempdir().expect("a folder");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tiles/tests/faults.c");
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(folder.path().join("faults.so")).arg(source);
+        compiler
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .arg(folder.path().join("faults.so"))
+            .arg(source);
         let compiled = compiler.args(["-ldl", "-lpthread"]).status().expect("cc is installed");
         assert!(compiled.success());
         Self { folder }
@@ -87,7 +94,9 @@ impl Library {
         let mut process = Command::new(std::env::current_exe().expect("this test"));
         process.args(["--exact", "tiles::tests::faults::a_process_under_faults", "--nocapture"]);
         process.env("LD_PRELOAD", self.folder.path().join("faults.so"));
-        process.env("FAULTS_FOLDER", place.store()).env("FAULTS_COUNT", place.folder.path().join("operations"));
+        process
+            .env("FAULTS_FOLDER", place.store())
+            .env("FAULTS_COUNT", place.folder.path().join("operations"));
         process.env("FAULTS_KIND", kind).env("FAULTS_AT", at.to_string());
         if fault == Fault::Power {
             process.env("FAULTS_SHADOW", place.shadow());
@@ -96,9 +105,12 @@ impl Library {
             process.env("FAULTS_LIES", "yes");
         }
 
-        let mut running = process.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process");
+        let mut running =
+            process.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process");
         let lines = BufReader::new(running.stdout.take().expect("its output")).lines();
-        let committed = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("committed ")?.parse().ok());
+        let committed = lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("committed ")?.parse().ok());
         let position = committed.last().unwrap_or(0);
         running.wait().expect("it has ended");
         position
@@ -136,7 +148,8 @@ impl Place {
                     folders.push(entry.path());
                     continue;
                 }
-                let synced = std::fs::read(self.shadow().join(metadata.ino().to_string())).unwrap_or_default();
+                let synced = std::fs::read(self.shadow().join(metadata.ino().to_string()))
+                    .unwrap_or_default();
                 std::fs::write(entry.path(), synced).expect("it is put back");
             }
         }
@@ -144,7 +157,8 @@ impl Place {
 
     /// Opens what is left. Answers whether it holds everything that was committed, and exactly that, up to its position.
     fn is_sound(&self, committed: u64) -> Result<(), String> {
-        let store = TileStore::open(&self.store(), &options(1 << 20)).map_err(|error| error.to_string())?;
+        let store =
+            TileStore::open(&self.store(), &options(1 << 20)).map_err(|error| error.to_string())?;
         let position = store.checkpoint().map_err(|error| error.to_string())?.position;
         if position < committed {
             return Err(format!("{committed} was committed, and {position} is left"));
@@ -155,8 +169,8 @@ impl Place {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let keys: BTreeSet<String> = (0..KEYS * 8).map(|offset| entry(offset).0).collect();
         for key in keys {
-            for (from_s, to_s) in
-                [(18_000, 18_100), (18_003, 18_017)].map(|(from, to)| (from * DAY_S, to * DAY_S - 900))
+            for (from_s, to_s) in [(18_000, 18_100), (18_003, 18_017)]
+                .map(|(from, to)| (from * DAY_S, to * DAY_S - 900))
             {
                 let both = runtime.block_on(async {
                     (
@@ -178,7 +192,8 @@ fn operations(library: &Library) -> u64 {
     let place = Place::new();
     assert_eq!(library.run(&place, Fault::Kill, 0, false), COMMITS * OFFSETS_OF_COMMIT);
     place.is_sound(COMMITS * OFFSETS_OF_COMMIT).expect("it is sound");
-    let operations = std::fs::read_to_string(place.folder.path().join("operations")).expect("they were counted");
+    let operations =
+        std::fs::read_to_string(place.folder.path().join("operations")).expect("they were counted");
     operations.parse().expect("a number")
 }
 
@@ -196,12 +211,18 @@ fn no_fault_under_the_tiles_loses_or_changes_what_was_committed() {
                 {
                     // Half of them while the store is made, half of them anywhere.
                     let (fault, place) = (kinds[(run % 5) as usize], Place::new());
-                    let at = if run / 5 < RUNS / 2 { 1 + run } else { 1 + entry(run).1 as u64 % operations };
+                    let at = if run / 5 < RUNS / 2 {
+                        1 + run
+                    } else {
+                        1 + entry(run).1 as u64 % operations
+                    };
                     let committed = library.run(&place, fault, at, false);
                     if fault == Fault::Power {
                         place.lose_power();
                     }
-                    place.is_sound(committed).unwrap_or_else(|why| panic!("{fault:?} at operation {at}: {why}"));
+                    place
+                        .is_sound(committed)
+                        .unwrap_or_else(|why| panic!("{fault:?} at operation {at}: {why}"));
                 }
             });
         }

@@ -84,7 +84,9 @@ impl Rule {
 
     fn ticks(self, from_s: i64, to_s: i64, zone: &TimeZone) -> Vec<Tick> {
         match self {
-            Self::Minutes(minutes) => clock_ticks(from_s, to_s, zone, 60, |local| local.minute() % minutes == 0),
+            Self::Minutes(minutes) => {
+                clock_ticks(from_s, to_s, zone, 60, |local| local.minute() % minutes == 0)
+            }
             Self::Hours(hours) => {
                 let is_hour = |local: &Zoned| local.minute() == 0 && local.hour() % hours == 0;
                 clock_ticks(from_s, to_s, zone, QUARTER_S, is_hour)
@@ -95,7 +97,9 @@ impl Rule {
 
     fn date_ticks(self, from_s: i64, to_s: i64, zone: &TimeZone) -> Vec<Tick> {
         let mut ticks = Vec::new();
-        let Some(mut date) = local(from_s, zone).map(|local| local.date()) else { return ticks };
+        let Some(mut date) = local(from_s, zone).map(|local| local.date()) else {
+            return ticks;
+        };
         // A long axis is walked by months.
         let by_months = matches!(self, Self::Months(_) | Self::Years(_));
         if by_months {
@@ -103,7 +107,9 @@ impl Rule {
         }
         loop {
             // The first minute of the date: not every zone has a midnight every day.
-            let Ok(start) = date.to_zoned(zone.clone()) else { return ticks };
+            let Ok(start) = date.to_zoned(zone.clone()) else {
+                return ticks;
+            };
             let at_s = start.timestamp().as_second();
             if at_s >= to_s {
                 return ticks;
@@ -119,14 +125,25 @@ impl Rule {
 }
 
 /// Labels with the time of the day, and with the date at midnight.
-fn clock_ticks(from_s: i64, to_s: i64, zone: &TimeZone, step_s: i64, is_meant: impl Fn(&Zoned) -> bool) -> Vec<Tick> {
+fn clock_ticks(
+    from_s: i64,
+    to_s: i64,
+    zone: &TimeZone,
+    step_s: i64,
+    is_meant: impl Fn(&Zoned) -> bool,
+) -> Vec<Tick> {
     let first_s = from_s + (step_s - from_s.rem_euclid(step_s)) % step_s;
-    let moments = (first_s..to_s).step_by(step_s as usize).filter_map(|at_s| Some((at_s, local(at_s, zone)?)));
+    let moments = (first_s..to_s)
+        .step_by(step_s as usize)
+        .filter_map(|at_s| Some((at_s, local(at_s, zone)?)));
     let meant = moments.filter(|(_, local)| is_meant(local));
     meant
         .map(|(at_s, local)| {
             let is_midnight = local.hour() == 0 && local.minute() == 0;
-            Tick { at_s, text: local.strftime(if is_midnight { "%-d %b" } else { "%H:%M" }).to_string() }
+            Tick {
+                at_s,
+                text: local.strftime(if is_midnight { "%-d %b" } else { "%H:%M" }).to_string(),
+            }
         })
         .collect()
 }
@@ -175,7 +192,10 @@ mod tests {
         let year = ("2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z");
         assert_eq!(texts(year.0, year.1, "UTC", 4), ["2024", "Apr", "Jul", "Oct"]);
         assert_eq!(texts(year.0, "2034-01-01T00:00:00Z", "UTC", 4), ["2025", "2030"]);
-        assert_eq!(texts("2024-09-24T10:02:00Z", "2024-09-24T10:17:00Z", "UTC", 4), ["10:05", "10:10", "10:15"]);
+        assert_eq!(
+            texts("2024-09-24T10:02:00Z", "2024-09-24T10:17:00Z", "UTC", 4),
+            ["10:05", "10:10", "10:15"]
+        );
     }
 
     #[test]
@@ -183,7 +203,8 @@ mod tests {
         let from = ("2024-03-30T00:00:00Z", "2024-04-02T00:00:00Z");
         let zone = TimeZone::get("Europe/Berlin").unwrap();
         let found = ticks(at(from.0), at(from.1), &zone, 4);
-        let expected = ["2024-03-30T23:00:00Z", "2024-03-31T22:00:00Z", "2024-04-01T22:00:00Z"].map(at);
+        let expected =
+            ["2024-03-30T23:00:00Z", "2024-03-31T22:00:00Z", "2024-04-01T22:00:00Z"].map(at);
         assert_eq!(found.iter().map(|tick| tick.at_s).collect::<Vec<_>>(), expected);
         assert_eq!(found[0].text, "31 Mar");
     }

@@ -39,7 +39,8 @@ const FILE_HEAD: f64 = 48.0;
 const INK: &str = "#12262c";
 const INK_SOFT: &str = "#52676e";
 const GRID: &str = "#e7edee";
-const COLOURS: [&str; LINES_MAX] = ["#14788c", "#b4541a", "#5b4bb7", "#2c8a57", "#a62a6a", "#6f6200"];
+const COLOURS: [&str; LINES_MAX] =
+    ["#14788c", "#b4541a", "#5b4bb7", "#2c8a57", "#a62a6a", "#6f6200"];
 
 /// The class of a line with this place in the chart.
 pub fn line_class(kind: Kind, place: usize) -> String {
@@ -65,7 +66,8 @@ impl<'a> Drawing<'a> {
 
     /// The longest label of values, for the room left of the picture.
     pub fn label_len(&self) -> usize {
-        let lens = self.values.ticks.iter().map(|tick| self.chart.unit.short(*tick).chars().count());
+        let lens =
+            self.values.ticks.iter().map(|tick| self.chart.unit.short(*tick).chars().count());
         lens.max().unwrap_or(1).clamp(1, 9)
     }
 
@@ -132,7 +134,8 @@ impl<'a> Drawing<'a> {
 
     fn time_axis(&self) -> Markup {
         let base = (TOP + (1.0 - self.values.base()) * PLOT).round() + 0.5;
-        let now_s = self.chart.now_s.filter(|now_s| (self.chart.from_s..self.chart.to_s).contains(now_s));
+        let now_s =
+            self.chart.now_s.filter(|now_s| (self.chart.from_s..self.chart.to_s).contains(now_s));
         html! {
             g aria-hidden="true" {
                 line.chart-base x2="100%" y1=(base) y2=(base) stroke=(INK_SOFT) {}
@@ -170,7 +173,12 @@ impl<'a> Drawing<'a> {
 
     /// The labels that a picture of this width has room for.
     fn time_labels(&self, width: f64) -> Markup {
-        let ticks = clock::ticks(self.chart.from_s, self.chart.to_s, self.chart.zone, (width / LABEL) as usize);
+        let ticks = clock::ticks(
+            self.chart.from_s,
+            self.chart.to_s,
+            self.chart.zone,
+            (width / LABEL) as usize,
+        );
         let foot = TOP + PLOT + 0.5;
         html! {
             @for tick in &ticks {
@@ -229,7 +237,9 @@ impl<'a> Drawing<'a> {
     fn bars(&self, values: &[Option<f64>]) -> Markup {
         let (mut closed, mut open) = (String::new(), String::new());
         let base = self.y(0.0);
-        for (place, value) in values.iter().enumerate().filter_map(|(place, value)| Some((place, (*value)?))) {
+        for (place, value) in
+            values.iter().enumerate().filter_map(|(place, value)| Some((place, (*value)?)))
+        {
             if value == 0.0 {
                 continue;
             }
@@ -254,7 +264,12 @@ impl<'a> Drawing<'a> {
         let base = self.y(0.0);
         let mut steps = String::new();
         for (place, value) in values.iter().enumerate() {
-            let _ = write!(steps, "V{:.0}H{:.0}", self.y(value.unwrap_or(0.0)), self.bucket(place).1 * WIDE);
+            let _ = write!(
+                steps,
+                "V{:.0}H{:.0}",
+                self.y(value.unwrap_or(0.0)),
+                self.bucket(place).1 * WIDE
+            );
         }
         let start = self.thinned.times.first().map_or(0.0, |first| self.share(*first) * WIDE);
         html! {
@@ -273,8 +288,10 @@ impl<'a> Drawing<'a> {
                 continue;
             };
             let (from, to) = self.bucket(place);
-            let x = if self.chart.points == Points::Buckets { (from + to) / 2.0 } else { from } * WIDE;
-            let _ = write!(path, "{}{x:.0} {:.0}", if is_drawing { 'L' } else { 'M' }, self.y(*value));
+            let x =
+                if self.chart.points == Points::Buckets { (from + to) / 2.0 } else { from } * WIDE;
+            let _ =
+                write!(path, "{}{x:.0} {:.0}", if is_drawing { 'L' } else { 'M' }, self.y(*value));
             is_drawing = true;
         }
         let dashes = (kind == Kind::Pale).then_some("4 3");

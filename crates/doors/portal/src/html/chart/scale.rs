@@ -43,7 +43,9 @@ impl Unit {
 
     /// A value as a table shows it.
     pub fn full(self, value: Option<f64>) -> String {
-        let Some(value) = value else { return "–".to_owned() };
+        let Some(value) = value else {
+            return "–".to_owned();
+        };
         match self {
             Self::Count => words::number(value as i128),
             Self::PerSecond => format!("{}/s", words::short_number(value)),
@@ -87,8 +89,14 @@ impl Values {
         let first = least.log10().floor() as i32;
         let last = (high.log10().ceil() as i32).max(first + 1);
         let step = ((last - first) / DECADES_MAX + 1).max(1);
-        let ticks = (first..=last).step_by(step as usize).map(|decade| 10f64.powi(decade)).collect();
-        Self { bottom: 10f64.powf(f64::from(first) - 0.3), top: 10f64.powi(last), scale: Scale::Logarithmic, ticks }
+        let ticks =
+            (first..=last).step_by(step as usize).map(|decade| 10f64.powi(decade)).collect();
+        Self {
+            bottom: 10f64.powf(f64::from(first) - 0.3),
+            top: 10f64.powi(last),
+            scale: Scale::Logarithmic,
+            ticks,
+        }
     }
 
     /// Where a value stands, from 0 at the bottom to 1 at the top.
@@ -111,7 +119,8 @@ impl Values {
 pub fn ticks(low: f64, high: f64, step_min: f64) -> Vec<f64> {
     let rough = ((high - low) / STEPS).max(step_min).max(f64::MIN_POSITIVE * 1e16);
     let power = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999).unwrap_or(10.0);
+    let factor =
+        [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999).unwrap_or(10.0);
     let step = factor * power;
     // Whole multiples, so that no error of rounding adds up.
     let (first, last) = ((low / step).floor(), (high / step - 1e-9).ceil());
@@ -136,7 +145,9 @@ mod tests {
     fn a_logarithmic_axis_shows_the_least_value_and_is_linear_below_0() {
         let values = Values::new([0.0, 1.0, 900.0].into_iter(), Scale::Logarithmic, true);
         assert_eq!(values.ticks, [1.0, 10.0, 100.0, 1_000.0]);
-        assert!(values.share(1.0) > 0.05 && values.share(0.0) == 0.0 && values.share(1_000.0) > 0.999);
+        assert!(
+            values.share(1.0) > 0.05 && values.share(0.0) == 0.0 && values.share(1_000.0) > 0.999
+        );
         let below = Values::new([-1.0, 900.0].into_iter(), Scale::Logarithmic, true);
         assert!(below.base() > 0.0 && below.scale == Scale::Linear);
     }

@@ -29,7 +29,10 @@ fn elements(markup: &str) -> usize {
 fn few_points_are_bars_and_the_table_has_their_numbers() {
     let markup = chart(vec![Some(3.0), Some(0.0), Some(1_200.0)], &UTC).figure().into_string();
     assert!(markup.contains("chart-bar") && !markup.contains("chart-surface"), "{markup}");
-    assert!(markup.contains("Thu 1 Jan 1970, 00:30 – 00:45") && markup.contains("1\u{202f}200"), "{markup}");
+    assert!(
+        markup.contains("Thu 1 Jan 1970, 00:30 – 00:45") && markup.contains("1\u{202f}200"),
+        "{markup}"
+    );
     assert!(!markup.contains("00:15 – 00:30"), "{markup}");
     assert!(!markup.contains("<7>") && !markup.contains("style="), "{markup}");
 }
@@ -38,7 +41,11 @@ fn few_points_are_bars_and_the_table_has_their_numbers() {
 fn a_year_of_quarter_hours_is_a_small_surface() {
     let markup = chart(vec![Some(1.0); 35_040], &UTC);
     let picture = markup.document().into_string();
-    assert!(picture.contains("chart-surface") && elements(&picture) < 100, "{}", elements(&picture));
+    assert!(
+        picture.contains("chart-surface") && elements(&picture) < 100,
+        "{}",
+        elements(&picture)
+    );
     assert!(picture.len() < 40_000, "{}", picture.len());
     let figure = markup.figure().into_string();
     assert!(figure.contains("The picture adds up 48 at a time"), "{figure}");
@@ -72,5 +79,8 @@ fn a_file_needs_no_style_sheet() {
     two.lines.push(second);
     let file = two.document().into_string();
     assert!(file.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{file}");
-    assert!(file.contains(">other<") && file.contains("&lt;7&gt;") && file.contains("fill=\"#14788c\""), "{file}");
+    assert!(
+        file.contains(">other<") && file.contains("&lt;7&gt;") && file.contains("fill=\"#14788c\""),
+        "{file}"
+    );
 }

@@ -13,8 +13,11 @@ pub struct Thinned {
 /// At most `len_max` points of each line. Sums are added up, values of moments give their mean.
 pub fn thin(times: &[i64], lines: &[Line], points: Points, len_max: usize) -> Thinned {
     let merged = merged_of(times.len(), len_max);
-    let merge = |values: &[Option<f64>]| values.chunks(merged).map(|chunk| together(chunk, points)).collect();
-    let lines = lines.iter().map(|line| Line { values: merge(&line.values), ..line.clone() }).collect();
+    let merge = |values: &[Option<f64>]| {
+        values.chunks(merged).map(|chunk| together(chunk, points)).collect()
+    };
+    let lines =
+        lines.iter().map(|line| Line { values: merge(&line.values), ..line.clone() }).collect();
     Thinned { times: times.iter().copied().step_by(merged).collect(), lines, merged }
 }
 

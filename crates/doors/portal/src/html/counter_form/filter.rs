@@ -29,8 +29,12 @@ const MEANT: [(&str, &str); 5] = [
 
 impl Sheet<'_> {
     pub(super) fn filter(&self) -> Markup {
-        let problems: Vec<&str> =
-            self.problems.iter().filter(|problem| problem.field == "filter").map(|problem| &*problem.detail).collect();
+        let problems: Vec<&str> = self
+            .problems
+            .iter()
+            .filter(|problem| problem.field == "filter")
+            .map(|problem| &*problem.detail)
+            .collect();
         html! {
             fieldset.filter #filter hx-target="#filter" hx-select="#filter" {
                 legend { "Filter" }
@@ -45,7 +49,14 @@ impl Sheet<'_> {
         }
     }
 
-    fn node(&self, node: &Node, number: &mut usize, depth: usize, at: &str, problems: &[&str]) -> Markup {
+    fn node(
+        &self,
+        node: &Node,
+        number: &mut usize,
+        depth: usize,
+        at: &str,
+        problems: &[&str],
+    ) -> Markup {
         let own = *number;
         *number += 1;
         if !node.is_group() {
@@ -77,7 +88,14 @@ impl Sheet<'_> {
         }
     }
 
-    fn condition(&self, node: &Node, own: usize, depth: usize, at: &str, problems: &[&str]) -> Markup {
+    fn condition(
+        &self,
+        node: &Node,
+        own: usize,
+        depth: usize,
+        at: &str,
+        problems: &[&str],
+    ) -> Markup {
         let words = told(at, problems);
         let is_wrong = problems.iter().any(|problem| concerns(at, problem).is_some());
         html! {
@@ -192,7 +210,10 @@ mod tests {
     #[test]
     fn problems_are_told_beside_their_condition() {
         let problem = "filter.conditions[1].rhs must be a number";
-        assert_eq!(concerns("filter.conditions[1]", problem).as_deref(), Some("the value must be a number"));
+        assert_eq!(
+            concerns("filter.conditions[1]", problem).as_deref(),
+            Some("the value must be a number")
+        );
         for elsewhere in ["filter", "filter.conditions[0]", "filter.conditions[1].conditions[0]"] {
             assert_eq!(concerns(elsewhere, problem), None, "{elsewhere}");
         }

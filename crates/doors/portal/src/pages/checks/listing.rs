@@ -11,8 +11,15 @@ use raingauge_ports::checks::{Check, Difference, Outcome, Wanted};
 /// Buckets that are shown of each key that differs.
 const BUCKETS_SHOWN: usize = 20;
 
-const COLUMNS: [Column<'_>; 7] =
-    [Text("When"), Text("Outcome"), Text("Key"), Text("Range"), Number("Stored"), Number("From the log"), Text("By")];
+const COLUMNS: [Column<'_>; 7] = [
+    Text("When"),
+    Text("Outcome"),
+    Text("Key"),
+    Text("Range"),
+    Number("Stored"),
+    Number("From the log"),
+    Text("By"),
+];
 
 /// The keys that differ by the newest check of each.
 pub fn differing(checks: &[Check], now_s: i64, zone: &TimeZone) -> Markup {
@@ -55,7 +62,9 @@ pub const fn granularity_words(granularity: Granularity) -> &'static str {
 
 /// Stored and recounted, side by side.
 pub fn buckets(buckets: &[Difference], zone: &TimeZone, title: &str) -> Markup {
-    let count = |count: Option<i64>| count.map_or_else(|| "none".to_owned(), |count| words::number(count.into()));
+    let count = |count: Option<i64>| {
+        count.map_or_else(|| "none".to_owned(), |count| words::number(count.into()))
+    };
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {
             table {

@@ -53,7 +53,12 @@ impl Typed {
 
     fn sent(fields: &Fields) -> Self {
         let text = |name: &str| fields.text(name).to_owned();
-        Self { key: fields.exact("key").to_owned(), from: text("from"), to: text("to"), problems: Vec::new() }
+        Self {
+            key: fields.exact("key").to_owned(),
+            from: text("from"),
+            to: text("to"),
+            problems: Vec::new(),
+        }
     }
 
     /// What is asked for. What is wrong stands in `problems` afterwards.
@@ -68,7 +73,9 @@ impl Typed {
             }
             moment
         });
-        let [Some(from_s), Some(to_s)] = moments else { return None };
+        let [Some(from_s), Some(to_s)] = moments else {
+            return None;
+        };
         let range = match Plan::new(from_s, to_s) {
             Ok(range) if range.from_s >= range.to_s => {
                 Err("The range is empty: it has no whole quarter hour.".to_owned())
@@ -96,7 +103,8 @@ impl Typed {
 
 /// The form.
 pub fn form(_portal: &Portal, person: &Person, typed: &Typed, zone: &TimeZone) -> Markup {
-    let field = |name, label, hint| parts::Field { name, label, hint, problem: typed.problem(name) };
+    let field =
+        |name, label, hint| parts::Field { name, label, hint, problem: typed.problem(name) };
     let moment = |name: &'static str, label: &'static str, value: &str| {
         field(name, label, "").around(&html! {
             input type="datetime-local" step="900" id=(name) name=(name) value=(value) aria-invalid=[typed.problem(name).map(|_| "true")] aria-describedby={ (name) "-words" };
@@ -129,12 +137,14 @@ pub async fn begin(
     let zone = fields.zone();
     let mut typed = Typed::sent(&fields);
     let Some(asked) = typed.asked(&zone) else {
-        let body = html! { div.page-head { h1 { "Checks" } } (form(&portal, &person, &typed, &zone)) };
+        let body =
+            html! { div.page-head { h1 { "Checks" } } (form(&portal, &person, &typed, &zone)) };
         let page = layout::page(Some(&person), layout::Place::Checks, "Checks", &body);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
     let id = portal.audit.recount(asked, &person.name)?;
-    let zone = if zone == TimeZone::UTC { String::new() } else { format!("?zone={}", words::zone(&zone)) };
+    let zone =
+        if zone == TimeZone::UTC { String::new() } else { format!("?zone={}", words::zone(&zone)) };
     Ok(Redirect::to(&format!("/checks/recount/{id}{zone}")).into_response())
 }
 
@@ -185,7 +195,9 @@ fn state(job: &Job, fields: &Fields, zone: &TimeZone) -> Markup {
                 }
             }
         }
-        Some(Err(reason)) => html! { div.notice.bad { "It could not be recounted: " (reason) "." } },
+        Some(Err(reason)) => {
+            html! { div.notice.bad { "It could not be recounted: " (reason) "." } }
+        }
         Some(Ok(None)) => html! {
             div.notice.wait { "No counter that answers has a template that renders this key. See its " a href="/" { "template" } ", and whether it is active." }
         },
@@ -225,10 +237,19 @@ fn result(job: &Job, recount: &Recount, fields: &Fields, zone: &TimeZone) -> Mar
 }
 
 /// The choice of granularity, and its buckets.
-fn side_by_side(job: &Job, recount: &Recount, fields: &Fields, zone: &TimeZone) -> (Markup, Markup) {
+fn side_by_side(
+    job: &Job,
+    recount: &Recount,
+    fields: &Fields,
+    zone: &TimeZone,
+) -> (Markup, Markup) {
     let of = |granularity: Granularity| -> Vec<Difference> {
-        let mut own: Vec<Difference> =
-            recount.buckets.iter().filter(|bucket| bucket.granularity == granularity).copied().collect();
+        let mut own: Vec<Difference> = recount
+            .buckets
+            .iter()
+            .filter(|bucket| bucket.granularity == granularity)
+            .copied()
+            .collect();
         own.sort_by_key(|bucket| bucket.time);
         own
     };
@@ -237,9 +258,12 @@ fn side_by_side(job: &Job, recount: &Recount, fields: &Fields, zone: &TimeZone) 
         Granularity::Hour => "hour",
         Granularity::Day => "day",
     };
-    let asked = Granularity::ALL.into_iter().find(|granularity| name(*granularity) == fields.text("granularity"));
+    let asked = Granularity::ALL
+        .into_iter()
+        .find(|granularity| name(*granularity) == fields.text("granularity"));
     let fits = |granularity: &Granularity| (1..=ROWS_LIKED).contains(&of(*granularity).len());
-    let chosen = asked.or_else(|| Granularity::ALL.into_iter().find(fits)).unwrap_or(Granularity::Day);
+    let chosen =
+        asked.or_else(|| Granularity::ALL.into_iter().find(fits)).unwrap_or(Granularity::Day);
     let mut rows = of(chosen);
     let all = rows.len();
     // What differs is never left out.
@@ -273,14 +297,22 @@ mod tests {
     use super::*;
 
     fn typed(key: &str, from: &str, to: &str) -> Typed {
-        Typed { key: key.to_owned(), from: from.to_owned(), to: to.to_owned(), problems: Vec::new() }
+        Typed {
+            key: key.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            problems: Vec::new(),
+        }
     }
 
     #[test]
     fn a_range_is_read_in_its_zone_and_bounded() {
         let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
-        let asked = typed("k", "2024-09-24T22:10", "2024-09-25T01:00").asked(&berlin).expect("a range");
-        let utc = typed("k", "2024-09-24T20:00", "2024-09-24T23:00").asked(&TimeZone::UTC).expect("a range");
+        let asked =
+            typed("k", "2024-09-24T22:10", "2024-09-25T01:00").asked(&berlin).expect("a range");
+        let utc = typed("k", "2024-09-24T20:00", "2024-09-24T23:00")
+            .asked(&TimeZone::UTC)
+            .expect("a range");
         assert_eq!(asked, utc);
         for (key, from, to, field) in [
             ("", "2024-09-24T20:00", "2024-09-24T23:00", "key"),

@@ -63,13 +63,21 @@ async fn row(portal: &Portal, key: &str, window: Window, asked: &Asked) -> Resul
     let range = Range { key, from_s: window.from_s, to_s: window.to_s, fresh: false };
     let zone = words::zone(&asked.zone);
     let ranges = std::slice::from_ref(&range);
-    let (mut counts, series) =
-        tokio::join!(portal.reader.counts(ranges), portal.reader.series(&range, window.granularity, zone));
+    let (mut counts, series) = tokio::join!(
+        portal.reader.counts(ranges),
+        portal.reader.series(&range, window.granularity, zone)
+    );
     let total = counts.remove(0)?.count;
     Ok(Row { key: key.to_owned(), total, points: series?.points })
 }
 
-async fn earlier(portal: &Portal, key: &str, window: Window, asked: &Asked, notes: &mut Vec<String>) -> Option<Row> {
+async fn earlier(
+    portal: &Portal,
+    key: &str,
+    window: Window,
+    asked: &Asked,
+    notes: &mut Vec<String>,
+) -> Option<Row> {
     let Some(earlier) = before(window, &asked.zone) else {
         notes.push("There is no time before this range.".to_owned());
         return None;
@@ -84,13 +92,20 @@ async fn earlier(portal: &Portal, key: &str, window: Window, asked: &Asked, note
 }
 
 /// The latest stretch of time in which a key has data.
-async fn latest_of(portal: &Portal, asked: &Asked, horizons: &Horizons, now_s: i64) -> Option<(i64, i64)> {
+async fn latest_of(
+    portal: &Portal,
+    asked: &Asked,
+    horizons: &Horizons,
+    now_s: i64,
+) -> Option<(i64, i64)> {
     let mut days: Vec<(i64, i64)> = Vec::new();
     for key in &asked.keys {
         let to_s = Granularity::Day.ceil(now_s + 1);
         let from_s = horizons.day_s.max(to_s - LATEST_DAYS * DAY_S).max(0);
         let range = Range { key, from_s, to_s, fresh: false };
-        let Ok(series) = portal.reader.series(&range, Granularity::Day, "UTC").await else { continue };
+        let Ok(series) = portal.reader.series(&range, Granularity::Day, "UTC").await else {
+            continue;
+        };
         match days.is_empty() {
             true => days = series.points.iter().map(|point| (point.time, point.count)).collect(),
             false => days.iter_mut().zip(&series.points).for_each(|((_, count), point)| {
@@ -115,12 +130,14 @@ impl Shown {
     /// `most in one hour: 41, Mon 5 Nov 2018, 18:00 – 19:00`
     pub fn peak(&self, asked: &Asked) -> Option<String> {
         let [row] = &self.rows[..] else { return None };
-        let place = (0..row.points.len()).max_by_key(|place| (row.points[*place].count, std::cmp::Reverse(*place)))?;
+        let place = (0..row.points.len())
+            .max_by_key(|place| (row.points[*place].count, std::cmp::Reverse(*place)))?;
         let most = row.points[place];
         let end_s = row.points.get(place + 1).map_or(self.window.to_s, |next| next.time);
         let bucket = words::bucket(most.time, end_s, &asked.zone);
         let width = singular(self.window.granularity);
-        (most.count > 0).then(|| format!("most in one {width}: {}, {bucket}", words::number(most.count.into())))
+        (most.count > 0)
+            .then(|| format!("most in one {width}: {}, {bucket}", words::number(most.count.into())))
     }
 
     /// How the total stands to the one of the period before: `+12 % on the period before (434)`.
@@ -130,30 +147,48 @@ impl Shown {
         if before.total == 0 {
             return Some(format!("the period before: {known}"));
         }
-        let percent = (row.total as f64 - before.total as f64) / before.total.unsigned_abs() as f64 * 100.0;
+        let percent =
+            (row.total as f64 - before.total as f64) / before.total.unsigned_abs() as f64 * 100.0;
         let sign = if percent >= 0.0 { "+" } else { "\u{2212}" };
         Some(format!("{sign}{:.1} % on the period before ({known})", percent.abs()))
     }
 
     pub fn chart<'a>(&self, asked: &'a Asked, now_s: i64) -> Chart<'a> {
-        let values = |row: &Row| row.points.iter().map(|point| Some(point.count as f64)).collect::<Vec<_>>();
+        let values =
+            |row: &Row| row.points.iter().map(|point| Some(point.count as f64)).collect::<Vec<_>>();
         let is_alone = self.rows.len() == 1;
         let kind = if is_alone { Kind::Bars } else { Kind::Line };
-        let mut lines: Vec<Line> =
-            self.rows.iter().map(|row| Line { name: row.key.clone(), values: values(row), kind }).collect();
-        let times: Vec<i64> =
-            self.rows.first().map(|row| row.points.iter().map(|point| point.time).collect()).unwrap_or_default();
+        let mut lines: Vec<Line> = self
+            .rows
+            .iter()
+            .map(|row| Line { name: row.key.clone(), values: values(row), kind })
+            .collect();
+        let times: Vec<i64> = self
+            .rows
+            .first()
+            .map(|row| row.points.iter().map(|point| point.time).collect())
+            .unwrap_or_default();
         if let Some(before) = &self.before {
             let mut values = values(before);
             values.resize(times.len(), None);
             lines.push(Line { name: "the period before".to_owned(), values, kind: Kind::Pale });
         }
         let keys: Vec<&str> = self.rows.iter().map(|row| row.key.as_str()).collect();
-        let title = format!("{} by {}, {}", keys.join(", "), singular(self.window.granularity), self.when(asked));
-        let totals: Vec<String> = self.rows.iter().map(|row| words::number(row.total.into())).collect();
+        let title = format!(
+            "{} by {}, {}",
+            keys.join(", "),
+            singular(self.window.granularity),
+            self.when(asked)
+        );
+        let totals: Vec<String> =
+            self.rows.iter().map(|row| words::number(row.total.into())).collect();
         Chart {
             title,
-            words: format!("{} in all. {}", totals.join(", "), self.peak(asked).unwrap_or_default()),
+            words: format!(
+                "{} in all. {}",
+                totals.join(", "),
+                self.peak(asked).unwrap_or_default()
+            ),
             times,
             lines,
             from_s: self.window.from_s,

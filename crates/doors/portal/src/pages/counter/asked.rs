@@ -79,7 +79,8 @@ impl Asked {
             "" if fields.given("from").is_some() => Span::Custom,
             "" => Span::Latest,
             name => Span::from_name(name).unwrap_or_else(|| {
-                problems.push(format!("“{name}” is not a range; choose one of those above the chart."));
+                problems
+                    .push(format!("“{name}” is not a range; choose one of those above the chart."));
                 Span::Latest
             }),
         };
@@ -151,16 +152,19 @@ impl Asked {
             (Span::Custom, Some((from_s, to_s)), _) => {
                 (Granularity::Quarter.floor(from_s), Granularity::Quarter.floor(to_s))
             }
-            (Span::Latest, _, Some((from_s, to_s))) => {
-                (bucket_start(from_s, Granularity::Day, &self.zone), bucket_end(to_s, Granularity::Day, &self.zone))
-            }
+            (Span::Latest, _, Some((from_s, to_s))) => (
+                bucket_start(from_s, Granularity::Day, &self.zone),
+                bucket_end(to_s, Granularity::Day, &self.zone),
+            ),
             (Span::Rolling(days), ..) => (now_s - days * DAY_S, now_s),
             _ => (now_s - 7 * DAY_S, now_s),
         };
         let granularity = self.granularity_of(from_s, to_s, horizons, notes);
         let (mut from_s, to_s) = match self.span {
             Span::Rolling(days) => rolling(days, now_s, granularity, &self.zone),
-            _ if latest.is_none() && self.ends.is_none() => rolling(7, now_s, granularity, &self.zone),
+            _ if latest.is_none() && self.ends.is_none() => {
+                rolling(7, now_s, granularity, &self.zone)
+            }
             _ => (from_s, to_s),
         };
         let kept_s = bucket_end(horizons.of(granularity), Granularity::Day, &self.zone);
@@ -172,10 +176,18 @@ impl Asked {
     }
 
     /// What was asked for, if a picture can show it and it is kept; otherwise the finest that is.
-    fn granularity_of(&self, from_s: i64, to_s: i64, horizons: &Horizons, notes: &mut Vec<String>) -> Granularity {
+    fn granularity_of(
+        &self,
+        from_s: i64,
+        to_s: i64,
+        horizons: &Horizons,
+        notes: &mut Vec<String>,
+    ) -> Granularity {
         let length_s = to_s - from_s;
         let is_kept = |granularity: Granularity| from_s >= horizons.of(granularity);
-        let fits = |granularity: Granularity| length_s / granularity.width_s() <= SERIES_POINTS_MAX as i64 - 2;
+        let fits = |granularity: Granularity| {
+            length_s / granularity.width_s() <= SERIES_POINTS_MAX as i64 - 2
+        };
         let Some(wanted) = self.granularity else {
             return match length_s {
                 ..=172_800 if is_kept(Granularity::Quarter) => Granularity::Quarter,
@@ -192,7 +204,11 @@ impl Asked {
             } else {
                 format!("this range has more than {SERIES_POINTS_MAX} of them")
             };
-            notes.push(format!("Instead of {}, the chart shows {}: {why}.", plural(wanted), plural(found)));
+            notes.push(format!(
+                "Instead of {}, the chart shows {}: {why}.",
+                plural(wanted),
+                plural(found)
+            ));
         }
         found
     }
@@ -218,9 +234,11 @@ fn keys_of(fields: &Fields, problems: &mut Vec<String>) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for key in fields.values("key").filter(|key| !key.is_empty()) {
         if key.len() > KEY_LEN_MAX {
-            problems.push(format!("A key has at most {KEY_LEN_MAX} bytes; a longer one was left out."));
+            problems
+                .push(format!("A key has at most {KEY_LEN_MAX} bytes; a longer one was left out."));
         } else if keys.len() == LINES_MAX {
-            problems.push(format!("A chart shows at most {LINES_MAX} keys; the others were left out."));
+            problems
+                .push(format!("A chart shows at most {LINES_MAX} keys; the others were left out."));
             break;
         } else if !keys.iter().any(|known| known == key) {
             keys.push(key.to_owned());
@@ -237,7 +255,9 @@ fn ends_of(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Opti
         if found.is_none() {
             problems.push(match text {
                 "" => format!("The range has no “{name}”: give both of its ends."),
-                text => format!("“{text}” is not a time: write 2024-09-24T22:00, epoch seconds or RFC 3339."),
+                text => format!(
+                    "“{text}” is not a time: write 2024-09-24T22:00, epoch seconds or RFC 3339."
+                ),
             });
         }
         found
@@ -248,7 +268,8 @@ fn ends_of(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Opti
         return None;
     }
     if to_s - from_s > RANGE_DAYS_MAX * DAY_S {
-        problems.push(format!("A range covers at most {RANGE_DAYS_MAX} days: ask for parts of it."));
+        problems
+            .push(format!("A range covers at most {RANGE_DAYS_MAX} days: ask for parts of it."));
         return None;
     }
     Some((from_s, to_s))
@@ -290,8 +311,11 @@ pub fn before(window: Window, zone: &TimeZone) -> Option<Window> {
     let from_s = window.from_s.checked_sub(length_s).filter(|from_s| *from_s >= 0)?;
     let begins_day = |at_s: i64| bucket_start(at_s, Granularity::Day, zone) == at_s;
     // Days of the zone may be an hour shorter or longer than those of the window.
-    let is_days = window.granularity == Granularity::Day && begins_day(window.from_s) && begins_day(window.to_s);
-    let from_s = if is_days { bucket_start(from_s + 2 * HOUR_S, Granularity::Day, zone) } else { from_s };
+    let is_days = window.granularity == Granularity::Day
+        && begins_day(window.from_s)
+        && begins_day(window.to_s);
+    let from_s =
+        if is_days { bucket_start(from_s + 2 * HOUR_S, Granularity::Day, zone) } else { from_s };
     Some(Window { from_s, to_s: window.from_s, ..window })
 }
 
@@ -313,18 +337,22 @@ mod tests {
 
     #[test]
     fn a_question_leads_back_to_itself() {
-        let query =
-            "key=a%3Ab&key=c&range=custom&from=900&to=86400&granularity=hour&zone=Asia%2FTokyo&compare=1&scale=log";
+        let query = "key=a%3Ab&key=c&range=custom&from=900&to=86400&granularity=hour&zone=Asia%2FTokyo&compare=1&scale=log";
         assert_eq!(asked(query).query(), query);
         assert_eq!(asked("key=a&key=a&key=").query(), "key=a&range=latest");
     }
 
     #[test]
     fn what_cannot_be_understood_is_told() {
-        let odd = asked("zone=Mars&range=soon&granularity=week&key=1&key=2&key=3&key=4&key=5&key=6&key=7");
+        let odd = asked(
+            "zone=Mars&range=soon&granularity=week&key=1&key=2&key=3&key=4&key=5&key=6&key=7",
+        );
         assert_eq!((odd.problems.len(), odd.keys.len()), (4, LINES_MAX), "{:?}", odd.problems);
         assert_eq!(asked("range=custom&from=900").problems.len(), 1);
-        assert_eq!(asked("from=1800&to=900").problems, ["The range must end at least a quarter hour after it begins."]);
+        assert_eq!(
+            asked("from=1800&to=900").problems,
+            ["The range must end at least a quarter hour after it begins."]
+        );
     }
 
     #[test]
@@ -336,7 +364,9 @@ mod tests {
         let (year, notes) = window("range=1y&granularity=quarter", forever);
         assert_eq!(year.granularity, Granularity::Hour);
         assert!(
-            notes[0].starts_with("Instead of quarter hours, the chart shows hours: this range has more"),
+            notes[0].starts_with(
+                "Instead of quarter hours, the chart shows hours: this range has more"
+            ),
             "{notes:?}"
         );
         let expired = Horizons { quarter_s: NOW_S - 2 * DAY_S, ..forever };
@@ -356,10 +386,14 @@ mod tests {
     fn the_time_before_has_as_many_days() {
         let zone = zone_of("Europe/Berlin").unwrap();
         let (from_s, to_s) = rolling(30, 1_712_052_000, Granularity::Day, &zone);
-        let earlier = before(Window { from_s, to_s, granularity: Granularity::Day }, &zone).unwrap();
+        let earlier =
+            before(Window { from_s, to_s, granularity: Granularity::Day }, &zone).unwrap();
         assert_eq!(earlier.to_s, from_s);
         assert_eq!(bucket_start(earlier.from_s, Granularity::Day, &zone), earlier.from_s);
-        assert!(before(Window { from_s: 900, to_s: 86_400, granularity: Granularity::Hour }, &zone).is_none());
+        assert!(
+            before(Window { from_s: 900, to_s: 86_400, granularity: Granularity::Hour }, &zone)
+                .is_none()
+        );
     }
 
     proptest! {

@@ -75,7 +75,8 @@ fn segment(name: &str, value: &str, text: &str, is_chosen: bool) -> Markup {
 
 /// The two ends of a custom range. They start from what is on the screen, so that one only has to correct it.
 fn custom(asked: &Asked, window: Option<Window>) -> Markup {
-    let (from_s, to_s) = asked.ends.or(window.map(|window| (window.from_s, window.to_s))).unwrap_or_default();
+    let (from_s, to_s) =
+        asked.ends.or(window.map(|window| (window.from_s, window.to_s))).unwrap_or_default();
     html! {
         div.row.custom {
             @for (name, text, at_s) in [("from", "From", from_s), ("to", "To", to_s)] {

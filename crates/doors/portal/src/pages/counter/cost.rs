@@ -48,7 +48,10 @@ impl Default for Memory {
 impl Memory {
     fn get(&self, which: Which, now_ms: i64) -> Option<Arc<Preview>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&which).filter(|(at_ms, _)| now_ms - at_ms < REMEMBERED_MS).map(|(_, preview)| Arc::clone(preview))
+        known
+            .get(&which)
+            .filter(|(at_ms, _)| now_ms - at_ms < REMEMBERED_MS)
+            .map(|(_, preview)| Arc::clone(preview))
     }
 
     fn put(&self, which: Which, now_ms: i64, preview: &Arc<Preview>) {
@@ -85,25 +88,34 @@ pub async fn cost(
         div.page-head { h1 { "Cost of " a href={ "/counters/" (id) } { (found.counter.name) } } }
         section.card { div #cost { (sentences(&preview, &found.counter)) } }
     };
-    Ok(layout::page(Some(&person), layout::Place::Counters, &format!("Cost of {}", found.counter.name), &body))
+    Ok(layout::page(
+        Some(&person),
+        layout::Place::Counters,
+        &format!("Cost of {}", found.counter.name),
+        &body,
+    ))
 }
 
 async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Arc<Preview>, Fault> {
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
     }
-    let unavailable =
-        |reason: String| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The cost could not be measured", reason);
-    let _turn = portal.costs.turn.acquire().await.map_err(|error| unavailable(error.to_string()))?;
+    let unavailable = |reason: String| {
+        Fault::new(StatusCode::SERVICE_UNAVAILABLE, "The cost could not be measured", reason)
+    };
+    let _turn =
+        portal.costs.turn.acquire().await.map_err(|error| unavailable(error.to_string()))?;
     // Somebody may have measured it while we waited.
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
     }
     let scan = portal.scans.turn(CALLER).await.map_err(|full| unavailable(full.to_string()))?;
     let (logs, counter, stop) = (portal.logs.clone(), counter.clone(), scan.stop().clone());
-    let measured = tokio::task::spawn_blocking(move || preview::preview(&logs, &counter, &stop)).await;
+    let measured =
+        tokio::task::spawn_blocking(move || preview::preview(&logs, &counter, &stop)).await;
     let preview = measured.map_err(|error| unavailable(error.to_string()))?;
-    let preview = Arc::new(preview.map_err(|error| unavailable(format!("{error}. Try again in a minute.")))?);
+    let preview =
+        Arc::new(preview.map_err(|error| unavailable(format!("{error}. Try again in a minute.")))?);
     portal.costs.put(which, portal.clock.now_ms(), &preview);
     Ok(preview)
 }
@@ -139,8 +151,8 @@ fn amounts(preview: &Preview, counter: &Counter) -> Markup {
 
 /// Bytes that a day of cells takes: values, and for each key the head of a tile and its name.
 fn bytes_a_day(preview: &Preview) -> f64 {
-    let key_len =
-        preview.hottest.iter().map(|hot| hot.key.len()).sum::<usize>() as f64 / preview.hottest.len().max(1) as f64;
+    let key_len = preview.hottest.iter().map(|hot| hot.key.len()).sum::<usize>() as f64
+        / preview.hottest.len().max(1) as f64;
     // A key that was there on a day has a cell of the day, one of an hour and one of a quarter hour at least.
     let keys_a_day = (preview.cells_per_day / 3.0).min(preview.keys as f64);
     preview.cells_per_day * VALUE + keys_a_day * (TILE_HEAD + KEY_HEAD + key_len)
@@ -162,7 +174,11 @@ fn tiles(days: i64) -> u64 {
 /// Tiles that a plan reads.
 pub fn tiles_of(plan: &Plan) -> u64 {
     let edges = plan.edges.iter().flatten().count() as u64;
-    let spans = if plan.has_days() { u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1 } else { 0 };
+    let spans = if plan.has_days() {
+        u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1
+    } else {
+        0
+    };
     edges + spans
 }
 
@@ -173,14 +189,18 @@ mod tests {
     #[test]
     fn a_count_reads_few_tiles() {
         assert_eq!([1, 30, 365].map(tiles), [2, 4, 6]);
-        assert_eq!(cells_kept(&RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) }), Some(147.0));
+        assert_eq!(
+            cells_kept(&RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) }),
+            Some(147.0)
+        );
         assert_eq!(cells_kept(&RetentionDays::default()), None);
     }
 
     #[test]
     fn storage_follows_from_cells_and_keys() {
         let hot = preview::Hot { key: "a".repeat(22), events: 1, count: 1 };
-        let preview = Preview { keys: 10, cells_per_day: 100.0, hottest: vec![hot], ..Preview::default() };
+        let preview =
+            Preview { keys: 10, cells_per_day: 100.0, hottest: vec![hot], ..Preview::default() };
         assert_eq!(bytes_a_day(&preview), 100.0 * 2.0 + 10.0 * 50.0);
     }
 }

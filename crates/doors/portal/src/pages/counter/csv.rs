@@ -37,16 +37,25 @@ pub async fn series(
     }
     // The file has room for finer buckets than the picture.
     let granularity = match view.asked.granularity {
-        Some(finer) if finer < shown.window.granularity && rows_of(shown.window, finer) <= CSV_ROWS_MAX => finer,
+        Some(finer)
+            if finer < shown.window.granularity && rows_of(shown.window, finer) <= CSV_ROWS_MAX =>
+        {
+            finer
+        }
         _ => shown.window.granularity,
     };
     let window = Window { granularity, ..shown.window };
     let columns = match columns(&portal, &view.asked, window).await {
-        Err(_) if granularity != shown.window.granularity => columns(&portal, &view.asked, shown.window).await?,
+        Err(_) if granularity != shown.window.granularity => {
+            columns(&portal, &view.asked, shown.window).await?
+        }
         columns => columns?,
     };
     let name = format!("attachment; filename=\"counter-{id}.csv\"");
-    let about = [(header::CONTENT_TYPE, "text/csv; charset=utf-8"), (header::CONTENT_DISPOSITION, name.as_str())];
+    let about = [
+        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
+        (header::CONTENT_DISPOSITION, name.as_str()),
+    ];
     Ok((StatusCode::OK, about, file(&view.asked, window.to_s, &columns)).into_response())
 }
 
@@ -62,7 +71,13 @@ async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<V
         while from_s < window.to_s {
             let to_s = part_end(from_s, window, &asked.zone);
             let range = Range { key, from_s, to_s, fresh: false };
-            points.extend(portal.reader.series(&range, window.granularity, words::zone(&asked.zone)).await?.points);
+            points.extend(
+                portal
+                    .reader
+                    .series(&range, window.granularity, words::zone(&asked.zone))
+                    .await?
+                    .points,
+            );
             from_s = to_s;
         }
         columns.push(points);
@@ -89,7 +104,12 @@ fn file(asked: &Asked, end_s: i64, columns: &[Vec<Point>]) -> String {
     for (place, time_s) in times.iter().enumerate() {
         let next_s = times.get(place + 1).copied().unwrap_or(end_s);
         // Writing into a text does not fail.
-        let _ = write!(text, "{},{},{time_s}", instant(*time_s, &asked.zone), instant(next_s, &asked.zone));
+        let _ = write!(
+            text,
+            "{},{},{time_s}",
+            instant(*time_s, &asked.zone),
+            instant(next_s, &asked.zone)
+        );
         for column in columns {
             let _ = write!(text, ",{}", column.get(place).map_or(0, |point| point.count));
         }
@@ -100,7 +120,9 @@ fn file(asked: &Asked, end_s: i64, columns: &[Vec<Point>]) -> String {
 
 /// `2024-09-24T22:00:00+02:00`
 fn instant(at_s: i64, zone: &TimeZone) -> String {
-    words::local(at_s, zone).map(|local| local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()).unwrap_or_default()
+    words::local(at_s, zone)
+        .map(|local| local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+        .unwrap_or_default()
 }
 
 /// A text as one cell. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula and runs it, so that such

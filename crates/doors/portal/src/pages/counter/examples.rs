@@ -11,7 +11,9 @@ use serde_json::json;
 /// The address of this server as whoever looks at the page reached it.
 fn origin(headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_plain = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte));
+    let is_plain = |host: &&str| {
+        host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
+    };
     let host = text(header::HOST.as_str()).filter(is_plain).unwrap_or("localhost:8080");
     let scheme = if text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
     format!("{scheme}://{host}")
@@ -22,8 +24,15 @@ fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-pub fn panel(headers: &HeaderMap, person: &Person, shown: Option<&Shown>, counter: &Counter) -> Markup {
-    let key = shown.and_then(|shown| shown.rows.first()).map_or(counter.template.as_str(), |row| row.key.as_str());
+pub fn panel(
+    headers: &HeaderMap,
+    person: &Person,
+    shown: Option<&Shown>,
+    counter: &Counter,
+) -> Markup {
+    let key = shown
+        .and_then(|shown| shown.rows.first())
+        .map_or(counter.template.as_str(), |row| row.key.as_str());
     let (from_s, to_s) = shown.map_or((0, 0), |shown| (shown.window.from_s, shown.window.to_s));
     let origin = origin(headers);
     // Who need not sign in needs no token either. A token itself never stands in an example: people paste them into chats.
@@ -43,15 +52,21 @@ pub fn panel(headers: &HeaderMap, person: &Person, shown: Option<&Shown>, counte
 }
 
 fn curl(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) -> String {
-    let token = if needs_token { " -H \"Authorization: Bearer $RAINGAUGE_TOKEN\" \\\n " } else { "" };
+    let token =
+        if needs_token { " -H \"Authorization: Bearer $RAINGAUGE_TOKEN\" \\\n " } else { "" };
     let (place, key) = (quoted(&format!("{origin}/v1/counts")), quoted(&format!("key={key}")));
-    format!("curl -G {place} \\\n {token} --data-urlencode {key} \\\n  -d fromTime={from_s} -d toTime={to_s}")
+    format!(
+        "curl -G {place} \\\n {token} --data-urlencode {key} \\\n  -d fromTime={from_s} -d toTime={to_s}"
+    )
 }
 
 /// The standard library alone.
 fn python(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) -> String {
-    let token =
-        if needs_token { ",\n             \"Authorization\": f\"Bearer {os.environ['RAINGAUGE_TOKEN']}\"" } else { "" };
+    let token = if needs_token {
+        ",\n             \"Authorization\": f\"Bearer {os.environ['RAINGAUGE_TOKEN']}\""
+    } else {
+        ""
+    };
     let os = if needs_token { "import os\n" } else { "" };
     // A JSON text is a Python text too.
     let (place, key) = (json!(format!("{origin}/v1/counts")), json!(key));
@@ -67,8 +82,10 @@ fn python(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) ->
 fn grpc(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) -> String {
     let host = origin.split("://").nth(1).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let token = if needs_token { "-H \"authorization: Bearer $RAINGAUGE_TOKEN\" \\\n  " } else { "" };
-    let question = json!({ "requests": [{ "key": key, "from_time": from_s, "to_time": to_s }] }).to_string();
+    let token =
+        if needs_token { "-H \"authorization: Bearer $RAINGAUGE_TOKEN\" \\\n  " } else { "" };
+    let question =
+        json!({ "requests": [{ "key": key, "from_time": from_s, "to_time": to_s }] }).to_string();
     format!(
         "# where server.grpc_listen opens the door\ngrpcurl -plaintext {token}-d {} \\\n  {name}:9090 raingauge.v1.Counts/Batch",
         quoted(&question)
@@ -85,7 +102,10 @@ mod tests {
         let command = curl("http://h", "a'; rm -rf /;'", 1, 2, false);
         assert!(command.contains(r"'key=a'\''; rm -rf /;'\'''"), "{command}");
         let program = python("http://h", "a\"\n", 1, 2, true);
-        assert!(program.contains(r#""key": "a\"\n","#) && program.contains("RAINGAUGE_TOKEN"), "{program}");
+        assert!(
+            program.contains(r#""key": "a\"\n","#) && program.contains("RAINGAUGE_TOKEN"),
+            "{program}"
+        );
     }
 
     #[test]

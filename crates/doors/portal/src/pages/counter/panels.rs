@@ -18,7 +18,9 @@ pub fn query_of(shown: &Shown, zone: &TimeZone) -> String {
     if let Some(row) = shown.rows.first() {
         query.append_pair("key", &row.key);
     }
-    query.append_pair("from", &shown.window.from_s.to_string()).append_pair("to", &shown.window.to_s.to_string());
+    query
+        .append_pair("from", &shown.window.from_s.to_string())
+        .append_pair("to", &shown.window.to_s.to_string());
     if *zone != TimeZone::UTC {
         query.append_pair("zone", words::zone(zone));
     }
@@ -114,8 +116,13 @@ pub fn configuration(counter: &Counter) -> Markup {
 
 /// Events that the counter did not count, by reason.
 pub fn not_counted(recent: Option<&Recent>) -> Markup {
-    let skipped: Vec<_> = recent.iter().flat_map(|recent| &recent.skipped).filter(|(_, events)| **events > 0).collect();
-    let late: Vec<_> = recent.iter().flat_map(|recent| &recent.late).filter(|(_, events)| **events > 0).collect();
+    let skipped: Vec<_> = recent
+        .iter()
+        .flat_map(|recent| &recent.skipped)
+        .filter(|(_, events)| **events > 0)
+        .collect();
+    let late: Vec<_> =
+        recent.iter().flat_map(|recent| &recent.late).filter(|(_, events)| **events > 0).collect();
     html! {
         section.card aria-labelledby="skipped-title" {
             h2 id="skipped-title" { "Not counted" }

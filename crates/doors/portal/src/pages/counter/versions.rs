@@ -51,9 +51,13 @@ fn table(id: u32, versions: &[Versioned], len_max: usize, zone: &TimeZone) -> Ma
 
 /// The fields that a version changed, as a link to what exactly.
 fn changed(id: u32, version: &Versioned, before: Option<&Versioned>) -> Markup {
-    let Some(before) = before else { return html! { "created" } };
-    let labels: Vec<&str> =
-        difference::between(&before.counter, &version.counter).iter().map(|changed| changed.label).collect();
+    let Some(before) = before else {
+        return html! { "created" };
+    };
+    let labels: Vec<&str> = difference::between(&before.counter, &version.counter)
+        .iter()
+        .map(|changed| changed.label)
+        .collect();
     let address = format!("/counters/{id}/versions?from={}&to={}", before.version, version.version);
     html! { a href=(address) { @if labels.is_empty() { "nothing" } @else { (labels.join(", ")) } } }
 }
@@ -67,7 +71,9 @@ pub async fn compare(
 ) -> Result<Html<String>, Fault> {
     let versions = portal.counters.catalog().versions(id).await?;
     let zone = zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
-    let Some(newest) = versions.first() else { return Err(Fault::not_found("such counter")) };
+    let Some(newest) = versions.first() else {
+        return Err(Fault::not_found("such counter"));
+    };
     let chosen = |name: &str, otherwise: Option<&Versioned>| match fields.given(name) {
         None => Ok(otherwise.unwrap_or(newest).clone()),
         Some(text) => find(&versions, text),
@@ -87,7 +93,12 @@ pub async fn compare(
             (table(id, &versions, versions.len(), &zone))
         }
     };
-    Ok(layout::page(Some(&person), layout::Place::Counters, &format!("Versions of {}", newest.counter.name), &body))
+    Ok(layout::page(
+        Some(&person),
+        layout::Place::Counters,
+        &format!("Versions of {}", newest.counter.name),
+        &body,
+    ))
 }
 
 fn find(versions: &[Versioned], text: &str) -> Result<Versioned, Fault> {
@@ -125,7 +136,10 @@ fn choice(id: u32, versions: &[Versioned], from: &Versioned, to: &Versioned) -> 
 fn sides(from: &Versioned, to: &Versioned, zone: &TimeZone) -> Markup {
     let changed = difference::between(&from.counter, &to.counter);
     let same = difference::say(&to.counter);
-    let same: Vec<_> = same.iter().filter(|said| !changed.iter().any(|changed| changed.field == said.field)).collect();
+    let same: Vec<_> = same
+        .iter()
+        .filter(|said| !changed.iter().any(|changed| changed.field == said.field))
+        .collect();
     let head = |version: &Versioned| {
         html! { "Version " (version.version) span.quiet { " · " (parts::moment(version.changed_at, zone)) " · " (version.changed_by) } }
     };

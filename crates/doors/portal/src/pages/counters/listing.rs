@@ -27,8 +27,14 @@ pub enum Column {
     Changed,
 }
 
-pub const COLUMNS: [Column; 6] =
-    [Column::Name, Column::State, Column::EventType, Column::Owner, Column::Activity, Column::Changed];
+pub const COLUMNS: [Column; 6] = [
+    Column::Name,
+    Column::State,
+    Column::EventType,
+    Column::Owner,
+    Column::Activity,
+    Column::Changed,
+];
 
 impl Column {
     pub const fn name(self) -> &'static str {
@@ -129,10 +135,12 @@ impl Listing {
         let state = fields.text("state");
         Self {
             search: fields.text("q").to_owned(),
-            state: if STATES.iter().any(|(name, _)| *name == state) { state } else { "" }.to_owned(),
+            state: if STATES.iter().any(|(name, _)| *name == state) { state } else { "" }
+                .to_owned(),
             event_type: fields.text("type").to_owned(),
             owner: fields.text("owner").to_owned(),
-            sort: Sort::from_name(fields.text("sort")).unwrap_or(Sort { column: Column::State, descending: false }),
+            sort: Sort::from_name(fields.text("sort"))
+                .unwrap_or(Sort { column: Column::State, descending: false }),
             page: fields.text("page").parse().unwrap_or(1),
         }
     }
@@ -183,8 +191,11 @@ mod tests {
 
     #[test]
     fn an_address_leads_back_to_itself() {
-        let listing = Listing::of(&Fields::parse(b"q=rain+city&state=paused&owner=a%26b&sort=-activity&page=3"));
-        let again = Listing::of(&Fields::parse(listing.query(listing.sort, listing.page).as_bytes()));
+        let listing = Listing::of(&Fields::parse(
+            b"q=rain+city&state=paused&owner=a%26b&sort=-activity&page=3",
+        ));
+        let again =
+            Listing::of(&Fields::parse(listing.query(listing.sort, listing.page).as_bytes()));
         assert_eq!(again, listing);
         assert_eq!(listing.sort.next(Column::Activity).name(), "activity");
         assert_eq!(listing.sort.next(Column::Name).name(), "name");
@@ -194,6 +205,9 @@ mod tests {
     #[test]
     fn odd_addresses_show_the_list() {
         let listing = Listing::of(&Fields::parse(b"state=%00&sort=-&page=-1"));
-        assert_eq!((listing.state.as_str(), listing.sort.name().as_str(), listing.page), ("", "state", 1));
+        assert_eq!(
+            (listing.state.as_str(), listing.sort.name().as_str(), listing.page),
+            ("", "state", 1)
+        );
     }
 }

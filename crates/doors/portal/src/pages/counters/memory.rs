@@ -23,7 +23,8 @@ impl Memory {
             return Ok(counters);
         }
         let counters = Arc::new(catalog.list().await?);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, Arc::clone(&counters)));
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((revision, Arc::clone(&counters)));
         Ok(counters)
     }
 }

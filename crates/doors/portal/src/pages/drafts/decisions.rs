@@ -24,17 +24,31 @@ struct Asked {
 }
 
 /// Reads a form about a draft; the answer, when nothing can be done.
-async fn asked(portal: &Portal, id: u64, fields: &Fields, name: &str, is_needed: bool) -> Result<Asked, Refused> {
+async fn asked(
+    portal: &Portal,
+    id: u64,
+    fields: &Fields,
+    name: &str,
+    is_needed: bool,
+) -> Result<Asked, Refused> {
     let draft = portal.drafts.get(id).await?;
     let text = fields.text(name).replace("\r\n", "\n");
     if fields.text("revision") != draft.revision.to_string() || !draft.state.is_open() {
         return Err(Refused::changed(id));
     }
     if is_needed && text.is_empty() {
-        return Err(Refused::Back { id, code: "reason-missing", status: StatusCode::UNPROCESSABLE_ENTITY });
+        return Err(Refused::Back {
+            id,
+            code: "reason-missing",
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+        });
     }
     if text.len() > TEXT_LEN_MAX {
-        return Err(Refused::Back { id, code: "reason-long", status: StatusCode::UNPROCESSABLE_ENTITY });
+        return Err(Refused::Back {
+            id,
+            code: "reason-long",
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+        });
     }
     Ok(Asked { draft, text })
 }
@@ -63,7 +77,9 @@ impl Refused {
 
     fn answer(self) -> Result<Response, Fault> {
         match self {
-            Self::Back { id, code, status } => Ok((Extension(Undone(status)), to(id, code)).into_response()),
+            Self::Back { id, code, status } => {
+                Ok((Extension(Undone(status)), to(id, code)).into_response())
+            }
             Self::Fault(fault) => Err(fault),
         }
     }
@@ -146,10 +162,15 @@ pub async fn approve(
             && let Err(why) = portal.accounts.is_second(&person, &draft).await?
         {
             let title = "A second person has to approve this";
-            return Err(Refused::Fault(Fault::new(StatusCode::FORBIDDEN, title, explain(Some(&why)))));
+            return Err(Refused::Fault(Fault::new(
+                StatusCode::FORBIDDEN,
+                title,
+                explain(Some(&why)),
+            )));
         }
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
-        let reason = with_editors(&draft.reason, &draft, &format!("approved by {}{said}", person.name));
+        let reason =
+            with_editors(&draft.reason, &draft, &format!("approved by {}{said}", person.name));
         let approved = Draft { reviewer: person.name.to_string(), comment: text, ..draft };
         apply_now(&portal, "draft.approve", approved, &reason).await
     };
@@ -166,7 +187,11 @@ pub async fn apply(
         let Asked { draft, text } = asked(&portal, id, &fields, "reason", true).await?;
         if portal.approval {
             let advice = "Send it to review: a second person lets it take effect.";
-            return Err(Refused::Fault(Fault::new(StatusCode::FORBIDDEN, "This has to be approved", advice)));
+            return Err(Refused::Fault(Fault::new(
+                StatusCode::FORBIDDEN,
+                "This has to be approved",
+                advice,
+            )));
         }
         let reason = with_editors(&text, &draft, "");
         apply_now(&portal, "draft.apply", Draft { reason: text, ..draft }, &reason).await
@@ -214,7 +239,12 @@ fn in_review(draft: &Draft) -> Result<(), Refused> {
     }
 }
 
-async fn keep(portal: &Portal, verb: &'static str, draft: Draft, code: &str) -> Result<Response, Refused> {
+async fn keep(
+    portal: &Portal,
+    verb: &'static str,
+    draft: Draft,
+    code: &str,
+) -> Result<Response, Refused> {
     let (id, deed) = (draft.id, deeds::of_draft(verb, &draft, None));
     match portal.drafts.replace(draft).await {
         Err(drafts::Error::RevisionMismatch { .. }) => Err(Refused::changed(id)),
@@ -226,7 +256,11 @@ async fn keep(portal: &Portal, verb: &'static str, draft: Draft, code: &str) -> 
 }
 
 /// The counter whose id a new one was to have, when it is just that one.
-async fn made_before(portal: &Portal, draft: &Draft, id: u32) -> Result<Result<Versioned, counters::Error>, Refused> {
+async fn made_before(
+    portal: &Portal,
+    draft: &Draft,
+    id: u32,
+) -> Result<Result<Versioned, counters::Error>, Refused> {
     let current = portal.counters.catalog().get(id).await?;
     let is_it = current.counter == draft.counter;
     Ok(if is_it { Ok(current) } else { Err(catalog::Error::IdTaken(id).into()) })
@@ -234,7 +268,12 @@ async fn made_before(portal: &Portal, draft: &Draft, id: u32) -> Result<Result<V
 
 /// Makes the counter what the draft proposes, and notes in the draft what became of it. In this order: a process that
 /// dies between the two leaves a draft that is applied again, and finds the counter as it wants it.
-async fn apply_now(portal: &Portal, verb: &'static str, draft: Draft, reason: &str) -> Result<Response, Refused> {
+async fn apply_now(
+    portal: &Portal,
+    verb: &'static str,
+    draft: Draft,
+    reason: &str,
+) -> Result<Response, Refused> {
     let configuration = json!(draft.counter);
     let base = match draft.is_new() {
         true => None,
@@ -242,12 +281,17 @@ async fn apply_now(portal: &Portal, verb: &'static str, draft: Draft, reason: &s
     };
     let applied = match draft.is_new() {
         true => match portal.counters.create(&configuration, &draft.author, reason).await {
-            Err(counters::Error::Catalog(catalog::Error::IdTaken(id))) => made_before(portal, &draft, id).await?,
+            Err(counters::Error::Catalog(catalog::Error::IdTaken(id))) => {
+                made_before(portal, &draft, id).await?
+            }
             created => created,
         },
         false => {
             let (id, base) = (draft.counter.id, draft.base_version);
-            let replaced = portal.counters.replace(id, &configuration, Some(base), &draft.author, reason).await;
+            let replaced = portal
+                .counters
+                .replace(id, &configuration, Some(base), &draft.author, reason)
+                .await;
             match replaced {
                 Err(counters::Error::Catalog(catalog::Error::VersionMismatch { .. })) => {
                     let current = portal.counters.catalog().get(id).await?;
@@ -264,7 +308,13 @@ async fn apply_now(portal: &Portal, verb: &'static str, draft: Draft, reason: &s
     let Versioned { counter, version, .. } = applied.map_err(Fault::from)?;
     let id = counter.id;
     let (counter, changed_at) = (counter, portal.clock.now_s());
-    let ended = Draft { state: drafts::State::Applied, counter, applied_version: version, changed_at, ..draft };
+    let ended = Draft {
+        state: drafts::State::Applied,
+        counter,
+        applied_version: version,
+        changed_at,
+        ..draft
+    };
     let ended = portal.drafts.replace(ended).await?;
     let deed = deeds::of_draft(verb, &ended, base.as_ref());
     Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note=saved"))).into_response())

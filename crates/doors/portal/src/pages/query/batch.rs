@@ -29,7 +29,9 @@ fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Asked> {
             None => (text, None),
         };
         let range = match own.or(range) {
-            Some((from_s, to_s)) if from_s > to_s => Err("the range ends before it begins: swap its ends"),
+            Some((from_s, to_s)) if from_s > to_s => {
+                Err("the range ends before it begins: swap its ends")
+            }
             Some(range) => Ok(range),
             None => Err("the line has no range, and the form has none either: choose one above"),
         };
@@ -71,11 +73,14 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
     let rows: Vec<(&Asked, Result<Answer, Failure>)> = asked
         .iter()
         .map(|asked| {
-            let refused = |detail: &str| Failure { code: "range_invalid", detail: detail.to_owned() };
+            let refused =
+                |detail: &str| Failure { code: "range_invalid", detail: detail.to_owned() };
             let answer = asked.range.map_err(refused);
             (
                 asked,
-                answer.and_then(|_| answers.next().unwrap_or_else(|| Err(refused("there was no answer: try again")))),
+                answer.and_then(|_| {
+                    answers.next().unwrap_or_else(|| Err(refused("there was no answer: try again")))
+                }),
             )
         })
         .collect();
@@ -128,7 +133,10 @@ mod tests {
             (4, "a:2", Ok((0, 900))),
             (5, "a:3", Err("the range ends before it begins: swap its ends")),
         ];
-        assert_eq!(found, expected.map(|(line, key, range)| Asked { line, key: key.to_owned(), range }));
+        assert_eq!(
+            found,
+            expected.map(|(line, key, range)| Asked { line, key: key.to_owned(), range })
+        );
         assert!(lines("a:2", None, &zone_of("").unwrap())[0].range.is_err());
     }
 

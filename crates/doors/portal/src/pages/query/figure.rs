@@ -56,7 +56,13 @@ pub async fn slices(portal: &Portal, key: &str, explained: &Explained) -> Vec<Sl
             false => Vec::new(),
         };
         let sum = match points.is_empty() {
-            true => portal.reader.counts(std::slice::from_ref(&range)).await.remove(0).ok().map(|answer| answer.count),
+            true => portal
+                .reader
+                .counts(std::slice::from_ref(&range))
+                .await
+                .remove(0)
+                .ok()
+                .map(|answer| answer.count),
             false => Some(points.iter().map(|point| point.count).sum()),
         };
         found.push(Sliced { slice, cells, sum, points });
@@ -166,7 +172,9 @@ fn ends(slices: &[Sliced], places: &[(f64, f64)]) -> Markup {
 /// `25 Sep` at midnight, `25 Sep, 22:00` otherwise.
 fn time_words(at_s: i64) -> String {
     let format = if at_s % 86_400 == 0 { "%-d %b" } else { "%-d %b, %H:%M" };
-    words::local(at_s, &TimeZone::UTC).map(|local| local.strftime(format).to_string()).unwrap_or_default()
+    words::local(at_s, &TimeZone::UTC)
+        .map(|local| local.strftime(format).to_string())
+        .unwrap_or_default()
 }
 
 fn additions(sums: &[String], places: &[(f64, f64)]) -> Markup {
@@ -206,18 +214,27 @@ mod tests {
 
     fn sliced(granularity: Granularity, cells: i64) -> Sliced {
         let slice = Slice { granularity, from_s: 0, to_s: cells * granularity.width_s() };
-        let points = (0..cells.min(5)).map(|place| Point { time: place * granularity.width_s(), count: 7 }).collect();
+        let points = (0..cells.min(5))
+            .map(|place| Point { time: place * granularity.width_s(), count: 7 })
+            .collect();
         Sliced { slice, cells, sum: Some(cells * 7), points }
     }
 
     #[test]
     fn every_slice_has_room() {
-        let slices = [sliced(Granularity::Quarter, 1), sliced(Granularity::Day, 3_000), sliced(Granularity::Hour, 23)];
+        let slices = [
+            sliced(Granularity::Quarter, 1),
+            sliced(Granularity::Day, 3_000),
+            sliced(Granularity::Hour, 23),
+        ];
         let places = places(&slices);
         assert!(places.iter().all(|(from, to)| to - from > 0.12), "{places:?}");
         assert!((places[2].1 - 1.0).abs() < 1e-9);
         let picture = drawn(&slices, 21_168).into_string();
-        assert!(picture.contains("What the count reads: 7 + 21\u{202f}000 + 161 = 21\u{202f}168"), "{picture}");
+        assert!(
+            picture.contains("What the count reads: 7 + 21\u{202f}000 + 161 = 21\u{202f}168"),
+            "{picture}"
+        );
         assert!(!picture.contains("style="));
     }
 

@@ -34,11 +34,18 @@ impl Question {
         let mut problems = Vec::new();
         let zone = zone_of(fields.text("zone")).unwrap_or_else(|| {
             let name = fields.text("zone");
-            problems.push(format!("“{name}” is not a time zone such as UTC or America/New_York; times are in UTC."));
+            problems.push(format!(
+                "“{name}” is not a time zone such as UTC or America/New_York; times are in UTC."
+            ));
             TimeZone::UTC
         });
-        let name = fields.given("range").unwrap_or(if fields.given("from").is_some() { "custom" } else { "24h" });
-        let (span, _, length_s) = *SPANS.iter().find(|(known, ..)| *known == name).unwrap_or(&SPANS[1]);
+        let name = fields.given("range").unwrap_or(if fields.given("from").is_some() {
+            "custom"
+        } else {
+            "24h"
+        });
+        let (span, _, length_s) =
+            *SPANS.iter().find(|(known, ..)| *known == name).unwrap_or(&SPANS[1]);
         let range = match span {
             "custom" => custom(fields, &zone, &mut problems),
             _ => Some(((now_s - length_s).max(0), now_s)),
@@ -88,7 +95,9 @@ fn custom(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Optio
         if found.is_none() {
             problems.push(match fields.text(name) {
                 "" => format!("Say when the range {words}."),
-                text => format!("“{text}” is not a time: write 2024-09-24T22:00, epoch seconds or RFC 3339."),
+                text => format!(
+                    "“{text}” is not a time: write 2024-09-24T22:00, epoch seconds or RFC 3339."
+                ),
             });
         }
         found
@@ -118,7 +127,10 @@ mod tests {
     fn what_cannot_be_understood_is_told() {
         let problems = |query: &str| Question::of(&Fields::parse(query.as_bytes()), 0).problems;
         assert_eq!(problems("range=custom").len(), 2);
-        assert_eq!(problems("from=1800&to=900"), ["The range ends before it begins: swap its ends."]);
+        assert_eq!(
+            problems("from=1800&to=900"),
+            ["The range ends before it begins: swap its ends."]
+        );
         assert_eq!(problems("zone=Mars&range=ever").len(), 1);
     }
 }

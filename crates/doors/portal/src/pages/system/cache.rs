@@ -48,7 +48,8 @@ pub async fn preview(
     let mut form = Form::sent(&fields);
     let planned = form.policy();
     let rollout = rollout::Form::default();
-    Ok(whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout).await)
+    Ok(whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout)
+        .await)
 }
 
 /// `POST /system/cache`
@@ -62,7 +63,10 @@ pub async fn set(
     let planned = form.policy();
     if let (Ok(policy), true) = (&planned, form.problems.is_empty()) {
         match put(&portal, &person, policy.clone(), form.version, form.reason.clone()).await {
-            Ok(deed) => return Ok((Extension(deed), Redirect::to("/system/cache?note=policy-set")).into_response()),
+            Ok(deed) => {
+                return Ok((Extension(deed), Redirect::to("/system/cache?note=policy-set"))
+                    .into_response());
+            }
             Err(Error::PolicyMismatch { current }) => {
                 form.problems.push((
                     "version",
@@ -78,7 +82,9 @@ pub async fn set(
     }
     let current = catalog.cache_policy().await?;
     let rollout = rollout::Form::default();
-    let page = whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout).await;
+    let page =
+        whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout)
+            .await;
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
@@ -97,7 +103,8 @@ pub async fn back(
     };
     let versions = portal.counters.catalog().cache_policies(history::VERSIONS_MAX).await?;
     // Before the first version, every count was read from the store.
-    let policy = versions.into_iter().find(|version| version.version == to).map(|version| version.policy);
+    let policy =
+        versions.into_iter().find(|version| version.version == to).map(|version| version.policy);
     let policy = match policy {
         Some(policy) => policy,
         None if to == 0 => Policy::default(),
@@ -108,7 +115,13 @@ pub async fn back(
 }
 
 /// Sets a policy, and tells what is otherwise now.
-async fn put(portal: &Portal, person: &Person, policy: Policy, expected: u32, reason: String) -> Result<Deed, Error> {
+async fn put(
+    portal: &Portal,
+    person: &Person,
+    policy: Policy,
+    expected: u32,
+    reason: String,
+) -> Result<Deed, Error> {
     let before = portal.counters.catalog().cache_policy().await?.policy;
     let change = Change { by: person.name.to_string(), reason, at_s: portal.clock.now_s() };
     let set = portal.counters.catalog().set_cache_policy(policy, Some(expected), change).await?;
@@ -193,7 +206,9 @@ fn strategy_words(name: &str) -> Markup {
 fn reason_of(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("Say why in a few words: it stands in the history.".to_owned()),
-        reason if reason.chars().count() > REASON_CHARS_MAX => Err(format!("At most {REASON_CHARS_MAX} characters.")),
+        reason if reason.chars().count() > REASON_CHARS_MAX => {
+            Err(format!("At most {REASON_CHARS_MAX} characters."))
+        }
         reason => Ok(reason.to_owned()),
     }
 }

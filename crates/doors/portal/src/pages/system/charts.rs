@@ -4,7 +4,8 @@ use super::overview::{CHART_S, Overview};
 use crate::html::chart::{Chart, Kind, Line, Mark, Points, Scale, Unit};
 use crate::measures::Span;
 use crate::measures::values::{
-    ACCEPTED, APPLIED, CACHE_HITS, CQL_REQUESTS, ERRORS, LAG_SECONDS, RANGE_COUNTS, REJECTED, TILE_HITS, TILE_MISSES,
+    ACCEPTED, APPLIED, CACHE_HITS, CQL_REQUESTS, ERRORS, LAG_SECONDS, RANGE_COUNTS, REJECTED,
+    TILE_HITS, TILE_MISSES,
 };
 use maud::{Markup, html};
 use raingauge_ports::catalog::VersionedPolicy;
@@ -73,17 +74,24 @@ pub fn effect(overview: &Overview) -> Markup {
 }
 
 fn lag_lines(overview: &Overview) -> Vec<Line> {
-    let mut partitions: Vec<&str> = overview.totals.by(LAG_SECONDS).map(|(partition, _)| partition).collect();
+    let mut partitions: Vec<&str> =
+        overview.totals.by(LAG_SECONDS).map(|(partition, _)| partition).collect();
     partitions.sort_by_key(|partition| partition.parse::<u32>().unwrap_or(u32::MAX));
     match partitions[..] {
         [] | [_] => vec![line(overview, "lag", |span| Some(span.values.largest(LAG_SECONDS)))],
         // Many lines say no more than the worst one; the table has each of them.
-        _ => vec![line(overview, "the worst partition", |span| Some(span.values.largest(LAG_SECONDS)))],
+        _ => vec![line(overview, "the worst partition", |span| {
+            Some(span.values.largest(LAG_SECONDS))
+        })],
     }
 }
 
 fn line(overview: &Overview, name: &str, value: impl Fn(&Span) -> Option<f64>) -> Line {
-    Line { name: name.to_owned(), values: overview.spans.iter().map(value).collect(), kind: Kind::Line }
+    Line {
+        name: name.to_owned(),
+        values: overview.spans.iter().map(value).collect(),
+        kind: Kind::Line,
+    }
 }
 
 fn draw(overview: &Overview, title: &str, unit: Unit, lines: Vec<Line>) -> Markup {
@@ -100,10 +108,18 @@ fn changes(overview: &Overview) -> Vec<Mark> {
     overview.policies.iter().rev().filter(within).map(mark).collect()
 }
 
-fn marked(overview: &Overview, title: &str, unit: Unit, lines: Vec<Line>, marks: Vec<Mark>) -> Markup {
+fn marked(
+    overview: &Overview,
+    title: &str,
+    unit: Unit,
+    lines: Vec<Line>,
+    marks: Vec<Mark>,
+) -> Markup {
     let from_s = overview.now_s - CHART_S;
     let newest = lines.first().and_then(|line| line.values.last().copied().flatten());
-    let words = newest.map_or_else(String::new, |value| format!("Now {} ({}).", unit.short(value), lines[0].name));
+    let words = newest.map_or_else(String::new, |value| {
+        format!("Now {} ({}).", unit.short(value), lines[0].name)
+    });
     let chart = Chart {
         title: title.to_owned(),
         words,

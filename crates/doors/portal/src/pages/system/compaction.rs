@@ -19,7 +19,10 @@ use serde_json::{Value as Json, json};
 const RUNS_SHOWN: usize = 5;
 
 /// `POST /system/compaction`
-pub async fn start(State(portal): State<Portal>, Extension(person): Extension<Person>) -> Result<Response, Fault> {
+pub async fn start(
+    State(portal): State<Portal>,
+    Extension(person): Extension<Person>,
+) -> Result<Response, Fault> {
     let maintenance = of(&portal)?;
     maintenance.compact(&person.name).map_err(refused)?;
     let last = maintenance.status().last.into_iter().next();
@@ -35,7 +38,8 @@ pub async fn stop(State(portal): State<Portal>) -> Result<Response, Fault> {
     maintenance.stop().map_err(refused)?;
     let details = running.map_or_else(|| json!({}), |run| json!({ "stopped": told(&run) }));
     let deed = Deed::new("compaction.stop", "compaction".to_owned(), details);
-    Ok((Extension(deed), Redirect::to("/system?note=compaction-stopping#compaction")).into_response())
+    Ok((Extension(deed), Redirect::to("/system?note=compaction-stopping#compaction"))
+        .into_response())
 }
 
 /// A run in short, for the audit log.
@@ -47,7 +51,10 @@ fn told(run: &Run) -> Json {
 }
 
 fn done_nodes(run: &Run) -> usize {
-    run.nodes.iter().filter(|node| !matches!(node.state, NodeState::Waiting | NodeState::Running)).count()
+    run.nodes
+        .iter()
+        .filter(|node| !matches!(node.state, NodeState::Waiting | NodeState::Running))
+        .count()
 }
 
 fn of(portal: &Portal) -> Result<&Maintenance, Fault> {
@@ -65,7 +72,9 @@ fn refused(error: Error) -> Fault {
 }
 
 pub fn section(overview: &Overview, person: &Person) -> Markup {
-    let Some(status) = &overview.compaction else { return html! {} };
+    let Some(status) = &overview.compaction else {
+        return html! {};
+    };
     html! {
         section.card #compaction aria-labelledby="compaction-title" {
             div.card-head {

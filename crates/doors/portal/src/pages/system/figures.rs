@@ -4,8 +4,8 @@ use super::overview::Overview;
 use crate::html::words;
 use crate::measures::Span;
 use crate::measures::values::{
-    ACCEPTED, APPLIED, CQL_COUNTS, CQL_REQUESTS, CQL_ROWS, ERRORS, LAG_EVENTS, LAG_SECONDS, RANGE_COUNTS, ROWS,
-    TILE_HITS, TILE_MISSES,
+    ACCEPTED, APPLIED, CQL_COUNTS, CQL_REQUESTS, CQL_ROWS, ERRORS, LAG_EVENTS, LAG_SECONDS,
+    RANGE_COUNTS, ROWS, TILE_HITS, TILE_MISSES,
 };
 use maud::{Markup, html};
 
@@ -69,7 +69,9 @@ fn counts(present: &Span) -> Figure {
 fn latency(present: &Span) -> Figure {
     let quantile = |quantile| present.values.latency(quantile).map(words::duration);
     let (value, words) = match (quantile(0.5), quantile(0.99)) {
-        (Some(median), Some(p99)) => (p99, format!("99 of 100 batches to /v1/counts; half of them {median}")),
+        (Some(median), Some(p99)) => {
+            (p99, format!("99 of 100 batches to /v1/counts; half of them {median}"))
+        }
         _ => ("–".to_owned(), "nobody has asked /v1/counts".to_owned()),
     };
     Figure { label: "Latency", value, words }
@@ -79,31 +81,48 @@ fn latency(present: &Span) -> Figure {
 fn caching(overview: &Overview) -> Figure {
     let present = &overview.present;
     let strategy = overview.policy().policy.choice.strategy.name();
-    let percent = |share: f64| format!("{} %", words::short_number((share * 1_000.0).round() / 10.0));
+    let percent =
+        |share: f64| format!("{} %", words::short_number((share * 1_000.0).round() / 10.0));
     if let Some(share) = present.hit_share() {
-        return Figure { label: "Cache hits", value: percent(share), words: format!("strategy {strategy}") };
+        return Figure {
+            label: "Cache hits",
+            value: percent(share),
+            words: format!("strategy {strategy}"),
+        };
     }
     let (hits, misses) = (present.values.total(TILE_HITS), present.values.total(TILE_MISSES));
     if hits + misses > 0.0 {
         let words = format!("of the tiles were in memory; strategy {strategy}");
         return Figure { label: "Cache hits", value: percent(hits / (hits + misses)), words };
     }
-    Figure { label: "Cache hits", value: "–".to_owned(), words: format!("nothing looked up; strategy {strategy}") }
+    Figure {
+        label: "Cache hits",
+        value: "–".to_owned(),
+        words: format!("nothing looked up; strategy {strategy}"),
+    }
 }
 
 fn reads(present: &Span) -> Figure {
     let number = |number: f64| words::short_number((number * 100.0).round() / 100.0);
-    if let (Some(requests), Some(rows)) = (present.ratio(CQL_REQUESTS, CQL_COUNTS), present.ratio(CQL_ROWS, CQL_COUNTS))
+    if let (Some(requests), Some(rows)) =
+        (present.ratio(CQL_REQUESTS, CQL_COUNTS), present.ratio(CQL_ROWS, CQL_COUNTS))
     {
         let words = format!("requests and {} rows for each count that was read", number(rows));
         return Figure { label: "Reads of the store", value: number(requests), words };
     }
     match present.ratio(ROWS, RANGE_COUNTS) {
         Some(tiles) => {
-            let words = format!("tiles for each count, {} of them from disk", rate(present.rate(TILE_MISSES)));
+            let words = format!(
+                "tiles for each count, {} of them from disk",
+                rate(present.rate(TILE_MISSES))
+            );
             Figure { label: "Reads of the store", value: number(tiles), words }
         }
-        None => Figure { label: "Reads of the store", value: "–".to_owned(), words: "nothing was read".to_owned() },
+        None => Figure {
+            label: "Reads of the store",
+            value: "–".to_owned(),
+            words: "nothing was read".to_owned(),
+        },
     }
 }
 
@@ -112,13 +131,20 @@ fn lag(overview: &Overview) -> Figure {
     Figure {
         label: "Log lag",
         value: words::duration(overview.totals.largest(LAG_SECONDS)),
-        words: format!("{} to be counted", words::count_of(events as i128, "event waits", "events wait")),
+        words: format!(
+            "{} to be counted",
+            words::count_of(events as i128, "event waits", "events wait")
+        ),
     }
 }
 
 fn errors(present: &Span) -> Figure {
-    let most =
-        present.values.by(ERRORS).max_by(|one, other| one.1.total_cmp(&other.1)).filter(|(_, count)| *count > 0.0);
-    let words = most.map_or_else(|| "none was answered".to_owned(), |(code, _)| format!("most of them {code}"));
+    let most = present
+        .values
+        .by(ERRORS)
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+        .filter(|(_, count)| *count > 0.0);
+    let words = most
+        .map_or_else(|| "none was answered".to_owned(), |(code, _)| format!("most of them {code}"));
     Figure { label: "Errors", value: rate(present.rate(ERRORS)), words }
 }

@@ -39,8 +39,10 @@ pub struct Overview {
 impl Overview {
     pub async fn look(portal: &Portal, fields: &Fields) -> Self {
         let catalog = portal.counters.catalog();
-        let (policies, differing) =
-            tokio::join!(catalog.cache_policies(POLICIES_MAX), portal.audit.checks().differing(100));
+        let (policies, differing) = tokio::join!(
+            catalog.cache_policies(POLICIES_MAX),
+            portal.audit.checks().differing(100)
+        );
         let failure = policies.as_ref().err().or(differing.as_ref().err()).map(ToString::to_string);
         Self {
             now_s: portal.clock.now_s(),

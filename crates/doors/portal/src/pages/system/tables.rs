@@ -91,7 +91,8 @@ fn state_words(state: f64) -> (&'static str, &'static str) {
 fn last_transitions(overview: &Overview) -> BTreeMap<String, (i64, String)> {
     let mut last = BTreeMap::new();
     for span in &overview.spans {
-        for (labels, count) in span.values.by(BREAKER_TRANSITIONS).filter(|(_, count)| *count > 0.0) {
+        for (labels, count) in span.values.by(BREAKER_TRANSITIONS).filter(|(_, count)| *count > 0.0)
+        {
             let _ = count;
             if let Some((engine, to)) = labels.split_once('/') {
                 last.insert(engine.to_owned(), (span.to_s.min(overview.now_s), to.to_owned()));
@@ -104,7 +105,9 @@ fn last_transitions(overview: &Overview) -> BTreeMap<String, (i64, String)> {
 fn errors(overview: &Overview) -> Markup {
     let mut hour = BTreeMap::<(&str, &str), f64>::new();
     for span in &overview.spans {
-        for (what, metric) in [("answered", ERRORS), ("event refused", REJECTED), ("message set aside", DEAD_LETTERS)] {
+        for (what, metric) in
+            [("answered", ERRORS), ("event refused", REJECTED), ("message set aside", DEAD_LETTERS)]
+        {
             for (code, count) in span.values.by(metric).filter(|(_, count)| *count > 0.0) {
                 *hour.entry((what, code)).or_default() += count;
             }

@@ -2,7 +2,9 @@
 
 use super::overview::Overview;
 use crate::html::{parts, words};
-use crate::measures::values::{BREAKER_STATE, DISK_BYTES, DISK_FREE, LAG_SECONDS, PARTITIONS_COUNTED};
+use crate::measures::values::{
+    BREAKER_STATE, DISK_BYTES, DISK_FREE, LAG_SECONDS, PARTITIONS_COUNTED,
+};
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
@@ -81,8 +83,9 @@ fn stopped(overview: &Overview, warnings: &mut Vec<Warning>) {
 }
 
 fn writers(overview: &Overview, warnings: &mut Vec<Warning>) {
-    let has_role =
-        |role: &str| overview.present_instances().any(|seen| seen.instance.roles.iter().any(|own| own == role));
+    let has_role = |role: &str| {
+        overview.present_instances().any(|seen| seen.instance.roles.iter().any(|own| own == role))
+    };
     if overview.seen.is_empty() {
         return;
     }
@@ -102,8 +105,10 @@ fn writers(overview: &Overview, warnings: &mut Vec<Warning>) {
         }
     }
     if !has_role("reader") {
-        warnings
-            .push(mild("No reader runs: only portals answer counts. Start a process with the role reader.".to_owned()));
+        warnings.push(mild(
+            "No reader runs: only portals answer counts. Start a process with the role reader."
+                .to_owned(),
+        ));
     }
 }
 
@@ -112,7 +117,10 @@ fn lag(overview: &Overview, warnings: &mut Vec<Warning>) {
     if now < LAG_TOLD_S {
         return;
     }
-    let before = overview.since(LAG_BEFORE_S + 60, 60).map(|span| span.values.largest(LAG_SECONDS)).fold(0.0, f64::max);
+    let before = overview
+        .since(LAG_BEFORE_S + 60, 60)
+        .map(|span| span.values.largest(LAG_SECONDS))
+        .fold(0.0, f64::max);
     let behind = words::duration(now);
     let words = if now >= before {
         format!(
@@ -134,7 +142,9 @@ fn breakers(overview: &Overview, warnings: &mut Vec<Warning>) {
                  the {name} runs and can be reached; it is asked again every few seconds."
             )));
         } else if state >= 1.0 {
-            warnings.push(mild(format!("The {name} is being tried again after its circuit breaker was open.")));
+            warnings.push(mild(format!(
+                "The {name} is being tried again after its circuit breaker was open."
+            )));
         }
     }
 }
@@ -172,7 +182,9 @@ fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
         return;
     }
     for seen in overview.present_instances() {
-        let Some(choice) = &seen.said.choice else { continue };
+        let Some(choice) = &seen.said.choice else {
+            continue;
+        };
         if choice != policy.policy.choice_of(&seen.instance.name) {
             warnings.push(mild(format!(
                 "{} caches as “{}”, and the policy says otherwise. It may not reach the catalog: look at its log.",
@@ -184,7 +196,10 @@ fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
 }
 
 fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
-    let gone = overview.seen.iter().filter(|seen| seen.is_gone && overview.now_s - seen.instance.seen_s < GONE_TOLD_S);
+    let gone = overview
+        .seen
+        .iter()
+        .filter(|seen| seen.is_gone && overview.now_s - seen.instance.seen_s < GONE_TOLD_S);
     for seen in gone {
         warnings.push(mild(format!(
             "{} was seen {} for the last time and did not take leave. If it should run, start it.",
@@ -192,7 +207,8 @@ fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
             parts::ago(overview.now_s - seen.instance.seen_s)
         )));
     }
-    let versions: BTreeSet<&str> = overview.present_instances().map(|seen| seen.instance.version.as_str()).collect();
+    let versions: BTreeSet<&str> =
+        overview.present_instances().map(|seen| seen.instance.version.as_str()).collect();
     if versions.len() > 1 {
         let versions: Vec<&str> = versions.into_iter().collect();
         warnings.push(mild(format!(

@@ -49,9 +49,11 @@ pub fn weakness_of(password: &str) -> Option<&'static str> {
 pub fn has_name(password: &str, name: &str) -> bool {
     let (password, name) = (password.to_lowercase(), name.to_lowercase());
     let own = name.split('@').next().unwrap_or_default();
-    let parts =
-        own.split(|char: char| !char.is_alphanumeric()).filter(|part| part.chars().count() >= NAME_PART_CHARS_MIN);
-    let whole = [name.as_str(), own].into_iter().filter(|name| name.chars().count() >= NAME_CHARS_MIN);
+    let parts = own
+        .split(|char: char| !char.is_alphanumeric())
+        .filter(|part| part.chars().count() >= NAME_PART_CHARS_MIN);
+    let whole =
+        [name.as_str(), own].into_iter().filter(|name| name.chars().count() >= NAME_CHARS_MIN);
     whole.chain(parts).any(|part| {
         let backwards: String = part.chars().rev().collect();
         password.contains(part) || password.contains(&backwards)
@@ -63,7 +65,8 @@ fn is_row(text: &str) -> bool {
     let core = text.trim_matches(|char: char| !char.is_ascii_alphanumeric());
     let backwards: String = core.chars().rev().collect();
     let letters = core.trim_matches(|char: char| !char.is_ascii_alphabetic());
-    let is_piece = |piece: &str| piece.len() >= DIFFERENT_MIN && ROWS.iter().any(|row| row.contains(piece));
+    let is_piece =
+        |piece: &str| piece.len() >= DIFFERENT_MIN && ROWS.iter().any(|row| row.contains(piece));
     is_piece(core) || is_piece(&backwards) || is_piece(letters)
 }
 
@@ -156,7 +159,9 @@ mod tests {
         ] {
             assert!(has_name(password, name), "{password}");
         }
-        for (password, name) in [("four words of rain", "zoe@rain.example"), ("a b c d e f g", "a"), ("anything", "")] {
+        for (password, name) in
+            [("four words of rain", "zoe@rain.example"), ("a b c d e f g", "a"), ("anything", "")]
+        {
             assert!(!has_name(password, name), "{password}");
         }
     }

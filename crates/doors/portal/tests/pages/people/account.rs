@@ -29,8 +29,11 @@ async fn a_new_password_needs_the_old_one_and_ends_other_sessions() {
     other.get("/account").await.leads_to("/sign-in?next=%2Faccount");
     world.browser().sign_in("zoe", PASSWORD).await.is(StatusCode::UNPROCESSABLE_ENTITY);
     world.browser().sign_in("zoe", new).await.leads_to("/");
-    let entries =
-        world.people.entries(Filter { verb: "person.password".to_owned(), ..Filter::default() }).await.unwrap();
+    let entries = world
+        .people
+        .entries(Filter { verb: "person.password".to_owned(), ..Filter::default() })
+        .await
+        .unwrap();
     assert!(entries.iter().any(|entry| entry.outcome == "done" && entry.who == "zoe"));
     let everything = format!("{:?}", world.people.entries(Filter::default()).await.unwrap());
     assert!(!everything.contains(new) && !everything.contains(PASSWORD), "{everything}");

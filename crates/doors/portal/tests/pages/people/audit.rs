@@ -9,7 +9,8 @@ use serde_json::json;
 
 async fn entry(world: &World, at_s: i64, who: &str, verb: &str) {
     let [who, verb] = [who, verb].map(str::to_owned);
-    let (object, details, outcome) = ("counter 34".to_owned(), "{\"reason\":\"dry\"}".to_owned(), "done".to_owned());
+    let (object, details, outcome) =
+        ("counter 34".to_owned(), "{\"reason\":\"dry\"}".to_owned(), "done".to_owned());
     let entry = Entry { at_s, who, verb, object, details, outcome, ..Entry::default() };
     world.people.record(entry).await.unwrap();
 }
@@ -31,7 +32,12 @@ async fn every_change_of_people_is_written_down() {
     let written: Vec<String> = entries
         .iter()
         .rev()
-        .map(|entry| format!("{} {} {} {} {}", entry.who, entry.address, entry.verb, entry.object, entry.outcome))
+        .map(|entry| {
+            format!(
+                "{} {} {} {} {}",
+                entry.who, entry.address, entry.verb, entry.object, entry.outcome
+            )
+        })
         .collect();
     let expected = [
         "root 192.0.2.7 person.role person zoe done",
@@ -49,14 +55,17 @@ async fn every_change_of_people_is_written_down() {
     // Who may not do something, and tries, is written down too.
     let mut max = world.signed_in("max", Role::Viewer).await;
     max.post("/people/1/role", &[("role", "viewer")]).await.is(StatusCode::FORBIDDEN);
-    let newest = world.people.entries(Filter { limit: 1, ..Filter::default() }).await.unwrap().remove(0);
+    let newest =
+        world.people.entries(Filter { limit: 1, ..Filter::default() }).await.unwrap().remove(0);
     assert_eq!((&*newest.who, &*newest.outcome), ("max", "refused_403"));
 }
 
 /// The newest entries as lines, oldest first: verb, object, outcome and details.
 async fn written(world: &World) -> Vec<String> {
     let entries = world.people.entries(Filter::default()).await.unwrap();
-    let line = |entry: &Entry| format!("{} {} {} {}", entry.verb, entry.object, entry.outcome, entry.details);
+    let line = |entry: &Entry| {
+        format!("{} {} {} {}", entry.verb, entry.object, entry.outcome, entry.details)
+    };
     entries.iter().rev().map(line).collect()
 }
 
@@ -74,7 +83,8 @@ async fn what_changed_is_told_of_drafts_and_counters() {
     zoe.post("/drafts/1/withdraw", &[("revision", "1")]).await;
     zoe.post("/drafts/1/approve", &[("revision", "2"), ("comment", "fine")]).await;
     zoe.post(&format!("/counters/{id}/pause"), &[("base", "2"), ("reason", "dry")]).await;
-    let changes = r#""changes":{"owner":"weather → ada","retentionDays.quarter":"90 days → 30 days"}"#;
+    let changes =
+        r#""changes":{"owner":"weather → ada","retentionDays.quarter":"90 days → 30 days"}"#;
     let draft = r#""counter":1,"name":"count_rain_drops""#;
     let expected = [
         format!("draft.save draft 1 done {{{changes},{draft}}}"),
@@ -156,9 +166,15 @@ async fn the_log_is_filtered_and_has_pages() {
     admin.get("/audit?from=2024-10-04&to=2024-10-04").await.shows("counter.change_118.");
     // Days and times are those of the zone that is asked for: noon in UTC is the evening of Tokyo.
     let tokyo = admin.get("/audit?from=2024-10-04&to=2024-10-04&zone=Asia/Tokyo").await;
-    tokyo.shows("When (Asia/Tokyo)").shows("4 Oct 2024, 21:01").shows("datetime=\"2024-10-04T12:01:59Z\"");
+    tokyo
+        .shows("When (Asia/Tokyo)")
+        .shows("4 Oct 2024, 21:01")
+        .shows("datetime=\"2024-10-04T12:01:59Z\"");
     tokyo.shows("/audit.csv?from=2024-10-04&amp;to=2024-10-04&amp;zone=Asia%2FTokyo");
-    admin.get("/audit?to=2024-10-04&zone=Pacific/Kiritimati").await.shows("Nothing is written down here");
+    admin
+        .get("/audit?to=2024-10-04&zone=Pacific/Kiritimati")
+        .await
+        .shows("Nothing is written down here");
     admin.get("/audit?from=2024-10-05&zone=Pacific/Kiritimati").await.shows("counter.change_118.");
     admin.get("/audit?from=2024-10-05").await.shows("Nothing is written down here");
     admin.get("/audit?from=yesterday").await.is(StatusCode::BAD_REQUEST).shows("Write a day as");
@@ -174,11 +190,15 @@ async fn the_log_is_taken_away() {
     }
     entry(&world, NOW_S, "max", "counter.create").await;
     let csv = admin.get("/audit.csv?who=zoe").await;
-    assert_eq!(csv.is(StatusCode::OK).headers[header::CONTENT_DISPOSITION], "attachment; filename=\"audit.csv\"");
+    assert_eq!(
+        csv.is(StatusCode::OK).headers[header::CONTENT_DISPOSITION],
+        "attachment; filename=\"audit.csv\""
+    );
     assert_eq!(csv.text.lines().count(), 1_101);
     assert!(csv.text.starts_with("id,time,who,") && !csv.text.contains("max"));
     let lines = admin.get("/audit.ndjson").await;
     assert_eq!(lines.text.lines().count(), 1_101);
-    let first: serde_json::Value = serde_json::from_str(lines.text.lines().next().unwrap()).unwrap();
+    let first: serde_json::Value =
+        serde_json::from_str(lines.text.lines().next().unwrap()).unwrap();
     assert_eq!((&first["who"], &first["details"]["reason"]), (&"max".into(), &"dry".into()));
 }

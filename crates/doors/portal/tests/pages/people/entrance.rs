@@ -22,7 +22,8 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
     let world = World::closed();
     let mut browser = world.browser();
     browser.get("/sign-in").await.is(StatusCode::OK).shows("Nobody can sign in yet");
-    let links = [world.portal.accounts.invite_first().await, world.portal.accounts.invite_first().await];
+    let links =
+        [world.portal.accounts.invite_first().await, world.portal.accounts.invite_first().await];
     let [earlier, first] = links.map(|link| link.unwrap().expect("nobody is there yet"));
     browser.get(&earlier).await.is(StatusCode::GONE);
     browser.get(&first).await.is(StatusCode::OK).shows("become its administrator");
@@ -34,13 +35,19 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
         ("zoe", "1234567890", "1234567890", "among the first that are tried"),
         ("zoe", "i am Zoe of rain", "i am Zoe of rain", "It contains your name"),
     ] {
-        let page = browser.post(&first, &[("name", name), ("password", password), ("again", again)]).await;
+        let page =
+            browser.post(&first, &[("name", name), ("password", password), ("again", again)]).await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows(problem).lacks(password);
     }
     browser.follow_link(&first, "zoe").await.leads_to("/?note=welcome");
     browser.get("/?note=welcome").await.is(StatusCode::OK).shows("zoe").shows("admin");
     for spent in [&first, &earlier] {
-        world.browser().get(spent).await.is(StatusCode::GONE).shows("ask an administrator for a new one");
+        world
+            .browser()
+            .get(spent)
+            .await
+            .is(StatusCode::GONE)
+            .shows("ask an administrator for a new one");
         world.browser().follow_link(spent, "max").await.is(StatusCode::GONE);
     }
     assert_eq!(world.portal.accounts.invite_first().await.unwrap(), None);
@@ -51,7 +58,10 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
 async fn whoever_knows_the_password_comes_in_and_back_to_the_page() {
     let world = with_zoe(options()).await;
     let mut browser = world.browser();
-    browser.get("/audit?who=zo%C3%AB").await.leads_to("/sign-in?next=%2Faudit%3Fwho%3Dzo%25C3%25AB");
+    browser
+        .get("/audit?who=zo%C3%AB")
+        .await
+        .leads_to("/sign-in?next=%2Faudit%3Fwho%3Dzo%25C3%25AB");
     browser.get("/account").await.leads_to("/sign-in?next=%2Faccount");
     browser.get("/sign-in?next=%2Faudit%3Fwho%3Dzo").await.shows("value=\"/audit?who=zo\"");
     let fields = [("name", "ZOE"), ("password", PASSWORD), ("next", "/audit?who=zo")];
@@ -67,10 +77,13 @@ async fn whoever_knows_the_password_comes_in_and_back_to_the_page() {
 #[tokio::test]
 async fn nobody_is_led_elsewhere() {
     let world = with_zoe(options()).await;
-    for foreign in ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"] {
+    for foreign in
+        ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"]
+    {
         let fields = [("name", "zoe"), ("password", PASSWORD), ("next", foreign)];
         world.browser().post("/sign-in", &fields).await.leads_to("/");
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", foreign).finish();
+        let query =
+            form_urlencoded::Serializer::new(String::new()).append_pair("next", foreign).finish();
         world.browser().get(&format!("/sign-in?{query}")).await.shows("name=\"next\" value=\"/\"");
     }
 }
@@ -81,28 +94,46 @@ async fn a_refusal_does_not_tell_whether_somebody_exists() {
     let user = world.people.user_called("zoe").await.unwrap().unwrap();
     world.user("root", Role::Admin).await;
     let mut said = Vec::new();
-    for (name, password) in
-        [("zoe", "four words of snow"), ("nobody", PASSWORD), ("root", PASSWORD), ("", ""), ("zoe", "")]
-    {
+    for (name, password) in [
+        ("zoe", "four words of snow"),
+        ("nobody", PASSWORD),
+        ("root", PASSWORD),
+        ("", ""),
+        ("zoe", ""),
+    ] {
         let page = world.browser().sign_in(name, password).await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows("Name or password is wrong.");
         assert!(page.headers.get(header::SET_COOKIE).is_none());
         said.push(page.text.replace(&format!("value=\"{name}\""), "value=\"\""));
     }
     world.people.change_user(user.id, UserChange::Disabled(0)).await.unwrap();
-    said.push(world.browser().sign_in("zoe", PASSWORD).await.text.replace("value=\"zoe\"", "value=\"\""));
+    said.push(
+        world.browser().sign_in("zoe", PASSWORD).await.text.replace("value=\"zoe\"", "value=\"\""),
+    );
     assert!(said.windows(2).all(|pair| pair[0] == pair[1]));
     // What was typed as a name may have been a password: only names of people are written down.
-    let entries = world.people.entries(Filter { verb: "session.begin".to_owned(), ..Filter::default() }).await.unwrap();
+    let entries = world
+        .people
+        .entries(Filter { verb: "session.begin".to_owned(), ..Filter::default() })
+        .await
+        .unwrap();
     assert!(entries.iter().all(|entry| !entry.object.contains("nobody")), "{entries:?}");
-    assert!(entries.iter().any(|entry| entry.object == "person zoe" && entry.outcome == "wrong_password"));
+    assert!(
+        entries
+            .iter()
+            .any(|entry| entry.object == "person zoe" && entry.outcome == "wrong_password")
+    );
 }
 
 #[tokio::test]
 async fn guessing_a_password_is_slow() {
     let world = with_zoe(options()).await;
     for _ in 0..NAME_IN_NETWORK.attempts {
-        world.browser().sign_in("zoe", "four words of snow").await.is(StatusCode::UNPROCESSABLE_ENTITY);
+        world
+            .browser()
+            .sign_in("zoe", "four words of snow")
+            .await
+            .is(StatusCode::UNPROCESSABLE_ENTITY);
     }
 
     // The right password does not help a browser that cannot be told from the guesser's.
@@ -143,13 +174,22 @@ async fn guessers_do_not_keep_a_known_browser_out() {
 async fn wrong_passwords_of_others_keep_nobody_out() {
     let world = with_zoe(options()).await;
     for number in 0..NETWORK.attempts + 10 {
-        world.browser().sign_in(&format!("x{number}"), "wrong").await.is(StatusCode::UNPROCESSABLE_ENTITY);
+        world
+            .browser()
+            .sign_in(&format!("x{number}"), "wrong")
+            .await
+            .is(StatusCode::UNPROCESSABLE_ENTITY);
     }
     // A guesser who goes through all names has two attempts for each.
     for _ in 0..NAME_IN_SUSPECT_NETWORK.attempts {
         world.browser().sign_in("max", "wrong").await.is(StatusCode::UNPROCESSABLE_ENTITY);
     }
-    world.browser().sign_in("max", "wrong").await.is(StatusCode::TOO_MANY_REQUESTS).shows("Wait 300 s");
+    world
+        .browser()
+        .sign_in("max", "wrong")
+        .await
+        .is(StatusCode::TOO_MANY_REQUESTS)
+        .shows("Wait 300 s");
 
     world.browser().sign_in("zoe", PASSWORD).await.leads_to("/");
 }
@@ -161,7 +201,13 @@ async fn without_sign_in_only_this_machine_may_ask() {
     world.get("/sign-in").await.leads_to("/");
     world.get("/account").await.is(StatusCode::OK).shows("Nobody needs to sign in here");
     // A name from elsewhere that was made to lead here.
-    world.browser().get("/account").await.is(StatusCode::FORBIDDEN).shows("http://localhost").lacks("csrf");
+    world
+        .browser()
+        .get("/account")
+        .await
+        .is(StatusCode::FORBIDDEN)
+        .shows("http://localhost")
+        .lacks("csrf");
     assert_eq!(world.portal.accounts.invite_first().await.unwrap(), None);
 }
 
@@ -199,14 +245,29 @@ async fn without_passwords_only_the_operator_gives_a_way_in() {
     let mut zoe = world.browser();
     zoe.follow_link(&link, "zoe").await.leads_to("/?note=welcome");
     world.browser().get("/sign-in").await.is(StatusCode::OK).lacks("name=\"password\"");
-    world.browser().sign_in("zoe", PASSWORD).await.is(StatusCode::FORBIDDEN).shows("Passwords are switched off");
+    world
+        .browser()
+        .sign_in("zoe", PASSWORD)
+        .await
+        .is(StatusCode::FORBIDDEN)
+        .shows("Passwords are switched off");
     zoe.get("/account").await.is(StatusCode::OK).lacks("/account/password");
-    let fields = [("current", PASSWORD), ("password", "other words of snow"), ("again", "other words of snow")];
+    let fields = [
+        ("current", PASSWORD),
+        ("password", "other words of snow"),
+        ("again", "other words of snow"),
+    ];
     zoe.post("/account/password", &fields).await.is(StatusCode::FORBIDDEN);
 
-    let guest = |name: &str| Guest { name: name.to_owned(), email: String::new(), role: Role::Viewer };
+    let guest =
+        |name: &str| Guest { name: name.to_owned(), email: String::new(), role: Role::Viewer };
     let of_zoe = world.portal.accounts.invite(guest("max"), "zoe").await.unwrap();
-    world.browser().follow_link(&of_zoe, "").await.is(StatusCode::FORBIDDEN).shows("Passwords are switched off");
+    world
+        .browser()
+        .follow_link(&of_zoe, "")
+        .await
+        .is(StatusCode::FORBIDDEN)
+        .shows("Passwords are switched off");
     let of_operator = world.portal.accounts.invite(guest("eva"), COMMAND_LINE).await.unwrap();
     world.browser().follow_link(&of_operator, "").await.leads_to("/?note=welcome");
 }
@@ -224,11 +285,22 @@ async fn rights_are_given_shortly_after_a_sign_in() {
     for address in ["/people/invite", "/people/1/role", "/people/1/enable", "/people/1/remove"] {
         zoe.post(address, &guest).await.leads_to("/sign-in?again=1&next=%2Fpeople");
     }
-    assert_eq!((world.people.tokens().await.unwrap(), world.people.invitations().await.unwrap()), (vec![], vec![]));
-    let refused = world.people.entries(Filter { verb: "token.".to_owned(), ..Filter::default() }).await.unwrap();
+    assert_eq!(
+        (world.people.tokens().await.unwrap(), world.people.invitations().await.unwrap()),
+        (vec![], vec![])
+    );
+    let refused = world
+        .people
+        .entries(Filter { verb: "token.".to_owned(), ..Filter::default() })
+        .await
+        .unwrap();
     assert_eq!(refused[0].outcome, "refused_403");
 
-    zoe.get("/sign-in?again=1&next=%2Ftokens").await.is(StatusCode::OK).shows("You are <b>zoe</b>").shows("csrf");
+    zoe.get("/sign-in?again=1&next=%2Ftokens")
+        .await
+        .is(StatusCode::OK)
+        .shows("You are <b>zoe</b>")
+        .shows("csrf");
     let fields = [("name", "zoe"), ("password", PASSWORD), ("next", "/tokens")];
     zoe.post("/sign-in", &fields).await.leads_to("/tokens");
     zoe.post("/tokens", &token).await.is(StatusCode::OK).shows("is not shown again");

@@ -36,10 +36,15 @@ async fn what_is_wrong_with_an_invitation_is_said_beside_the_field() {
         ("a;b", "", "A name has letters"),
         ("max", "nowhere", "This is not an e-mail address"),
     ] {
-        let page = admin.post("/people/invite", &[("name", name), ("email", email), ("role", "viewer")]).await;
+        let page = admin
+            .post("/people/invite", &[("name", name), ("email", email), ("role", "viewer")])
+            .await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows(problem);
     }
-    admin.post("/people/invite", &[("name", "max"), ("role", "king")]).await.is(StatusCode::BAD_REQUEST);
+    admin
+        .post("/people/invite", &[("name", "max"), ("role", "king")])
+        .await
+        .is(StatusCode::BAD_REQUEST);
     assert_eq!(world.people.invitations().await.unwrap(), []);
 }
 
@@ -52,9 +57,19 @@ async fn links_are_withdrawn_and_expire() {
         page.found(&format!("http://{HOST}/welcome/")).replace(&format!("http://{HOST}"), "")
     };
     let (max, eve) = (link("max").await, link("eve").await);
-    let of_max = world.people.invitations().await.unwrap().into_iter().find(|found| found.name == "max").unwrap();
+    let of_max = world
+        .people
+        .invitations()
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|found| found.name == "max")
+        .unwrap();
     let hash = hex::encode(of_max.hash);
-    admin.post("/people/withdraw", &[("invitation", &hash)]).await.leads_to("/people?note=withdrawn");
+    admin
+        .post("/people/withdraw", &[("invitation", &hash)])
+        .await
+        .leads_to("/people?note=withdrawn");
     admin.post("/people/withdraw", &[("invitation", &hash)]).await.is(StatusCode::NOT_FOUND);
     world.browser().get(&max).await.is(StatusCode::GONE);
     world.browser().get(&eve).await.is(StatusCode::OK);
@@ -62,8 +77,13 @@ async fn links_are_withdrawn_and_expire() {
     world.browser().get(&eve).await.is(StatusCode::GONE);
     world.browser().follow_link(&eve, "eve").await.is(StatusCode::GONE);
     for nothing in ["0", "../people", &"0".repeat(64), &"é".repeat(32)] {
-        let page = world.browser().get(&format!("/welcome/{}", nothing.replace('é', "%C3%A9"))).await;
-        assert!([StatusCode::GONE, StatusCode::NOT_FOUND].contains(&page.status), "{nothing}: {}", page.status);
+        let page =
+            world.browser().get(&format!("/welcome/{}", nothing.replace('é', "%C3%A9"))).await;
+        assert!(
+            [StatusCode::GONE, StatusCode::NOT_FOUND].contains(&page.status),
+            "{nothing}: {}",
+            page.status
+        );
     }
 }
 
@@ -74,7 +94,8 @@ async fn a_link_for_somebody_known_gives_a_new_password() {
     let zoe = world.user("zoe", Role::Editor).await;
     let mut before = world.browser_of(&zoe).await;
     let page = admin.post("/people/invite", &[("name", "zoe"), ("role", "editor")]).await;
-    let path = page.found(&format!("http://{HOST}/welcome/")).replace(&format!("http://{HOST}"), "");
+    let path =
+        page.found(&format!("http://{HOST}/welcome/")).replace(&format!("http://{HOST}"), "");
     before.get("/account").await.is(StatusCode::OK);
     world.browser().follow_link(&path, "").await.leads_to("/?note=welcome");
     before.get("/account").await.leads_to("/sign-in?next=%2Faccount");

@@ -37,10 +37,19 @@ impl Page {
     /// Nobody came in, and the page says so without a secret in it.
     #[track_caller]
     fn refuses(&self, status: StatusCode, words: &str) -> &Self {
-        let given: Vec<_> =
-            self.headers.get_all(header::SET_COOKIE).iter().map(|line| line.to_str().unwrap()).collect();
+        let given: Vec<_> = self
+            .headers
+            .get_all(header::SET_COOKIE)
+            .iter()
+            .map(|line| line.to_str().unwrap())
+            .collect();
         assert!(given.iter().all(|line| line.starts_with("raingauge_trip=;")), "{given:?}");
-        self.is(status).shows(words).shows("Back to sign-in").lacks("a-code").lacks("an-access-token").lacks(SECRET)
+        self.is(status)
+            .shows(words)
+            .shows("Back to sign-in")
+            .lacks("a-code")
+            .lacks("an-access-token")
+            .lacks(SECRET)
     }
 }
 
@@ -49,7 +58,8 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
     world.user("root", Role::Admin).await;
-    let guest = Guest { name: "Zoë".to_owned(), email: "Zoe@Rain.example".to_owned(), role: Role::Editor };
+    let guest =
+        Guest { name: "Zoë".to_owned(), email: "Zoe@Rain.example".to_owned(), role: Role::Editor };
     world.portal.accounts.invite(guest, "root").await.unwrap();
     let mut browser = world.browser();
     browser.get("/sign-in?next=/query").await.shows(LABEL).shows("/sign-in/openid?next=%2Fquery");
@@ -66,10 +76,21 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
     }
     let page = come_back(&mut browser, told.text("state")).await;
     page.leads_to("/account");
-    let cookies: Vec<_> = page.headers.get_all(header::SET_COOKIE).iter().map(|line| line.to_str().unwrap()).collect();
+    let cookies: Vec<_> = page
+        .headers
+        .get_all(header::SET_COOKIE)
+        .iter()
+        .map(|line| line.to_str().unwrap())
+        .collect();
     assert!(cookies[0].starts_with("raingauge_session="), "{cookies:?}");
     assert_eq!(cookies[1], "raingauge_trip=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
-    browser.get("/account").await.is(StatusCode::OK).shows("Zoë").shows("editor").shows("no password");
+    browser
+        .get("/account")
+        .await
+        .is(StatusCode::OK)
+        .shows("Zoë")
+        .shows("editor")
+        .shows("no password");
     let (form, by) = provider.says(|says| says.asked.remove(0));
     assert!(by.starts_with("Basic "));
     let challenge = hex::encode(Sha256::digest(form.text("code_verifier")));
@@ -87,14 +108,20 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
     other.get("/account").await.shows("Zoë");
     // And whoever is given the address later is somebody else.
     provider.claims("8", ZOE, json!({}));
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "belongs to somebody else");
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::FORBIDDEN, "belongs to somebody else");
 }
 
 fn from_base64url(text: &str) -> Vec<u8> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bits = text.bytes().map(|byte| DIGITS.iter().position(|digit| *digit == byte).unwrap());
-    let bits: Vec<bool> = bits.flat_map(|digit| (0..6).rev().map(move |place| digit >> place & 1 == 1)).collect();
-    bits.chunks_exact(8).map(|byte| byte.iter().fold(0, |all, bit| all << 1 | u8::from(*bit))).collect()
+    let bits: Vec<bool> =
+        bits.flat_map(|digit| (0..6).rev().map(move |place| digit >> place & 1 == 1)).collect();
+    bits.chunks_exact(8)
+        .map(|byte| byte.iter().fold(0, |all, bit| all << 1 | u8::from(*bit)))
+        .collect()
 }
 
 #[tokio::test]
@@ -179,7 +206,10 @@ async fn a_token_that_is_wrong_opens_nothing() {
     ];
     for forge in forgeries {
         provider.says(|says| says.forge = forge);
-        provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
+        provider
+            .sign_in(&mut world.browser(), "/")
+            .await
+            .refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
     }
     assert_eq!(world.called("zoe").await.openid, "");
     // A clock that goes after by less than a minute is forgiven.
@@ -199,14 +229,20 @@ async fn keys_may_change() {
     assert_eq!(provider.says(|says| says.discoveries), 1);
     provider.says(|says| says.key = new_key("second"));
     // The keys were read a moment ago: nobody makes us ask all the time.
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
     world.clock.set_s(NOW_S + 5);
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
     assert_eq!(provider.says(|says| says.discoveries), 2);
     // Under the same name, another key proves nothing.
     provider.says(|says| says.key = new_key("second"));
     world.clock.set_s(NOW_S + 10);
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
 }
 
 #[tokio::test]
@@ -225,7 +261,10 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
         provider.says(|says| says.user_info = json!({ "sub": "7" }));
         provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, words);
         let entry = world.entries_of("session.begin").await.remove(0);
-        assert_eq!((&*entry.who, &*entry.object, &*entry.outcome), ("nobody", "somebody unknown", outcome));
+        assert_eq!(
+            (&*entry.who, &*entry.object, &*entry.outcome),
+            ("nobody", "somebody unknown", outcome)
+        );
     }
     world.people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
     provider.claims("7", ZOE, json!({}));
@@ -240,13 +279,20 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
     provider.claims("8", ZOE, json!({}));
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
     let zoe = world.called("zoe").await;
-    assert_eq!((zoe.openid, zoe.role, zoe.disabled_at), (format!("{} 8", provider.issuer), Role::Viewer, None));
+    assert_eq!(
+        (zoe.openid, zoe.role, zoe.disabled_at),
+        (format!("{} 8", provider.issuer), Role::Viewer, None)
+    );
     // An invitation that has expired is none.
-    let guest = Guest { name: "eve".to_owned(), email: "eve@rain.example".to_owned(), role: Role::Viewer };
+    let guest =
+        Guest { name: "eve".to_owned(), email: "eve@rain.example".to_owned(), role: Role::Viewer };
     world.portal.accounts.invite(guest, "max").await.unwrap();
     world.clock.set_s(NOW_S + 86_400);
     provider.claims("9", "eve@rain.example", json!({ "exp": NOW_S + 86_500 }));
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "nobody has invited this address");
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::FORBIDDEN, "nobody has invited this address");
 }
 
 #[tokio::test]
@@ -269,18 +315,27 @@ async fn a_domain_comes_in_without_an_invitation() {
         ("10", "<zoe>@rain.example", "nobody has invited"),
     ] {
         provider.claims(subject, email, json!({}));
-        provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, words).lacks("<zoe>");
+        provider
+            .sign_in(&mut world.browser(), "/")
+            .await
+            .refuses(StatusCode::FORBIDDEN, words)
+            .lacks("<zoe>");
     }
     // Somebody else is called as this address reads.
     world.user("max@rain.example", Role::Viewer).await;
     provider.claims("11", "max@rain.example", json!({}));
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "belongs to somebody else");
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::FORBIDDEN, "belongs to somebody else");
 }
 
 #[tokio::test]
 async fn roles_follow_the_groups() {
     let provider = Provider::start().await;
-    let groups = [("team", Role::Viewer), ("ops", Role::Admin)].map(|(group, role)| (group.to_owned(), role)).to_vec();
+    let groups = [("team", Role::Viewer), ("ops", Role::Admin)]
+        .map(|(group, role)| (group.to_owned(), role))
+        .to_vec();
     let domains = vec!["rain.example".to_owned()];
     let world = provider.world(Rules { groups, domains, ..rules() });
     // An administrator by group may be the first one.
@@ -288,16 +343,25 @@ async fn roles_follow_the_groups() {
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
     assert_eq!(world.called(ZOE).await.role, Role::Admin);
     provider.claims("7", ZOE, json!({ "groups": "team" }));
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::CONFLICT, "nobody else is an administrator");
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::CONFLICT, "nobody else is an administrator");
     world.user("root", Role::Admin).await;
     let mut browser = world.browser();
     provider.sign_in(&mut browser, "/").await.leads_to("/");
     browser.get("/people").await.is(StatusCode::FORBIDDEN);
-    assert_eq!(world.entries_of("person.role").await[0].details, r#"{"by":"openid","role":"viewer"}"#);
+    assert_eq!(
+        world.entries_of("person.role").await[0].details,
+        r#"{"by":"openid","role":"viewer"}"#
+    );
     for none in [json!({ "groups": ["guests"] }), json!({ "groups": [] }), json!({})] {
         provider.claims("7", ZOE, none);
         provider.says(|says| says.user_info = json!({ "sub": "7" }));
-        provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "None of your groups");
+        provider
+            .sign_in(&mut world.browser(), "/")
+            .await
+            .refuses(StatusCode::FORBIDDEN, "None of your groups");
     }
 }
 
@@ -309,10 +373,18 @@ async fn what_the_token_lacks_the_page_of_claims_says() {
     provider.claims("7", "", json!({ "email": null, "email_verified": true }));
     // The word that an address is verified goes for the address beside it alone.
     provider.says(|says| says.user_info = json!({ "sub": "7", "email": ZOE }));
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "address verified");
-    provider.says(|says| says.user_info = json!({ "sub": "8", "email": ZOE, "email_verified": true }));
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
-    provider.says(|says| says.user_info = json!({ "sub": "7", "email": ZOE, "email_verified": true }));
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::FORBIDDEN, "address verified");
+    provider
+        .says(|says| says.user_info = json!({ "sub": "8", "email": ZOE, "email_verified": true }));
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
+    provider
+        .says(|says| says.user_info = json!({ "sub": "7", "email": ZOE, "email_verified": true }));
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
 }
 
@@ -323,15 +395,24 @@ async fn a_provider_that_is_away_hinders_nobody_else() {
     let world = down.world(rules());
     world.with_address("zoe", ZOE, Role::Admin).await;
     let page = world.browser().get("/sign-in/openid").await;
-    page.refuses(StatusCode::BAD_GATEWAY, "Whoever has a password here can sign in").lacks("127.0.0.1");
+    page.refuses(StatusCode::BAD_GATEWAY, "Whoever has a password here can sign in")
+        .lacks("127.0.0.1");
     world.browser().sign_in("zoe", PASSWORD).await.leads_to("/");
     // One that is not who it should be is no provider.
     let other = Provider { issuer: format!("{}/other", provider.issuer), ..provider.clone() };
-    other.world(rules()).browser().get("/sign-in/openid").await.refuses(StatusCode::BAD_GATEWAY, "Try again");
+    other
+        .world(rules())
+        .browser()
+        .get("/sign-in/openid")
+        .await
+        .refuses(StatusCode::BAD_GATEWAY, "Try again");
     // One that is away once it was known, and one that does not want us.
     let world = provider.world(rules());
     provider.says(|says| says.token_status = StatusCode::UNAUTHORIZED);
-    provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::BAD_GATEWAY, "log of raingauge");
+    provider
+        .sign_in(&mut world.browser(), "/")
+        .await
+        .refuses(StatusCode::BAD_GATEWAY, "log of raingauge");
 }
 
 #[tokio::test]
@@ -346,7 +427,8 @@ async fn the_provider_may_say_no() {
     ] {
         let mut browser = world.browser();
         let told = provider.begin(&mut browser, "/").await;
-        let query = format!("error={error}&error_description=%3Cscript%3E&state={}", told.text("state"));
+        let query =
+            format!("error={error}&error_description=%3Cscript%3E&state={}", told.text("state"));
         let page = browser.get(&format!("{OPENID_BACK}?{query}")).await;
         page.refuses(status, words).lacks("<script>alert").lacks("%3Cscript");
     }
@@ -362,9 +444,12 @@ async fn nobody_is_led_elsewhere() {
     let world = provider.world(rules());
     let zoe = world.with_address("zoe", ZOE, Role::Admin).await;
     provider.claims("7", ZOE, json!({}));
-    for foreign in ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"] {
+    for foreign in
+        ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"]
+    {
         provider.sign_in(&mut world.browser(), foreign).await.leads_to("/");
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", foreign).finish();
+        let query =
+            form_urlencoded::Serializer::new(String::new()).append_pair("next", foreign).finish();
         let mut signed_in = world.browser_of(&zoe).await;
         signed_in.get(&format!("/sign-in/openid?{query}")).await.leads_to("/");
     }
@@ -372,7 +457,9 @@ async fn nobody_is_led_elsewhere() {
     let mut browser = world.browser();
     let told = provider.begin(&mut browser, "/x").await;
     browser.cookie = browser.cookie.map(|cookie| cookie.replace("%2Fx", "%2F%2Fevil.example"));
-    come_back(&mut browser, told.text("state")).await.refuses(StatusCode::BAD_REQUEST, "Begin again");
+    come_back(&mut browser, told.text("state"))
+        .await
+        .refuses(StatusCode::BAD_REQUEST, "Begin again");
 }
 
 #[tokio::test]
@@ -422,6 +509,11 @@ async fn without_a_provider_there_is_no_button() {
     let world = World::closed();
     world.browser().get("/sign-in").await.lacks("/sign-in/openid");
     for path in ["/sign-in/openid", OPENID_BACK] {
-        world.browser().get(path).await.is(StatusCode::NOT_FOUND).shows("There is no sign-in by OpenID Connect");
+        world
+            .browser()
+            .get(path)
+            .await
+            .is(StatusCode::NOT_FOUND)
+            .shows("There is no sign-in by OpenID Connect");
     }
 }

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json as JsonBody, Router};
 use openidconnect::core::{
-    CoreEdDsaPrivateSigningKey, CoreGenderClaim, CoreJsonWebKeySet, CoreJweContentEncryptionAlgorithm,
-    CoreJwsSigningAlgorithm,
+    CoreEdDsaPrivateSigningKey, CoreGenderClaim, CoreJsonWebKeySet,
+    CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm,
 };
 use openidconnect::{AdditionalClaims, IdToken, IdTokenClaims, JsonWebKeyId, PrivateSigningKey};
 use parking_lot::Mutex;
@@ -33,7 +33,8 @@ struct Others(HashMap<String, Json>);
 
 impl AdditionalClaims for Others {}
 
-type Token = IdToken<Others, CoreGenderClaim, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm>;
+type Token =
+    IdToken<Others, CoreGenderClaim, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm>;
 
 /// What the provider does. Tests change it as they go.
 pub struct Says {
@@ -61,15 +62,23 @@ pub fn new_key(name: &str) -> CoreEdDsaPrivateSigningKey {
     // PKCS #8 before 32 bytes of an Ed25519 key (RFC 8410), in hexadecimal.
     let der = hex::decode("302e020100300506032b657004220420").unwrap();
     let bytes: Vec<u8> = der.into_iter().chain(rand::random::<[u8; 32]>()).collect();
-    let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", base64(&bytes));
-    CoreEdDsaPrivateSigningKey::from_ed25519_pem(&pem, Some(JsonWebKeyId::new(name.to_owned()))).unwrap()
+    let pem =
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", base64(&bytes));
+    CoreEdDsaPrivateSigningKey::from_ed25519_pem(&pem, Some(JsonWebKeyId::new(name.to_owned())))
+        .unwrap()
 }
 
 /// Of a length that is a multiple of three.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let groups = bytes.chunks_exact(3).map(|three| three.iter().fold(0, |all, byte| all << 8 | u32::from(*byte)));
-    groups.flat_map(|all| [18, 12, 6, 0].map(|shift| char::from(DIGITS[(all >> shift & 63) as usize]))).collect()
+    let groups = bytes
+        .chunks_exact(3)
+        .map(|three| three.iter().fold(0, |all, byte| all << 8 | u32::from(*byte)));
+    groups
+        .flat_map(|all| {
+            [18, 12, 6, 0].map(|shift| char::from(DIGITS[(all >> shift & 63) as usize]))
+        })
+        .collect()
 }
 
 impl Provider {
@@ -137,7 +146,8 @@ impl Provider {
 
     /// Begins at the portal. Answers what the provider is told by the address, and keeps the nonce for the token.
     pub async fn begin(&self, browser: &mut Browser<'_>, next: &str) -> Fields {
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
+        let query =
+            form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
         let page = browser.get(&format!("/sign-in/openid?{query}")).await;
         let address = page.is(StatusCode::SEE_OTHER).location().to_owned();
         let (place, query) = address.split_once('?').unwrap();
@@ -179,7 +189,10 @@ async fn keys(State(provider): State<Provider>) -> JsonBody<Json> {
 }
 
 async fn token(State(provider): State<Provider>, headers: HeaderMap, body: String) -> Response {
-    let by = headers.get(header::AUTHORIZATION).map(|by| by.to_str().unwrap().to_owned()).unwrap_or_default();
+    let by = headers
+        .get(header::AUTHORIZATION)
+        .map(|by| by.to_str().unwrap().to_owned())
+        .unwrap_or_default();
     provider.says(|says| {
         says.asked.push((Fields::parse(body.as_bytes()), by));
         if says.token_status != StatusCode::OK {

@@ -19,7 +19,10 @@ async fn signing_in_begins_a_new_session_whatever_the_browser_had() {
     browser.cookie = Some(format!("raingauge_session={planted}"));
     let page = browser.follow_link(&link, "zoe").await;
     let cookie = page.headers[header::SET_COOKIE].to_str().unwrap().to_owned();
-    assert!(!cookie.contains(&planted) && cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
+    assert!(
+        !cookie.contains(&planted) && cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"),
+        "{cookie}"
+    );
     assert_eq!(world.people.session(hash_of(&planted)).await.unwrap(), None);
     let first = browser.cookie.clone();
     browser.sign_in("zoe", PASSWORD).await.leads_to("/");
@@ -54,20 +57,31 @@ async fn a_session_ends_by_itself() {
 async fn somebody_ends_their_own_sessions() {
     let world = World::closed();
     let user = world.user("zoe", Role::Viewer).await;
-    let mut browsers = [world.browser_of(&user).await, world.browser_of(&user).await, world.browser_of(&user).await];
+    let mut browsers = [
+        world.browser_of(&user).await,
+        world.browser_of(&user).await,
+        world.browser_of(&user).await,
+    ];
     let mut max = world.signed_in("max", Role::Viewer).await;
     let [one, second, third] = &mut browsers;
     let session = |cookie: &Option<String>| {
-        let secret = cookie.as_deref().and_then(|cookie| cookie.split_once('=')).unwrap().1.to_owned();
+        let secret =
+            cookie.as_deref().and_then(|cookie| cookie.split_once('=')).unwrap().1.to_owned();
         hex::encode(hash_of(&secret))
     };
-    one.get("/account").await.shows("this one").shows(&session(&second.cookie)).shows("End all others");
+    one.get("/account")
+        .await
+        .shows("this one")
+        .shows(&session(&second.cookie))
+        .shows("End all others");
     // Another person's session is none of theirs.
     let of_max = session(&max.cookie);
     one.post("/account/sessions/end", &[("session", &of_max)]).await.is(StatusCode::NOT_FOUND);
     one.post("/account/sessions/end", &[("session", "zz")]).await.is(StatusCode::NOT_FOUND);
     let of_second = session(&second.cookie);
-    one.post("/account/sessions/end", &[("session", &of_second)]).await.leads_to("/account?note=session-ended");
+    one.post("/account/sessions/end", &[("session", &of_second)])
+        .await
+        .leads_to("/account?note=session-ended");
     second.get("/account").await.leads_to("/sign-in?next=%2Faccount");
     third.get("/account").await.is(StatusCode::OK);
     one.post("/account/sessions/end", &[]).await.leads_to("/account?note=session-ended");
@@ -104,6 +118,14 @@ async fn a_part_of_a_page_sends_the_whole_page_to_sign_in() {
     world.user("zoe", Role::Viewer).await;
     let headers = [("hx-request", "true"), ("hx-current-url", "http://rain.test:8080/audit?who=a")];
     let answer = world.browser().send(Method::GET, "/account", &headers, "").await;
-    assert_eq!(answer.is(StatusCode::UNAUTHORIZED).headers["hx-redirect"], "/sign-in?next=%2Faudit%3Fwho%3Da");
-    world.browser().post("/account/password", &[]).await.is(StatusCode::UNAUTHORIZED).shows("Sign in, and repeat it");
+    assert_eq!(
+        answer.is(StatusCode::UNAUTHORIZED).headers["hx-redirect"],
+        "/sign-in?next=%2Faudit%3Fwho%3Da"
+    );
+    world
+        .browser()
+        .post("/account/password", &[])
+        .await
+        .is(StatusCode::UNAUTHORIZED)
+        .shows("Sign in, and repeat it");
 }

@@ -42,7 +42,11 @@ async fn each_route_lets_in_whom_it_should() {
         match (route.needs, route.method) {
             (Needs::Nothing, _) => assert!(!is_turned_away(&page), "{route:?}: {}", page.status),
             (_, "POST") => assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{route:?}"),
-            _ => assert!(page.status == StatusCode::SEE_OTHER && is_turned_away(&page), "{route:?}: {}", page.status),
+            _ => assert!(
+                page.status == StatusCode::SEE_OTHER && is_turned_away(&page),
+                "{route:?}: {}",
+                page.status
+            ),
         }
         for (role, user) in &users {
             // A session of its own for each, since some routes end it.
@@ -53,7 +57,11 @@ async fn each_route_lets_in_whom_it_should() {
             };
             let is_away = is_turned_away(&page) && route.path != "/sign-out";
             assert_eq!(is_away, !may, "{route:?} as {role}: {} {}", page.status, page.location());
-            assert!(may || page.status == StatusCode::FORBIDDEN, "{route:?} as {role}: {}", page.status);
+            assert!(
+                may || page.status == StatusCode::FORBIDDEN,
+                "{route:?} as {role}: {}",
+                page.status
+            );
             assert!(!page.status.is_server_error() || may, "{route:?} as {role}");
         }
     }
@@ -89,9 +97,15 @@ async fn each_form_is_accepted_from_our_own_pages_alone() {
         }
         // Nobody's form needs the browser's word.
         let mut nobody = world.browser();
-        for headers in [&[][..], &[("origin", "https://evil.example")], &[("sec-fetch-site", "cross-site")]] {
+        for headers in
+            [&[][..], &[("origin", "https://evil.example")], &[("sec-fetch-site", "cross-site")]]
+        {
             let page = nobody.send(Method::POST, &address, headers, "name=root&password=x").await;
-            let refused = if route.needs == Needs::Nothing { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
+            let refused = if route.needs == Needs::Nothing {
+                StatusCode::FORBIDDEN
+            } else {
+                StatusCode::UNAUTHORIZED
+            };
             assert_eq!(page.status, refused, "{route:?} {headers:?}");
         }
     }
@@ -120,7 +134,12 @@ async fn each_answer_protects_itself() {
     }
     for asset in raingauge_portal::ASSETS {
         let file = world.browser().get(asset.path).await;
-        assert_eq!(file.is(StatusCode::OK).headers["x-content-type-options"], "nosniff", "{}", asset.path);
+        assert_eq!(
+            file.is(StatusCode::OK).headers["x-content-type-options"],
+            "nosniff",
+            "{}",
+            asset.path
+        );
     }
 }
 
@@ -129,5 +148,8 @@ async fn a_form_that_is_too_large_is_refused() {
     let world = World::closed();
     let mut root = world.signed_in("root", Role::Admin).await;
     let large = "x".repeat(300 * 1024);
-    root.post("/tokens", &[("name", &large)]).await.is(StatusCode::PAYLOAD_TOO_LARGE).shows("Send less at once");
+    root.post("/tokens", &[("name", &large)])
+        .await
+        .is(StatusCode::PAYLOAD_TOO_LARGE)
+        .shows("Send less at once");
 }

@@ -37,19 +37,49 @@ async fn what_is_stored_is_shown_as_text() {
     for (number, evil) in EVIL.iter().enumerate() {
         // Past the checks of the forms, as a database might have it.
         let text = || (*evil).to_owned();
-        let new = NewUser { name: text(), email: text(), role: Role::Admin, password: text(), openid: text(), at_s: 0 };
+        let new = NewUser {
+            name: text(),
+            email: text(),
+            role: Role::Admin,
+            password: text(),
+            openid: text(),
+            at_s: 0,
+        };
         people.add_user(new).await.unwrap();
         let hash = [number as u8; 32];
         let (created_at, expires_at) = (0, i64::MAX);
         let (name, email, invited_by) = (text(), text(), text());
-        let invitation = Invitation { hash, name, email, role: Role::Viewer, invited_by, created_at, expires_at };
+        let invitation = Invitation {
+            hash,
+            name,
+            email,
+            role: Role::Viewer,
+            invited_by,
+            created_at,
+            expires_at,
+        };
         people.invite(invitation).await.unwrap();
-        let (name, created_by, scopes) = (text(), text(), [raingauge_core::access::Scope::Admin].into_iter().collect());
+        let (name, created_by, scopes) =
+            (text(), text(), [raingauge_core::access::Scope::Admin].into_iter().collect());
         let (expires_at, revoked_at, used_at) = (None, None, None);
-        let token = ApiToken { id: 0, hash, name, scopes, created_by, created_at, expires_at, revoked_at, used_at };
+        let token = ApiToken {
+            id: 0,
+            hash,
+            name,
+            scopes,
+            created_by,
+            created_at,
+            expires_at,
+            revoked_at,
+            used_at,
+        };
         people.add_token(token).await.unwrap();
-        let (who, address, verb, object, details, outcome) = (text(), text(), text(), text(), text(), text());
-        people.record(Entry { id: 0, at_s: 0, who, address, verb, object, details, outcome }).await.unwrap();
+        let (who, address, verb, object, details, outcome) =
+            (text(), text(), text(), text(), text(), text());
+        people
+            .record(Entry { id: 0, at_s: 0, who, address, verb, object, details, outcome })
+            .await
+            .unwrap();
     }
     for user in people.users().await.unwrap() {
         let mut browser = world.browser_of(&user).await;
@@ -73,8 +103,11 @@ async fn what_is_sent_comes_back_as_text() {
         page.found("http://rain.test:8080/welcome/").replace("http://rain.test:8080", "")
     };
     for evil in EVIL {
-        let fields = ["name", "email", "role", "scope", "expires", "current", "password", "again", "next", "session"]
-            .map(|name| (name, if name == "again" { "" } else { evil }));
+        let fields = [
+            "name", "email", "role", "scope", "expires", "current", "password", "again", "next",
+            "session",
+        ]
+        .map(|name| (name, if name == "again" { "" } else { evil }));
         for address in [
             "/people/invite",
             "/tokens",
@@ -91,7 +124,9 @@ async fn what_is_sent_comes_back_as_text() {
         nobody.address.set_ip([198, 51, 100, evil.len() as u8].into());
         harmless(&nobody.post("/sign-in", &fields).await.is(StatusCode::UNPROCESSABLE_ENTITY).text);
         harmless(&nobody.post(&link, &fields).await.text);
-        let query = |name: &str| form_urlencoded::Serializer::new(String::new()).append_pair(name, evil).finish();
+        let query = |name: &str| {
+            form_urlencoded::Serializer::new(String::new()).append_pair(name, evil).finish()
+        };
         for name in ["who", "what", "object", "from", "to", "before", "note", "zone"] {
             for page in ["/audit", "/people", "/tokens", "/account", "/"] {
                 let page = root.get(&format!("{page}?{}", query(name))).await;
@@ -118,8 +153,12 @@ async fn a_browser_may_call_itself_anything() {
         let mut browser = world.browser();
         let form = format!("name=zoe&password={p}&again={p}", p = "four+words+of+rain");
         let headers = [("sec-fetch-site", "same-origin"), ("user-agent", evil)];
-        let address = if world.people.users().await.unwrap().is_empty() { link.as_str() } else { "/sign-in" };
-        browser.send(axum::http::Method::POST, address, &headers, &form).await.is(StatusCode::SEE_OTHER);
+        let address =
+            if world.people.users().await.unwrap().is_empty() { link.as_str() } else { "/sign-in" };
+        browser
+            .send(axum::http::Method::POST, address, &headers, &form)
+            .await
+            .is(StatusCode::SEE_OTHER);
         harmless(&browser.get("/account").await.is(StatusCode::OK).text);
     }
 }

@@ -47,10 +47,15 @@ fn play_to_the_end(mut play: Play) {
 /// What clusters did once is found within few seeds.
 #[test]
 fn the_simulator_finds_what_it_is_made_for() {
-    for defect in
-        [Defect::SwitchesAlone, Defect::CountsGenerationsAlone, Defect::ErasesInAnyOrder, Defect::ForgetsWindows]
-    {
-        let fails = |seed| std::panic::catch_unwind(|| play_to_the_end(Play::new(seed, Some(defect)))).is_err();
+    for defect in [
+        Defect::SwitchesAlone,
+        Defect::CountsGenerationsAlone,
+        Defect::ErasesInAnyOrder,
+        Defect::ForgetsWindows,
+    ] {
+        let fails = |seed| {
+            std::panic::catch_unwind(|| play_to_the_end(Play::new(seed, Some(defect)))).is_err()
+        };
         assert!((0..300).any(fails), "{defect:?} is not found");
     }
 }

@@ -152,7 +152,11 @@ impl History {
             Op::Pass(seconds) => self.world.pass_s(seconds),
             Op::Crash => self.world.crash(),
         }
-        assert_eq!(self.world.log.end(), self.model.log.len() as u64, "the log takes each event once");
+        assert_eq!(
+            self.world.log.end(),
+            self.model.log.len() as u64,
+            "the log takes each event once"
+        );
     }
 
     /// Everything of a counter is erased, under a number that is new when all is applied. Whoever asks for it has seen to
@@ -172,7 +176,11 @@ impl History {
     fn apply(&mut self) -> bool {
         let applied = self.world.worker().apply_some().unwrap();
         let (position, stamp_us) = (self.world.worker().position, self.world.worker().stamp_us);
-        assert_eq!(*self.stamps.entry(position).or_insert(stamp_us), stamp_us, "at offset {position}");
+        assert_eq!(
+            *self.stamps.entry(position).or_insert(stamp_us),
+            stamp_us,
+            "at offset {position}"
+        );
         self.note_finished();
         applied
     }
@@ -199,7 +207,8 @@ impl History {
         });
         self.world.append(&events.collect::<Vec<Event<'_>>>());
         for event in happened {
-            let is_known = |entry: &Entry| matches!(entry, Entry::Event(known) if known.id == event.id);
+            let is_known =
+                |entry: &Entry| matches!(entry, Entry::Event(known) if known.id == event.id);
             if !self.model.log.iter().any(is_known) {
                 self.model.log.push(Entry::Event(event));
             }
@@ -215,9 +224,14 @@ impl History {
             Bucket { key: format!("c{id}:k{key}"), granularity, time, count: *count }
         };
         let buckets: Vec<Bucket> = buckets.iter().map(bucket).collect();
-        let request = key.map(|key| Request { id: key.to_string(), digest: String::new(), answer: Answer::default() });
+        let request = key.map(|key| Request {
+            id: key.to_string(),
+            digest: String::new(),
+            answer: Answer::default(),
+        });
         self.world.set_buckets(buckets.clone(), request);
-        let is_remembered = |key: u8| self.requests[usize::from(key)].is_some_and(|at_s| now_s - at_s <= DAY_S);
+        let is_remembered =
+            |key: u8| self.requests[usize::from(key)].is_some_and(|at_s| now_s - at_s <= DAY_S);
         if key.is_some_and(is_remembered) {
             self.model.log.push(Entry::Void);
         } else {
@@ -228,12 +242,17 @@ impl History {
 
     fn note_finished(&mut self) {
         for (id, state) in &self.world.worker().state.counters {
-            let Some(backfill) = state.backfill.as_ref() else { continue };
+            let Some(backfill) = state.backfill.as_ref() else {
+                continue;
+            };
             let known = self.model.finished.iter().any(|(of, known)| of == id && known == backfill);
             if backfill.status == BackfillStatus::Finished && !known {
                 let before = &self.model.log[..backfill.from as usize];
                 let missed = |entry: &Entry| matches!(entry, Entry::Event(event) if event.time_s >= backfill.after_s);
-                assert!(!before.iter().any(missed), "the log holds all events of the time that is backfilled");
+                assert!(
+                    !before.iter().any(missed),
+                    "the log holds all events of the time that is backfilled"
+                );
                 self.model.finished.push((*id, backfill.clone()));
             }
         }
@@ -271,7 +290,8 @@ impl History {
                     for (generation, from_s, to_s) in
                         timeline.split(horizons.of(granularity).max(FIRST_S), now_s + DAY_S)
                     {
-                        let slice = Slice { granularity, from_s, to_s: Granularity::Day.ceil(to_s) };
+                        let slice =
+                            Slice { granularity, from_s, to_s: Granularity::Day.ceil(to_s) };
                         for cell in self.world.cells(generation, &key, slice) {
                             stored.insert((key.clone(), granularity, cell.time_s), cell.count);
                         }
@@ -293,14 +313,21 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
     }
     history.drain();
     history.check();
-    assert!(history.stamps.values().is_sorted_by(|earlier, later| earlier < later), "{:?}", history.stamps);
+    assert!(
+        history.stamps.values().is_sorted_by(|earlier, later| earlier < later),
+        "{:?}",
+        history.stamps
+    );
     history.run(Op::KeepUp);
     history.run(Op::Crash);
     history.drain();
     history.check();
     history.retire();
     history.check();
-    assert!(history.world.worker().state.retired.is_empty(), "what was retired is removed in the end");
+    assert!(
+        history.world.worker().state.retired.is_empty(),
+        "what was retired is removed in the end"
+    );
     history.run(Op::Commit);
     history.run(Op::Crash);
     assert!(!history.world.worker().apply_some().unwrap(), "the checkpoint includes the whole log");

@@ -42,12 +42,17 @@ fn counting_stands_still_before_what_is_lost_until_that_is_skipped() {
         world.log.drop_before(21);
         let lost = Lost { partition: 0, position: 11, start: 21 };
         for _ in 0..2 {
-            let Err(Error::Lost(found)) = world.worker().apply_some() else { panic!("it does not go on by itself") };
+            let Err(Error::Lost(found)) = world.worker().apply_some() else {
+                panic!("it does not go on by itself")
+            };
             assert_eq!(found, lost);
             world.crash();
         }
         let said = Error::Lost(lost).to_string();
-        assert!(said.contains("up to offset 11") && said.contains("skip-lost --partition 0"), "{said}");
+        assert!(
+            said.contains("up to offset 11") && said.contains("skip-lost --partition 0"),
+            "{said}"
+        );
 
         let (log, store) = world.idle();
         assert_eq!(lost::find(&*log, &*store).unwrap(), Some(lost));

@@ -48,7 +48,8 @@ impl Model {
             let within = |time_s: &i64| (time_from_s..time_to_s).contains(time_s);
             let mut part = Cells::new();
             for (offset, entry) in (0..).zip(&self.log) {
-                if offset < erased_before || backfill.is_some_and(|backfill| offset < backfill.from) {
+                if offset < erased_before || backfill.is_some_and(|backfill| offset < backfill.from)
+                {
                     continue;
                 }
                 if let Entry::Erase(of, key) = entry
@@ -56,14 +57,21 @@ impl Model {
                 {
                     part.retain(|(counted, ..), _| counted != key);
                 }
-                let Some(rule) = self.rule(id, offset, backfill) else { continue };
+                let Some(rule) = self.rule(id, offset, backfill) else {
+                    continue;
+                };
                 match entry {
                     Entry::Event(event) if within(&event.time_s) => count(&rule, event, &mut part),
                     Entry::Buckets(buckets) => {
                         let ruleset = Ruleset::new([rule]);
-                        let mine = buckets.iter().filter(|bucket| ruleset.index_of_key(&bucket.key).is_some());
+                        let mine = buckets
+                            .iter()
+                            .filter(|bucket| ruleset.index_of_key(&bucket.key).is_some());
                         for bucket in mine.filter(|bucket| within(&bucket.time)) {
-                            part.insert((bucket.key.clone(), bucket.granularity, bucket.time), bucket.count);
+                            part.insert(
+                                (bucket.key.clone(), bucket.granularity, bucket.time),
+                                bucket.count,
+                            );
                         }
                     }
                     _ => {}
@@ -78,13 +86,19 @@ impl Model {
     /// From which time to which other which backfill holds; `None` is what was counted in passing.
     fn parts(&self, id: u32, erased_before: Offset) -> Vec<(i64, i64, Option<&Backfill>)> {
         let mut parts: Vec<(i64, Option<&Backfill>)> = vec![(0, None)];
-        let begun_since = |(of, backfill): &&(u32, Backfill)| *of == id && backfill.begun >= erased_before;
+        let begun_since =
+            |(of, backfill): &&(u32, Backfill)| *of == id && backfill.begun >= erased_before;
         for (_, backfill) in self.finished.iter().filter(begun_since) {
             parts.retain(|(from_s, _)| *from_s < backfill.after_s);
             parts.push((backfill.after_s, Some(backfill)));
         }
-        let ends: Vec<i64> = parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
-        parts.into_iter().zip(ends).map(|((from_s, backfill), to_s)| (from_s, to_s, backfill)).collect()
+        let ends: Vec<i64> =
+            parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
+        parts
+            .into_iter()
+            .zip(ends)
+            .map(|((from_s, backfill), to_s)| (from_s, to_s, backfill))
+            .collect()
     }
 
     /// The offset before which everything of a counter is erased.
@@ -106,19 +120,21 @@ impl Model {
                 .next()
         };
         match backfill {
-            Some(backfill) if offset < backfill.begun => {
-                last_before(backfill.begun).map(|counter| Counter { state: State::Active, ..counter })
-            }
+            Some(backfill) if offset < backfill.begun => last_before(backfill.begun)
+                .map(|counter| Counter { state: State::Active, ..counter }),
             _ => last_before(offset),
         }
     }
 }
 
 fn count(rule: &Counter, event: &Happened, cells: &mut Cells) {
-    let event = raingauge_core::event::Event::of_data(event.kind, event.time_s * 1_000, &event.data);
+    let event =
+        raingauge_core::event::Event::of_data(event.kind, event.time_s * 1_000, &event.data);
     let add = |_, key: &str, value: i64| {
         for granularity in Granularity::ALL {
-            *cells.entry((key.to_owned(), granularity, granularity.floor(event.time_s()))).or_default() += value;
+            *cells
+                .entry((key.to_owned(), granularity, granularity.floor(event.time_s())))
+                .or_default() += value;
         }
     };
     Ruleset::new([rule.clone()]).apply(&event, &mut Scratch::default(), add, |_, _| {});

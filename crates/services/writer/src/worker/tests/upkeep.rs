@@ -29,8 +29,11 @@ impl Counters {
     /// The counters of this name that are not 0, by their labels.
     fn of(&self, name: &str) -> BTreeMap<String, u64> {
         let counters = self.0.lock();
-        let found = counters.iter().filter_map(|(key, count)| Some((key.strip_prefix(name)?, count)));
-        found.map(|(labels, count)| (labels.trim().to_owned(), count.load(Ordering::Relaxed))).collect()
+        let found =
+            counters.iter().filter_map(|(key, count)| Some((key.strip_prefix(name)?, count)));
+        found
+            .map(|(labels, count)| (labels.trim().to_owned(), count.load(Ordering::Relaxed)))
+            .collect()
     }
 }
 
@@ -80,12 +83,18 @@ fn a_late_event_counts_where_its_bucket_is_kept_and_the_rest_is_in_the_metrics()
         let ages = [("a", 0), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 10), ("g", 11)];
         world.append(&ages.map(|(id, age)| event(id, START_S - age * DAY_S)));
         world.drain();
-        assert_eq!(days(&world, FIRST), [vec![-1, 0], vec![-3, -2, -1, 0], vec![-10, -4, -3, -2, -1, 0]]);
+        assert_eq!(
+            days(&world, FIRST),
+            [vec![-1, 0], vec![-3, -2, -1, 0], vec![-10, -4, -3, -2, -1, 0]]
+        );
         let recent = world.published.activity().of(1).expect("the counter counted");
         assert_eq!((recent.counted.iter().sum::<u64>(), recent.late["quarter"]), (6, 5));
     });
     let late = counters.of("raingauge_late_refused_total");
-    assert_eq!(late, BTreeMap::from([("1 day".into(), 1), ("1 hour".into(), 3), ("1 quarter".into(), 5)]));
+    assert_eq!(
+        late,
+        BTreeMap::from([("1 day".into(), 1), ("1 hour".into(), 3), ("1 quarter".into(), 5)])
+    );
 }
 
 #[test]
@@ -100,7 +109,10 @@ fn what_was_not_counted_is_booked_to_the_counter_that_did_not_count_it() {
         world.set_counter(1, &counter(1, json!({})));
         world.drain();
     });
-    assert_eq!(counters.of("raingauge_events_skipped_total"), BTreeMap::from([("2 filtered".into(), 1)]));
+    assert_eq!(
+        counters.of("raingauge_events_skipped_total"),
+        BTreeMap::from([("2 filtered".into(), 1)])
+    );
 }
 
 #[test]
@@ -160,14 +172,18 @@ fn a_commit_in_the_middle_of_a_block_is_a_place_to_go_on_from() {
     world.set_counter(1, &counter(1, json!({})));
     world.drain();
     let begin = world.log.end();
-    let events: Vec<Event<'_>> = data.iter().map(|data| Event::of_data("t", START_S * 1_000, data)).collect();
+    let events: Vec<Event<'_>> =
+        data.iter().map(|data| Event::of_data("t", START_S * 1_000, data)).collect();
     let ids: Vec<String> = (0..events.len()).map(|id| id.to_string()).collect();
     let events: Vec<Event<'_>> =
         events.into_iter().zip(&ids).map(|(event, id)| Event { id: id.into(), ..event }).collect();
     world.append(&events);
     world.worker().apply_some().unwrap();
     let committed = world.worker().committed;
-    assert!(begin < committed && committed < world.log.end(), "{committed} is not within the block");
+    assert!(
+        begin < committed && committed < world.log.end(),
+        "{committed} is not within the block"
+    );
 
     world.crash();
     assert_eq!(world.worker().position, committed);
@@ -189,10 +205,16 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
     world.drain();
     let now_s = START_S + 5 * DAY_S;
     let kept = |world: &World| world.published.view().horizons(0, now_s);
-    assert_eq!((kept(&world).quarter_s, kept(&world).hour_s), (START_S - DAY_S, START_S - 3 * DAY_S));
+    assert_eq!(
+        (kept(&world).quarter_s, kept(&world).hour_s),
+        (START_S - DAY_S, START_S - 3 * DAY_S)
+    );
     world.control(&Control::backfill(1));
     world.drain();
-    assert_eq!(kept(&world), of_json(&counter(1, self::kept(20, 20, 30))).retention_days.horizons(now_s));
+    assert_eq!(
+        kept(&world),
+        of_json(&counter(1, self::kept(20, 20, 30))).retention_days.horizons(now_s)
+    );
 }
 
 /// A store whose buckets go by themselves has given them the time of the shorter retention.
@@ -240,7 +262,11 @@ fn a_replaced_generation_is_kept_for_those_who_still_read_it_and_goes_then() {
         assert_eq!(days(&world, FIRST), [const { Vec::<i64>::new() }; 3]);
         world.append(&[event("c", START_S - 2 * DAY_S)]);
         world.drain();
-        assert_eq!(days(&world, FIRST), [const { Vec::<i64>::new() }; 3], "what is retired is counted no more");
+        assert_eq!(
+            days(&world, FIRST),
+            [const { Vec::<i64>::new() }; 3],
+            "what is retired is counted no more"
+        );
         assert_eq!(days(&world, SECOND), [[-2, -1, 0]; 3]);
         assert!(world.worker().state.retired.is_empty());
     }
@@ -303,7 +329,8 @@ fn a_log_shorter_than_the_store_is_refused() {
     world.worker().commit().unwrap();
     let shorter = Arc::new(raingauge_ports::memory::MemoryLog::default());
     let worker = world.worker();
-    let (store, published, clock) = (Arc::clone(&worker.store), Arc::clone(&worker.published), worker.clock.clone());
+    let (store, published, clock) =
+        (Arc::clone(&worker.store), Arc::clone(&worker.published), worker.clock.clone());
     let refused = crate::worker::Worker::open(shorter, store, published, clock, Default::default());
     assert!(matches!(refused, Err(crate::worker::Error::LogTooShort { position: 1, end: 0 })));
 }

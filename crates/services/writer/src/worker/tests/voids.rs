@@ -11,7 +11,8 @@ use raingauge_ports::log::EventLog;
 use serde_json::json;
 
 fn append(world: &World, id: &str) {
-    world.append(&[Event { id: id.into(), ..Event::of_data("t", START_S * 1_000, r#"{"k":"x"}"#) }]);
+    world
+        .append(&[Event { id: id.into(), ..Event::of_data("t", START_S * 1_000, r#"{"k":"x"}"#) }]);
 }
 
 fn count(world: &World, generation: Generation) -> i64 {

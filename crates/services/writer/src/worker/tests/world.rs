@@ -76,7 +76,8 @@ impl DatedLog {
         let mut inner = self.inner.lock();
         inner.start = offset;
         // Where the log begins now is the beginning of a block.
-        let dated = inner.appended_ms.range(..=offset).next_back().map(|(_, appended_ms)| *appended_ms);
+        let dated =
+            inner.appended_ms.range(..=offset).next_back().map(|(_, appended_ms)| *appended_ms);
         inner.appended_ms.insert(offset, dated.unwrap_or_default());
     }
 
@@ -109,7 +110,11 @@ impl EventSink for DatedLog {
         appended
     }
 
-    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(
+        &self,
+        partition: Partition,
+        payload: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Offset, Error>> {
         let base = self.log.end();
         let appended = self.log.append_control(partition, payload);
         self.date(base);
@@ -146,7 +151,9 @@ impl EventLog for DatedLog {
                 }
             }
         }
-        let is_rotten = |block: &Block| inner.rotten.is_some_and(|offset| (block.base..block.end()).contains(&offset));
+        let is_rotten = |block: &Block| {
+            inner.rotten.is_some_and(|offset| (block.base..block.end()).contains(&offset))
+        };
         if blocks.iter().any(is_rotten) {
             return Err(Error::Corrupt("a block has a wrong checksum".to_owned()));
         }
@@ -161,7 +168,11 @@ impl EventLog for DatedLog {
     fn start_ms(&self) -> i64 {
         let inner = self.inner.lock();
         let newest_ms = || inner.appended_ms.values().next_back().copied().unwrap_or(0);
-        if inner.start == 0 { 0 } else { inner.appended_ms.get(&inner.start).copied().unwrap_or_else(newest_ms) }
+        if inner.start == 0 {
+            0
+        } else {
+            inner.appended_ms.get(&inner.start).copied().unwrap_or_else(newest_ms)
+        }
     }
 
     fn end(&self) -> Offset {
@@ -178,7 +189,8 @@ impl EventLog for DatedLog {
             return Err(Error::Closed("a file cannot be removed".to_owned()));
         }
         let end = self.log.end();
-        let kept = inner.appended_ms.iter().find(|(_, appended_ms)| **appended_ms >= inner.oldest_ms);
+        let kept =
+            inner.appended_ms.iter().find(|(_, appended_ms)| **appended_ms >= inner.oldest_ms);
         let kept = kept.map_or(end, |(base, _)| *base).min(applied_to);
         let boundary = inner.appended_ms.range(..=kept).next_back().map_or(0, |(base, _)| *base);
         inner.start = inner.start.max(if kept == end { end } else { boundary });
@@ -221,8 +233,11 @@ impl Medium {
         match self {
             Self::Memory(store) => Arc::clone(store) as Arc<dyn BucketWriter>,
             Self::Disk(folder, store) => {
-                let options =
-                    TileOptions { cache_bytes: 16 << 10, block_cache_bytes: 1 << 20, ..TileOptions::default() };
+                let options = TileOptions {
+                    cache_bytes: 16 << 10,
+                    block_cache_bytes: 1 << 20,
+                    ..TileOptions::default()
+                };
                 let opened = Arc::new(TileStore::open(folder.path(), &options).expect("a store"));
                 *store = Some(Arc::clone(&opened));
                 opened
@@ -321,9 +336,11 @@ impl World {
     pub fn conduct(&mut self, retires: bool) -> usize {
         let shown = self.worker().shown.lock().clone();
         let due = due(&BTreeMap::from([(0, shown)]), 1);
-        let retire = |(counter, number): &(u32, u32)| Control::Retire { counter: *counter, number: *number };
+        let retire =
+            |(counter, number): &(u32, u32)| Control::Retire { counter: *counter, number: *number };
         let retire = due.retire.keys().filter(|_| retires).map(retire);
-        let entries: Vec<Control> = due.now.into_iter().map(|(_, control)| control).chain(retire).collect();
+        let entries: Vec<Control> =
+            due.now.into_iter().map(|(_, control)| control).chain(retire).collect();
         for control in &entries {
             self.control(control);
         }
@@ -343,7 +360,8 @@ impl World {
     pub fn remove(&mut self) {
         for _ in 0..2 {
             self.worker().commit().expect("committed");
-            let (removals, store) = (Arc::clone(&self.worker().removals), Arc::clone(&self.worker().store));
+            let (removals, store) =
+                (Arc::clone(&self.worker().removals), Arc::clone(&self.worker().store));
             while removals.step(&*store).expect("removed") {}
         }
     }
@@ -360,16 +378,24 @@ impl World {
     }
 
     pub fn cells(&self, generation: Generation, key: &str, slice: Slice) -> Vec<Cell> {
-        self.runtime.block_on(self.medium.reader().cells(generation, key.to_owned(), slice)).expect("cells")
+        self.runtime
+            .block_on(self.medium.reader().cells(generation, key.to_owned(), slice))
+            .expect("cells")
     }
 }
 
-fn open(log: &Arc<DatedLog>, store: Arc<dyn BucketWriter>, clock: &Arc<ManualClock>) -> (Arc<Published>, Worker) {
+fn open(
+    log: &Arc<DatedLog>,
+    store: Arc<dyn BucketWriter>,
+    clock: &Arc<ManualClock>,
+) -> (Arc<Published>, Worker) {
     let published = Arc::<Published>::default();
     // Few bytes at once, so that crashes and backfills fall between blocks.
-    let options = Options { read_bytes: 200, future_allowance_s: ALLOWANCE_S, ..Options::default() };
+    let options =
+        Options { read_bytes: 200, future_allowance_s: ALLOWANCE_S, ..Options::default() };
     let (log, clock) = (Arc::clone(log) as Arc<dyn EventLog>, Arc::clone(clock) as Arc<dyn Clock>);
-    let worker = Worker::open(log, store, Arc::clone(&published), clock, options).expect("a worker");
+    let worker =
+        Worker::open(log, store, Arc::clone(&published), clock, options).expect("a worker");
     (published, worker)
 }
 

@@ -13,8 +13,17 @@ use std::collections::BTreeSet;
 const BINS_MAX: i64 = 800;
 /// A bin has at least so many answers on average, so that its percentiles mean something.
 const ANSWERS_PER_BIN_MIN: i64 = 400;
-const WIDTHS_MS: [i64; 9] =
-    [MINUTE_MS, 5 * MINUTE_MS, QUARTER_MS, 2 * QUARTER_MS, HOUR_MS, 2 * HOUR_MS, 4 * HOUR_MS, 12 * HOUR_MS, DAY_MS];
+const WIDTHS_MS: [i64; 9] = [
+    MINUTE_MS,
+    5 * MINUTE_MS,
+    QUARTER_MS,
+    2 * QUARTER_MS,
+    HOUR_MS,
+    2 * HOUR_MS,
+    4 * HOUR_MS,
+    12 * HOUR_MS,
+    DAY_MS,
+];
 /// Names under which the store and the result cache are known.
 const STORES: [&str; 2] = ["cassandra", "scylla"];
 const CACHES: [&str; 2] = ["redis", "valkey"];
@@ -43,7 +52,8 @@ impl<'a> Analysis<'a> {
         let width_ms = bin_width_ms(record, usages.distance_ms);
         let bins = Bins::new(&record.answers, record.from_ms, record.to_ms, width_ms);
         let (compactions, parts) = (compactions(record), parts(record));
-        let mut analysis = Self { record, zone, phases, folds, compactions, bins, usages, parts, windows: None };
+        let mut analysis =
+            Self { record, zone, phases, folds, compactions, bins, usages, parts, windows: None };
         analysis.windows = window::choose(&analysis);
         analysis
     }
@@ -102,7 +112,8 @@ impl<'a> Analysis<'a> {
     }
 
     fn rollout_ms(&self) -> impl Iterator<Item = i64> {
-        let is_rollout = |kind| !matches!(kind, StepKind::CompactionBegan | StepKind::CompactionEnded);
+        let is_rollout =
+            |kind| !matches!(kind, StepKind::CompactionBegan | StepKind::CompactionEnded);
         self.record.steps.iter().filter(move |step| is_rollout(step.kind)).map(|step| step.at_ms)
     }
 }
@@ -132,8 +143,14 @@ mod tests {
     use crate::experiment::report::sample_run;
 
     fn width_ms(days: i64, answers: usize, sample_distance_ms: i64) -> i64 {
-        let answer = Answered { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
-        let record = Record { from_ms: 0, to_ms: days * DAY_MS, answers: vec![answer; answers], ..sample_run::empty() };
+        let answer =
+            Answered { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
+        let record = Record {
+            from_ms: 0,
+            to_ms: days * DAY_MS,
+            answers: vec![answer; answers],
+            ..sample_run::empty()
+        };
         bin_width_ms(&record, sample_distance_ms)
     }
 
@@ -150,7 +167,10 @@ mod tests {
     fn before_and_after_are_the_phases_without_and_with_all_counters() {
         let record = sample_run::small();
         let analysis = Analysis::new(&record);
-        assert_eq!((analysis.before(), analysis.after()), (Some(0), Some(analysis.phases.len() - 1)));
+        assert_eq!(
+            (analysis.before(), analysis.after()),
+            (Some(0), Some(analysis.phases.len() - 1))
+        );
         assert_eq!((analysis.store(), analysis.cache()), (Some("cassandra"), Some("redis")));
         let empty = sample_run::empty();
         assert_eq!(Analysis::new(&empty).after(), None);

@@ -82,12 +82,15 @@ impl Bins {
             tallies[place].add(answer);
             latencies[place].push(answer.latency_us);
         }
-        let bins = tallies.into_iter().zip(latencies).enumerate().map(|(place, (tally, mut latencies))| Bin {
-            from_ms: from_ms + place as i64 * width_ms,
-            tally,
-            p50_ms: percentile_ms(&mut latencies, 0.5),
-            p99_ms: percentile_ms(&mut latencies, 0.99).filter(|_| tally.batches as usize >= P99_ANSWERS_MIN),
-        });
+        let bins = tallies.into_iter().zip(latencies).enumerate().map(
+            |(place, (tally, mut latencies))| Bin {
+                from_ms: from_ms + place as i64 * width_ms,
+                tally,
+                p50_ms: percentile_ms(&mut latencies, 0.5),
+                p99_ms: percentile_ms(&mut latencies, 0.99)
+                    .filter(|_| tally.batches as usize >= P99_ANSWERS_MIN),
+            },
+        );
         Self { from_ms, width_ms, bins: bins.collect() }
     }
 
@@ -118,7 +121,8 @@ mod tests {
 
     #[test]
     fn an_answer_belongs_to_the_bin_in_which_it_was_due() {
-        let answers = [answer(999, 1), answer(1_000, 2_000), answer(1_059, 4_000), answer(1_180, 8_000)];
+        let answers =
+            [answer(999, 1), answer(1_000, 2_000), answer(1_059, 4_000), answer(1_180, 8_000)];
         let bins = Bins::new(&answers, 1_000, 1_180, 60);
         assert_eq!(bins.bins.iter().map(|bin| bin.tally.batches).collect::<Vec<_>>(), [2, 0, 0]);
         assert_eq!(bins.bins[0].tally.asked(), 20);

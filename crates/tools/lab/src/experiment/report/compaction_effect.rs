@@ -19,7 +19,9 @@ pub struct Effect {
 
 /// The first compaction by day, if there was one.
 pub fn by_day(analysis: &Analysis) -> Option<Compaction> {
-    let is_by_day = |one: &&Compaction| analysis.zone.hour(one.from_ms).is_some_and(|hour| DAY_HOURS.contains(&hour));
+    let is_by_day = |one: &&Compaction| {
+        analysis.zone.hour(one.from_ms).is_some_and(|hour| DAY_HOURS.contains(&hour))
+    };
     analysis.compactions.iter().find(is_by_day).copied()
 }
 
@@ -51,7 +53,8 @@ fn compared_ms(compaction: &Compaction, phase: &Phase) -> i64 {
 
 fn mean_ms(analysis: &Analysis, from_ms: i64, to_ms: i64) -> Option<f64> {
     let mut tally = Tally::default();
-    let within = analysis.record.answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms));
+    let within =
+        analysis.record.answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms));
     within.for_each(|answer| tally.add(answer));
     tally.mean_ms()
 }
@@ -64,7 +67,10 @@ mod tests {
     #[test]
     fn the_same_hours_of_one_phase_are_compared() {
         let phase = Phase { share: 0.75, from_ms: 0, to_ms: 3 * DAY_MS };
-        let compaction = |from_h: i64, to_h: i64| Compaction { from_ms: from_h * HOUR_MS, to_ms: to_h * HOUR_MS };
+        let compaction = |from_h: i64, to_h: i64| Compaction {
+            from_ms: from_h * HOUR_MS,
+            to_ms: to_h * HOUR_MS,
+        };
         assert_eq!(compared_ms(&compaction(38, 41), &phase), 21 * HOUR_MS);
         assert_eq!(compared_ms(&compaction(62, 65), &phase), 7 * HOUR_MS);
         // A day before, another share was treated the new way.

@@ -8,7 +8,8 @@ const COLUMNS: &str = "local,from_ms,batches,store_per_s,cache_per_s,memory_per_
 
 /// One line for each bin; a field is empty where nothing is known.
 pub fn text(numbers: &Numbers) -> String {
-    let parts: BTreeSet<&str> = numbers.bins.iter().flat_map(|bin| bin.cores.keys()).map(String::as_str).collect();
+    let parts: BTreeSet<&str> =
+        numbers.bins.iter().flat_map(|bin| bin.cores.keys()).map(String::as_str).collect();
     let mut text = COLUMNS.to_owned();
     for part in &parts {
         text.push_str(&format!(",{0}_cores,{0}_memory_bytes", column(part)));
@@ -43,7 +44,9 @@ fn line(bin: &BinNumbers, parts: &BTreeSet<&str>) -> String {
 }
 
 fn field(value: Option<f64>) -> String {
-    let Some(value) = value else { return String::new() };
+    let Some(value) = value else {
+        return String::new();
+    };
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

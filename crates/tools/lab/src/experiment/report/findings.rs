@@ -72,13 +72,25 @@ impl Compared<'_> {
     }
 
     /// From the first phase to the one without any cache.
-    fn change(&self, value: impl Fn(&PhaseNumbers) -> Option<f64>, words: impl Fn(f64) -> String) -> String {
+    fn change(
+        &self,
+        value: impl Fn(&PhaseNumbers) -> Option<f64>,
+        words: impl Fn(f64) -> String,
+    ) -> String {
         let side = |value: Option<f64>| value.map_or("not measured".to_owned(), &words);
-        format!("{} with the cache, {} without any", side(self.before(&value)), side(self.after(&value)))
+        format!(
+            "{} with the cache, {} without any",
+            side(self.before(&value)),
+            side(self.after(&value))
+        )
     }
 
     /// All phases in a row.
-    fn row(&self, value: impl Fn(&PhaseNumbers) -> Option<f64>, words: impl Fn(f64) -> String) -> String {
+    fn row(
+        &self,
+        value: impl Fn(&PhaseNumbers) -> Option<f64>,
+        words: impl Fn(f64) -> String,
+    ) -> String {
         let phase = |phase: &PhaseNumbers| {
             let value = value(phase).map_or("–".to_owned(), &words);
             format!("{value} at {}", percent(phase.share))
@@ -110,7 +122,10 @@ impl Compared<'_> {
                 self.row(|phase| phase.store_share, percent),
                 self.change(|phase| phase.store_per_s, |rate| format!("{} counts/s", number(rate)))
             ),
-            verdict: rules::store_takes_over(&shares, self.before.is_some() && self.after.is_some()),
+            verdict: rules::store_takes_over(
+                &shares,
+                self.before.is_some() && self.after.is_some(),
+            ),
             rule: "Agrees where the store's part of the answered counts never falls by more than 2 points from a phase to \
                    the next and ends at 98 % or more.",
         }
@@ -134,7 +149,11 @@ impl Compared<'_> {
                 self.row(|phase| phase.load_others.first_30_s, times),
                 self.row(|phase| phase.load_full_hours.first_30_s, times)
             ),
-            verdict: rules::spikes_vanish(self.before.map(turn), self.after.map(turn), rules::LOAD_SPIKES),
+            verdict: rules::spikes_vanish(
+                self.before.map(turn),
+                self.after.map(turn),
+                rules::LOAD_SPIKES,
+            ),
             rule: "Agrees where the first 30 seconds of quarter hours that begin no hour had at least 1.3 times the mean \
                    load before, at most a quarter of that excess is left after, and full hours then still stand at least \
                    0.1 above the others. At least 8 quarter hours of each kind.",
@@ -158,7 +177,11 @@ impl Compared<'_> {
                 self.row(|phase| phase.latency_others.first_30_s, times),
                 self.row(|phase| phase.latency_full_hours.first_30_s, times)
             ),
-            verdict: rules::spikes_vanish(self.before.map(turn), self.after.map(turn), rules::LATENCY_SPIKES),
+            verdict: rules::spikes_vanish(
+                self.before.map(turn),
+                self.after.map(turn),
+                rules::LATENCY_SPIKES,
+            ),
             rule: "As for the load, with at least 1.15 times the mean before, a quarter of that excess left at most, and \
                    full hours 0.03 above the others.",
         }
@@ -188,8 +211,9 @@ impl Compared<'_> {
                 side(effect.before_ms)
             )
         });
-        let verdict =
-            effect.map_or(Verdict::CannotBeTold, |effect| rules::stays_below(effect.before_ms, effect.after_ms, 0.95));
+        let verdict = effect.map_or(Verdict::CannotBeTold, |effect| {
+            rules::stays_below(effect.before_ms, effect.after_ms, 0.95)
+        });
         Finding {
             figure: 8,
             claim: "A compaction by day brings latency down",
@@ -212,7 +236,11 @@ impl Compared<'_> {
             reference: "With the compaction by day, taking the cache from the last quarter of the counters had no \
                         noticeable effect on latency.",
             here: format!("{}.", self.change(|phase| phase.mean_ms, milliseconds)),
-            verdict: rules::stays_below(self.before(|phase| phase.mean_ms), self.after(|phase| phase.mean_ms), 1.15),
+            verdict: rules::stays_below(
+                self.before(|phase| phase.mean_ms),
+                self.after(|phase| phase.mean_ms),
+                1.15,
+            ),
             rule: "Agrees where the mean without any cache is at most 1.15 times the one before the first step.",
         }
     }
@@ -223,8 +251,15 @@ impl Compared<'_> {
             claim: "Without any cache the 99th percentile is what it was",
             reference: "The 99th percentile went from 30–50 ms to 30–70 ms at 75 % of the counters and came back after the \
                         compaction by day.",
-            here: format!("99th percentile per phase: {}.", self.row(|phase| phase.p99_ms, milliseconds)),
-            verdict: rules::stays_below(self.before(|phase| phase.p99_ms), self.after(|phase| phase.p99_ms), 1.15),
+            here: format!(
+                "99th percentile per phase: {}.",
+                self.row(|phase| phase.p99_ms, milliseconds)
+            ),
+            verdict: rules::stays_below(
+                self.before(|phase| phase.p99_ms),
+                self.after(|phase| phase.p99_ms),
+                1.15,
+            ),
             rule: "Agrees where the 99th percentile of all batches without any cache is at most 1.15 times the one before \
                    the first step.",
         }
@@ -238,7 +273,10 @@ impl Compared<'_> {
             here: format!(
                 "Share of its own hits: {}. Hits: {}.",
                 self.row(|phase| phase.own_hit_share, percent),
-                self.change(|phase| phase.own_hits_per_s, |rate| format!("{} per second", number(rate)))
+                self.change(
+                    |phase| phase.own_hits_per_s,
+                    |rate| format!("{} per second", number(rate))
+                )
             ),
             verdict: rules::own_cache_is_used(
                 self.before(|phase| phase.own_hit_share),
@@ -255,7 +293,10 @@ impl Compared<'_> {
             figure: 11,
             claim: "The store misses its own cache no more often, at twice the load",
             reference: "Misses of the store's own cache stayed about the same although it was asked twice as much.",
-            here: format!("{}.", self.change(misses, |rate| format!("{} misses per second", number(rate)))),
+            here: format!(
+                "{}.",
+                self.change(misses, |rate| format!("{} misses per second", number(rate)))
+            ),
             verdict: rules::misses_stay(
                 [self.before(load), self.after(load)],
                 [self.before(misses), self.after(misses)],
@@ -334,7 +375,12 @@ impl Compared<'_> {
             claim: "Not more counts fail without any cache",
             reference: "The spikes had made requests time out at peak hours; nothing of the kind grew by the change.",
             here: format!("Failed, of what was asked: {}.", self.row(failed, fine_percent)),
-            verdict: rules::harm_does_not_grow(self.before(failed), self.after(failed), total as f64, 0.0001),
+            verdict: rules::harm_does_not_grow(
+                self.before(failed),
+                self.after(failed),
+                total as f64,
+                0.0001,
+            ),
             rule: "Agrees where the failed share is at most 1.1 times the one before the first step, plus 0.01 points. \
                    Cannot be told where nothing failed in any phase.",
         }
@@ -350,7 +396,10 @@ mod tests {
     fn verdicts(record: &Record) -> Vec<(u8, Verdict)> {
         let analysis = Analysis::new(record);
         let numbers = Numbers::new(&analysis);
-        findings(&analysis, &numbers).iter().map(|finding| (finding.figure, finding.verdict)).collect()
+        findings(&analysis, &numbers)
+            .iter()
+            .map(|finding| (finding.figure, finding.verdict))
+            .collect()
     }
 
     #[test]
@@ -364,7 +413,10 @@ mod tests {
     #[test]
     fn of_nothing_nothing_can_be_told() {
         let verdicts = verdicts(&sample_run::empty());
-        assert!(verdicts.iter().all(|(_, verdict)| *verdict == Verdict::CannotBeTold), "{verdicts:?}");
+        assert!(
+            verdicts.iter().all(|(_, verdict)| *verdict == Verdict::CannotBeTold),
+            "{verdicts:?}"
+        );
     }
 
     #[test]
@@ -372,7 +424,9 @@ mod tests {
         let record = sample_run::small();
         let record = Record { steps: Vec::new(), ..record };
         let verdicts = verdicts(&record);
-        assert!(verdicts.contains(&(2, Verdict::Agrees)) || verdicts.contains(&(2, Verdict::Differs)));
+        assert!(
+            verdicts.contains(&(2, Verdict::Agrees)) || verdicts.contains(&(2, Verdict::Differs))
+        );
         assert!(verdicts.contains(&(6, Verdict::CannotBeTold)));
     }
 }

@@ -50,7 +50,8 @@ pub enum Measure {
 
 impl Fold {
     pub fn new(answers: &[Answered], phase: &Phase, zone: &Zone) -> Self {
-        let first_ms = phase.from_ms + (QUARTER_MS - phase.from_ms.rem_euclid(QUARTER_MS)) % QUARTER_MS;
+        let first_ms =
+            phase.from_ms + (QUARTER_MS - phase.from_ms.rem_euclid(QUARTER_MS)) % QUARTER_MS;
         let len = ((phase.to_ms - first_ms).max(0) / QUARTER_MS) as usize;
         let end_ms = first_ms + len as i64 * QUARTER_MS;
         let is_full: Vec<bool> =
@@ -79,20 +80,31 @@ impl Fold {
     fn mean(&self, measure: Measure) -> Option<f64> {
         let slots = || self.full_hours.slots.iter().chain(&self.others.slots);
         match measure {
-            Measure::StoreLoad => ratio(total(slots(), |slot| slot.store), (self.quarters() * SLOTS) as f64),
-            Measure::Latency => ratio(total(slots(), |slot| slot.latency_us), total(slots(), |slot| slot.batches)),
+            Measure::StoreLoad => {
+                ratio(total(slots(), |slot| slot.store), (self.quarters() * SLOTS) as f64)
+            }
+            Measure::Latency => {
+                ratio(total(slots(), |slot| slot.latency_us), total(slots(), |slot| slot.batches))
+            }
         }
     }
 
     /// Each slot over the mean of the phase.
     pub fn relative(&self, folded: &Folded, measure: Measure) -> Vec<Option<f64>> {
         let mean = self.mean(measure);
-        folded.slots.iter().map(|slot| ratio(folded.value(std::slice::from_ref(slot), measure)?, mean?)).collect()
+        folded
+            .slots
+            .iter()
+            .map(|slot| ratio(folded.value(std::slice::from_ref(slot), measure)?, mean?))
+            .collect()
     }
 
     pub fn spike(&self, folded: &Folded, measure: Measure) -> Spike {
         let over = |slots: &[Tally]| ratio(folded.value(slots, measure)?, self.mean(measure)?);
-        Spike { first_30_s: over(&folded.slots[..1]), first_5_min: over(&folded.slots[..EARLY_SLOTS]) }
+        Spike {
+            first_30_s: over(&folded.slots[..1]),
+            first_5_min: over(&folded.slots[..EARLY_SLOTS]),
+        }
     }
 }
 
@@ -106,10 +118,13 @@ impl Folded {
     /// Counts per slot, or microseconds per batch.
     fn value(&self, slots: &[Tally], measure: Measure) -> Option<f64> {
         match measure {
-            Measure::StoreLoad => ratio(total(slots.iter(), |slot| slot.store), (self.quarters * slots.len()) as f64),
-            Measure::Latency => {
-                ratio(total(slots.iter(), |slot| slot.latency_us), total(slots.iter(), |slot| slot.batches))
+            Measure::StoreLoad => {
+                ratio(total(slots.iter(), |slot| slot.store), (self.quarters * slots.len()) as f64)
             }
+            Measure::Latency => ratio(
+                total(slots.iter(), |slot| slot.latency_us),
+                total(slots.iter(), |slot| slot.batches),
+            ),
         }
     }
 }
@@ -135,13 +150,16 @@ mod tests {
         let slots = (0..len * SLOTS as i64).map(|slot| (slot / SLOTS as i64, slot % SLOTS as i64));
         let store = |(quarter, slot)| if slot == 0 { 10 + more(quarter) } else { 10 };
         slots
-            .map(|(quarter, slot)| answer(quarter * QUARTER_MS + slot * SLOT_MS, store((quarter, slot)), 1_000))
+            .map(|(quarter, slot)| {
+                answer(quarter * QUARTER_MS + slot * SLOT_MS, store((quarter, slot)), 1_000)
+            })
             .collect()
     }
 
     #[test]
     fn full_hours_are_kept_apart() {
-        let fold = fold(&quarters(8, |quarter| if quarter % 4 == 0 { 30 } else { 0 }), 0, 8 * QUARTER_MS);
+        let fold =
+            fold(&quarters(8, |quarter| if quarter % 4 == 0 { 30 } else { 0 }), 0, 8 * QUARTER_MS);
         assert_eq!((fold.full_hours.quarters, fold.others.quarters), (2, 6));
         let mean = 10.0 + 30.0 * 2.0 / (8 * SLOTS) as f64;
         assert_eq!(fold.spike(&fold.full_hours, Measure::StoreLoad).first_30_s, Some(40.0 / mean));

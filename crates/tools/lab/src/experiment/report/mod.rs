@@ -87,7 +87,8 @@ pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
 pub fn read(folder: &Path) -> anyhow::Result<Record> {
     let path = folder.join(RECORD);
     let file = File::open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
-    serde_json::from_reader(BufReader::new(file)).with_context(|| format!("{} is not a record", path.display()))
+    serde_json::from_reader(BufReader::new(file))
+        .with_context(|| format!("{} is not a record", path.display()))
 }
 
 struct Files<'a> {
@@ -98,7 +99,8 @@ struct Files<'a> {
 impl Files<'_> {
     fn json(&mut self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
         let mut writer = BufWriter::new(self.create(name)?);
-        serde_json::to_writer(&mut writer, value).with_context(|| format!("{name} cannot be written"))?;
+        serde_json::to_writer(&mut writer, value)
+            .with_context(|| format!("{name} cannot be written"))?;
         writer.flush().with_context(|| format!("{name} cannot be written"))
     }
 

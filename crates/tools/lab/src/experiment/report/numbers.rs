@@ -113,10 +113,9 @@ impl Numbers {
             bin_width_ms: analysis.bins.width_ms,
             phases: phases.map(|(phase, fold)| of_phase(analysis, phase, fold)).collect(),
             folds: analysis.folds.iter().map(of_fold).collect(),
-            windows: analysis
-                .windows
-                .as_ref()
-                .map(|windows| [&windows.before, &windows.after].map(|bins| of_minutes(analysis, bins))),
+            windows: analysis.windows.as_ref().map(|windows| {
+                [&windows.before, &windows.after].map(|bins| of_minutes(analysis, bins))
+            }),
             bins: analysis.bins.bins.iter().map(|bin| counters.of_bin(analysis, bin)).collect(),
         }
     }
@@ -134,7 +133,8 @@ fn of_fold(fold: &Fold) -> FoldNumbers {
 fn of_minutes(analysis: &Analysis, bins: &Bins) -> Vec<MinuteNumbers> {
     let minute = |bin: &Bin| MinuteNumbers {
         from_ms: bin.from_ms,
-        store_per_s: (bin.tally.batches > 0).then(|| analysis.per_s(bin.tally.store, bins.width_ms)),
+        store_per_s: (bin.tally.batches > 0)
+            .then(|| analysis.per_s(bin.tally.store, bins.width_ms)),
         mean_ms: bin.tally.mean_ms(),
     };
     bins.bins.iter().map(minute).collect()
@@ -167,7 +167,9 @@ fn of_phase(analysis: &Analysis, phase: &Phase, fold: &Fold) -> PhaseNumbers {
 
 fn answers_of(analysis: &Analysis, from_ms: i64, to_ms: i64) -> (Tally, Vec<u32>) {
     let (mut tally, mut latencies_us) = (Tally::default(), Vec::new());
-    for answer in analysis.record.answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms)) {
+    for answer in
+        analysis.record.answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms))
+    {
         tally.add(answer);
         latencies_us.push(answer.latency_us);
     }
@@ -208,8 +210,10 @@ fn with_usage(analysis: &Analysis, phase: &Phase, numbers: PhaseNumbers) -> Phas
 /// In the busiest bin that lies within the phase.
 fn peak_cores(analysis: &Analysis, phase: &Phase, part: &str) -> Option<f64> {
     let counter = analysis.usages.counter(cpu_of(part));
-    let within = analysis.bins.bins.iter().map(|bin| (bin.from_ms, analysis.bin_end_ms(bin.from_ms)));
-    let within = within.filter(|(from_ms, to_ms)| phase.from_ms <= *from_ms && *to_ms <= phase.to_ms);
+    let within =
+        analysis.bins.bins.iter().map(|bin| (bin.from_ms, analysis.bin_end_ms(bin.from_ms)));
+    let within =
+        within.filter(|(from_ms, to_ms)| phase.from_ms <= *from_ms && *to_ms <= phase.to_ms);
     within.filter_map(|(from_ms, to_ms)| counter.rate(from_ms, to_ms)).reduce(f64::max)
 }
 
@@ -219,11 +223,13 @@ fn per_million(analysis: &Analysis, phase: &Phase) -> PerMillion {
         // Samples may reach less far than the phase: counts of the same time are what it is divided by.
         ratio(growth.amount * 1e6, counts_between(analysis, growth.from_ms, growth.to_ms) as f64)
     };
-    let of_part = |part: &&str| Some(((*part).to_owned(), grown(analysis.usages.counter(cpu_of(part)))?));
+    let of_part =
+        |part: &&str| Some(((*part).to_owned(), grown(analysis.usages.counter(cpu_of(part)))?));
     let cpu_s: BTreeMap<String, f64> = analysis.parts.iter().filter_map(of_part).collect();
     let service = || cpu_s.iter().filter(|(part, _)| *part != LAB);
-    let store =
-        |value: fn(&StoreCounters) -> u64| grown(analysis.usages.counter(|sample| Some(value(&sample.store) as f64)));
+    let store = |value: fn(&StoreCounters) -> u64| {
+        grown(analysis.usages.counter(|sample| Some(value(&sample.store) as f64)))
+    };
     PerMillion {
         cpu_s_all: (service().count() > 0).then(|| service().map(|(_, cpu_s)| cpu_s).sum()),
         store_requests: store(|store| store.requests),
@@ -234,7 +240,8 @@ fn per_million(analysis: &Analysis, phase: &Phase) -> PerMillion {
 }
 
 fn counts_between(analysis: &Analysis, from_ms: i64, to_ms: i64) -> u64 {
-    let answers = analysis.record.answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms));
+    let answers =
+        analysis.record.answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms));
     answers.map(|answer| u64::from(answer.ranges()) - u64::from(answer.failed)).sum()
 }
 
@@ -259,10 +266,16 @@ impl<'a> Counters<'a> {
 
     fn of_bin(&self, analysis: &Analysis, bin: &Bin) -> BinNumbers {
         let (from_ms, to_ms) = (bin.from_ms, analysis.bin_end_ms(bin.from_ms));
-        let per_s = |amount: u64| Some(analysis.per_s(amount, to_ms - from_ms)).filter(|_| bin.tally.batches > 0);
-        let cores = self.cpu.iter().filter_map(|(part, cpu)| Some(((*part).to_owned(), cpu.rate(from_ms, to_ms)?)));
-        let memory =
-            |part: &&str| Some(((*part).to_owned(), analysis.usages.greatest(from_ms, to_ms, memory_of(part))?));
+        let per_s = |amount: u64| {
+            Some(analysis.per_s(amount, to_ms - from_ms)).filter(|_| bin.tally.batches > 0)
+        };
+        let cores = self
+            .cpu
+            .iter()
+            .filter_map(|(part, cpu)| Some(((*part).to_owned(), cpu.rate(from_ms, to_ms)?)));
+        let memory = |part: &&str| {
+            Some(((*part).to_owned(), analysis.usages.greatest(from_ms, to_ms, memory_of(part))?))
+        };
         BinNumbers {
             from_ms,
             local: analysis.zone.words(from_ms, "%Y-%m-%dT%H:%M:%S%:z"),

@@ -14,7 +14,12 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page.css");
 
-pub fn html(analysis: &Analysis, numbers: &Numbers, findings: &[Finding], figures: &[Figure]) -> String {
+pub fn html(
+    analysis: &Analysis,
+    numbers: &Numbers,
+    findings: &[Finding],
+    figures: &[Figure],
+) -> String {
     let record = analysis.record;
     let page = html! {
         (DOCTYPE)
@@ -56,13 +61,20 @@ fn lead(analysis: &Analysis, figures: &[Figure]) -> String {
     let record = analysis.record;
     let length_ms = record.to_ms - record.from_ms;
     let minutes = machine_s(length_ms, record.factor) / 60.0;
-    let shares: Vec<String> =
-        analysis.phases.iter().filter(|phase| phase.share > 0.0).map(|phase| percent(phase.share)).collect();
+    let shares: Vec<String> = analysis
+        .phases
+        .iter()
+        .filter(|phase| phase.share > 0.0)
+        .map(|phase| percent(phase.share))
+        .collect();
     let steps = match shares.as_slice() {
         [] => "No counter lost its cache.".to_owned(),
         [one] => format!("The result cache was taken from {one} of the counters."),
         [first @ .., last] => {
-            format!("The result cache was taken from {}, then {last} of the counters.", first.join(", "))
+            format!(
+                "The result cache was taken from {}, then {last} of the counters.",
+                first.join(", ")
+            )
         }
     };
     format!(

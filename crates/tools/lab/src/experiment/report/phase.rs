@@ -138,6 +138,9 @@ mod tests {
             step(900, StepKind::CompactionBegan),
         ];
         let found = compactions(&run(steps));
-        assert_eq!(found, [Compaction { from_ms: 100, to_ms: 200 }, Compaction { from_ms: 900, to_ms: 1_000 }]);
+        assert_eq!(
+            found,
+            [Compaction { from_ms: 100, to_ms: 200 }, Compaction { from_ms: 900, to_ms: 1_000 }]
+        );
     }
 }

@@ -61,7 +61,9 @@ pub fn half_is_cached(hit_share: Option<f64>) -> Verdict {
 /// The store's share never falls by more than 2 points from a phase to the next, and ends at 98 % or more.
 pub fn store_takes_over(shares: &[Option<f64>], is_complete: bool) -> Verdict {
     let known: Option<Vec<f64>> = shares.iter().copied().collect();
-    let Some(shares) = known.filter(|shares| is_complete && shares.len() >= 2) else { return Verdict::CannotBeTold };
+    let Some(shares) = known.filter(|shares| is_complete && shares.len() >= 2) else {
+        return Verdict::CannotBeTold;
+    };
     let rises = shares.windows(2).all(|pair| pair[1] >= pair[0] - 0.02);
     Verdict::of(rises && shares.last().is_some_and(|last| *last >= 0.98))
 }
@@ -86,13 +88,17 @@ pub struct SpikeRule {
 }
 
 pub const LOAD_SPIKES: SpikeRule = SpikeRule { spike_min: 1.3, left_max: 0.25, hourly_min: 0.1 };
-pub const LATENCY_SPIKES: SpikeRule = SpikeRule { spike_min: 1.15, left_max: 0.25, hourly_min: 0.03 };
+pub const LATENCY_SPIKES: SpikeRule =
+    SpikeRule { spike_min: 1.15, left_max: 0.25, hourly_min: 0.03 };
 
 /// Quarter hours begin with a spike before and without one after, and full hours keep theirs.
 pub fn spikes_vanish(before: Option<Turn>, after: Option<Turn>, rule: SpikeRule) -> Verdict {
     let enough = |turn: Option<Turn>| turn.filter(|turn| turn.quarters >= QUARTERS_MIN);
-    let (Some(before), Some(after)) = (enough(before), enough(after)) else { return Verdict::CannotBeTold };
-    let numbers = before.others.first_30_s.zip(after.others.first_30_s).zip(after.full_hours.first_30_s);
+    let (Some(before), Some(after)) = (enough(before), enough(after)) else {
+        return Verdict::CannotBeTold;
+    };
+    let numbers =
+        before.others.first_30_s.zip(after.others.first_30_s).zip(after.full_hours.first_30_s);
     Verdict::known(numbers.map(|((spike, rest), hourly)| {
         let was_there = spike >= rule.spike_min;
         let is_gone = rest - 1.0 <= (spike - 1.0) * rule.left_max;
@@ -131,7 +137,12 @@ pub fn own_cache_is_used(before: Option<f64>, after: Option<f64>) -> Verdict {
 }
 
 /// Rare harm is no more than before. A run in which it never happened says nothing of it.
-pub fn harm_does_not_grow(before: Option<f64>, after: Option<f64>, of_whole_run: f64, slack: f64) -> Verdict {
+pub fn harm_does_not_grow(
+    before: Option<f64>,
+    after: Option<f64>,
+    of_whole_run: f64,
+    slack: f64,
+) -> Verdict {
     if of_whole_run == 0.0 {
         return Verdict::CannotBeTold;
     }
@@ -159,7 +170,10 @@ mod tests {
 
     #[test]
     fn about_half_is_cached() {
-        assert_eq!([0.34, 0.35, 0.65, 0.66].map(Some).map(half_is_cached), [Differs, Agrees, Agrees, Differs]);
+        assert_eq!(
+            [0.34, 0.35, 0.65, 0.66].map(Some).map(half_is_cached),
+            [Differs, Agrees, Agrees, Differs]
+        );
         assert_eq!(half_is_cached(None), CannotBeTold);
     }
 
@@ -177,9 +191,21 @@ mod tests {
     #[test]
     fn spikes_are_gone_and_full_hours_keep_theirs() {
         assert_eq!(spikes_vanish(turn(2.0, 1.4), turn(1.3, 1.09), LOAD_SPIKES), Agrees);
-        assert_eq!(spikes_vanish(turn(2.0, 1.25), turn(1.3, 1.0), LOAD_SPIKES), Differs, "there was no spike");
-        assert_eq!(spikes_vanish(turn(2.0, 1.4), turn(1.3, 1.11), LOAD_SPIKES), Differs, "a spike is left");
-        assert_eq!(spikes_vanish(turn(2.0, 1.4), turn(1.05, 1.0), LOAD_SPIKES), Differs, "the hourly one is gone");
+        assert_eq!(
+            spikes_vanish(turn(2.0, 1.25), turn(1.3, 1.0), LOAD_SPIKES),
+            Differs,
+            "there was no spike"
+        );
+        assert_eq!(
+            spikes_vanish(turn(2.0, 1.4), turn(1.3, 1.11), LOAD_SPIKES),
+            Differs,
+            "a spike is left"
+        );
+        assert_eq!(
+            spikes_vanish(turn(2.0, 1.4), turn(1.05, 1.0), LOAD_SPIKES),
+            Differs,
+            "the hourly one is gone"
+        );
         assert_eq!(spikes_vanish(None, turn(1.3, 1.0), LOAD_SPIKES), CannotBeTold);
         let few = turn(1.3, 1.0).map(|turn| Turn { quarters: QUARTERS_MIN - 1, ..turn });
         assert_eq!(spikes_vanish(turn(2.0, 1.4), few, LOAD_SPIKES), CannotBeTold);
@@ -188,15 +214,22 @@ mod tests {
     #[test]
     fn values_are_compared_with_what_they_were() {
         assert_eq!([1.1, 1.09].map(|after| rises(Some(1.0), Some(after), 1.1)), [Agrees, Differs]);
-        assert_eq!([1.15, 1.16].map(|after| stays_below(Some(1.0), Some(after), 1.15)), [Agrees, Differs]);
+        assert_eq!(
+            [1.15, 1.16].map(|after| stays_below(Some(1.0), Some(after), 1.15)),
+            [Agrees, Differs]
+        );
         assert_eq!(rises(Some(0.0), Some(1.0), 1.1), CannotBeTold);
         assert_eq!(stays_below(Some(1.0), None, 1.1), CannotBeTold);
     }
 
     #[test]
     fn misses_are_judged_only_under_more_load() {
-        let misses = |load, after| misses_stay([Some(100.0), Some(load)], [Some(10.0), Some(after)]);
-        assert_eq!([misses(130.0, 12.5), misses(130.0, 12.6), misses(129.0, 10.0)], [Agrees, Differs, CannotBeTold]);
+        let misses =
+            |load, after| misses_stay([Some(100.0), Some(load)], [Some(10.0), Some(after)]);
+        assert_eq!(
+            [misses(130.0, 12.5), misses(130.0, 12.6), misses(129.0, 10.0)],
+            [Agrees, Differs, CannotBeTold]
+        );
         assert_eq!(misses_stay([None, Some(1.0)], [Some(1.0), Some(1.0)]), CannotBeTold);
     }
 
@@ -217,6 +250,9 @@ mod tests {
 
     #[test]
     fn a_small_difference_of_costs_may_be_noise() {
-        assert_eq!([0.95, 1.0, 1.05].map(|after| costs_less(Some(1.0), Some(after))), [Agrees, CannotBeTold, Differs]);
+        assert_eq!(
+            [0.95, 1.0, 1.05].map(|after| costs_less(Some(1.0), Some(after))),
+            [Agrees, CannotBeTold, Differs]
+        );
     }
 }

@@ -75,7 +75,8 @@ pub fn small() -> Record {
 }
 
 fn engines() -> BTreeMap<String, String> {
-    let versions = [("Cassandra", "4.1.3"), ("Redis", "7.2.4"), ("Kafka", "3.7.0"), ("MariaDB", "10.11.6")];
+    let versions =
+        [("Cassandra", "4.1.3"), ("Redis", "7.2.4"), ("Kafka", "3.7.0"), ("MariaDB", "10.11.6")];
     versions.map(|(name, version)| (name.to_owned(), version.to_owned())).into()
 }
 
@@ -96,10 +97,15 @@ fn at(day: i64, hour: i64, minute: i64) -> i64 {
 /// The steps of the reference, a little closer to each other.
 fn steps() -> Vec<Step> {
     let mut steps = Vec::new();
-    let mut step = |at_ms, kind, label: &str| steps.push(Step { at_ms, kind, label: label.to_owned() });
+    let mut step =
+        |at_ms, kind, label: &str| steps.push(Step { at_ms, kind, label: label.to_owned() });
     for (at_ms, share) in shares() {
         step(at_ms - 24 * MINUTE_MS, StepKind::Canary { share: 0.02 }, "a canary of 2 % more");
-        step(at_ms, StepKind::Share { share }, &format!("{:.0} % of the counters without cache", share * 100.0));
+        step(
+            at_ms,
+            StepKind::Share { share },
+            &format!("{:.0} % of the counters without cache", share * 100.0),
+        );
     }
     for (from_ms, to_ms) in compactions() {
         step(from_ms, StepKind::CompactionBegan, "a compaction begins");
@@ -110,7 +116,13 @@ fn steps() -> Vec<Step> {
 }
 
 fn shares() -> [(i64, f64); 5] {
-    [(at(1, 10, 26), 0.05), (at(1, 12, 44), 0.25), (at(2, 10, 50), 0.35), (at(3, 10, 53), 0.75), (at(5, 10, 56), 1.0)]
+    [
+        (at(1, 10, 26), 0.05),
+        (at(1, 12, 44), 0.25),
+        (at(2, 10, 50), 0.35),
+        (at(3, 10, 53), 0.75),
+        (at(5, 10, 56), 1.0),
+    ]
 }
 
 fn compactions() -> Vec<(i64, i64)> {
@@ -128,11 +140,18 @@ struct State {
 }
 
 impl State {
-    fn minute(&mut self, random: &mut StdRng, record: &mut Record, at_ms: i64, batches_per_minute: f64) {
+    fn minute(
+        &mut self,
+        random: &mut StdRng,
+        record: &mut Record,
+        at_ms: i64,
+        batches_per_minute: f64,
+    ) {
         let share = share(at_ms);
         let load = load(at_ms);
         let age = hours_since_compaction(at_ms);
-        let len = (batches_per_minute * load * (1.0 + burst(at_ms + MINUTE_MS / 2))).round() as usize;
+        let len =
+            (batches_per_minute * load * (1.0 + burst(at_ms + MINUTE_MS / 2))).round() as usize;
         let mut from_store = 0;
         for _ in 0..len {
             let due_ms = at_ms + drawn_offset_ms(random, at_ms);
@@ -146,8 +165,16 @@ impl State {
         }
     }
 
-    fn use_minute(&mut self, random: &mut StdRng, at_ms: i64, load: f64, from_store: u64, share: f64) {
-        let compacts = compactions().iter().any(|(from_ms, to_ms)| (*from_ms..*to_ms).contains(&at_ms));
+    fn use_minute(
+        &mut self,
+        random: &mut StdRng,
+        at_ms: i64,
+        load: f64,
+        from_store: u64,
+        share: f64,
+    ) {
+        let compacts =
+            compactions().iter().any(|(from_ms, to_ms)| (*from_ms..*to_ms).contains(&at_ms));
         for (part, cores, mebibytes) in PARTS {
             let work = match part {
                 "cassandra" => 0.55 + 0.45 * load + 0.03 * share + if compacts { 0.3 } else { 0.0 },
@@ -157,7 +184,8 @@ impl State {
             let usage = self.parts.entry(part.to_owned()).or_default();
             let used_s = cores * work * (0.9 + 0.2 * random.random::<f64>()) * 0.1;
             usage.cpu_s = ((usage.cpu_s + used_s) * 1e6).round() / 1e6;
-            let swing = if compacts && part == "cassandra" { 260.0 } else { 20.0 * random.random::<f64>() };
+            let swing =
+                if compacts && part == "cassandra" { 260.0 } else { 20.0 * random.random::<f64>() };
             usage.memory_bytes = ((mebibytes as f64 + swing) * 1_048_576.0) as u64;
         }
         let rows = from_store * 9;
@@ -171,7 +199,13 @@ impl State {
 
     fn sample(&self, at_ms: i64) -> Sample {
         let parts = self.parts.clone();
-        Sample { at_ms, parts, store: self.store, breakers_opened: self.breakers as u64, events: self.events }
+        Sample {
+            at_ms,
+            parts,
+            store: self.store,
+            breakers_opened: self.breakers as u64,
+            events: self.events,
+        }
     }
 }
 
@@ -200,7 +234,8 @@ fn drawn_offset_ms(random: &mut StdRng, at_ms: i64) -> i64 {
 }
 
 fn hours_since_compaction(at_ms: i64) -> f64 {
-    let last = compactions().iter().filter(|(_, to_ms)| *to_ms <= at_ms).map(|(_, to_ms)| *to_ms).max();
+    let last =
+        compactions().iter().filter(|(_, to_ms)| *to_ms <= at_ms).map(|(_, to_ms)| *to_ms).max();
     last.map_or(8.0, |to_ms| (at_ms - to_ms) as f64 / HOUR_MS as f64)
 }
 
@@ -209,7 +244,10 @@ fn answer(random: &mut StdRng, due_ms: i64, share: f64, load: f64, age_h: f64) -
     let hit = 0.53 * (1.0 - (-since_s / 45.0).exp()) * (1.0 - share);
     let cache = (0..RANGES).filter(|_| random.random::<f64>() < hit).count() as u16;
     let misses = 0.47 + 0.53 * (-since_s / 45.0).exp() * (1.0 - share);
-    let queue = 1.0 + 0.16 * load * (1.0 + 2.0 * burst(due_ms)) + 0.9 * (misses - 0.47) + 0.04 * share * age_h * load;
+    let queue = 1.0
+        + 0.16 * load * (1.0 + 2.0 * burst(due_ms))
+        + 0.9 * (misses - 0.47)
+        + 0.04 * share * age_h * load;
     let tail = -(1.0 - random.random::<f64>()).ln();
     let latency_ms = 2.4 * queue + 2.1 * queue * tail.powf(1.35);
     let failed = if latency_ms > 46.0 { RANGES - cache } else { 0 };

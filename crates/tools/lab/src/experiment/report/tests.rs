@@ -40,7 +40,8 @@ fn a_report_is_made_again_from_its_record() {
     let written = write(&sample_run::small(), first.path()).unwrap();
     write(&read(first.path()).unwrap(), second.path()).unwrap();
     for name in &written.files {
-        let same = fs::read(first.path().join(name)).unwrap() == fs::read(second.path().join(name)).unwrap();
+        let same = fs::read(first.path().join(name)).unwrap()
+            == fs::read(second.path().join(name)).unwrap();
         assert!(same, "{name}");
     }
 }

@@ -31,7 +31,8 @@ impl<'a> Usages<'a> {
     pub fn new(record: &'a Record) -> Self {
         let mut samples: Vec<&Sample> = record.samples.iter().collect();
         samples.sort_by_key(|sample| sample.at_ms);
-        let mut distances: Vec<i64> = samples.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms).collect();
+        let mut distances: Vec<i64> =
+            samples.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms).collect();
         distances.sort_unstable();
         let distance_ms = distances.get(distances.len() / 2).copied().unwrap_or(0);
         Self { samples, factor: record.factor, distance_ms }
@@ -39,12 +40,22 @@ impl<'a> Usages<'a> {
 
     /// A counter, from the samples that have it.
     pub fn counter(&self, value: impl Fn(&Sample) -> Option<f64>) -> Counter {
-        let points = self.samples.iter().filter_map(|sample| Some((sample.at_ms, value(sample)?))).collect();
-        Counter { points, factor: self.factor, gap_ms: self.distance_ms.saturating_mul(GAP_DISTANCES) }
+        let points =
+            self.samples.iter().filter_map(|sample| Some((sample.at_ms, value(sample)?))).collect();
+        Counter {
+            points,
+            factor: self.factor,
+            gap_ms: self.distance_ms.saturating_mul(GAP_DISTANCES),
+        }
     }
 
     /// The greatest value that a sample within this time has.
-    pub fn greatest(&self, from_ms: i64, to_ms: i64, value: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+    pub fn greatest(
+        &self,
+        from_ms: i64,
+        to_ms: i64,
+        value: impl Fn(&Sample) -> Option<f64>,
+    ) -> Option<f64> {
         let within = self.samples.iter().filter(|sample| (from_ms..to_ms).contains(&sample.at_ms));
         within.filter_map(|sample| value(sample)).reduce(f64::max)
     }
@@ -135,7 +146,11 @@ mod tests {
             breakers_opened: *breakers_opened,
             events: 0,
         };
-        Record { factor: 10.0, samples: samples.iter().map(sample).collect(), ..sample_run::empty() }
+        Record {
+            factor: 10.0,
+            samples: samples.iter().map(sample).collect(),
+            ..sample_run::empty()
+        }
     }
 
     #[test]
@@ -159,7 +174,8 @@ mod tests {
     fn whole_events_add_up() {
         let record = record(&[(0, 3), (10, 4), (20, 4), (30, 9)]);
         let counter = Usages::new(&record).counter(breakers);
-        let bins = [(0, 15), (15, 30), (30, 45), (45, 60)].map(|(from_ms, to_ms)| counter.events(from_ms, to_ms));
+        let bins = [(0, 15), (15, 30), (30, 45), (45, 60)]
+            .map(|(from_ms, to_ms)| counter.events(from_ms, to_ms));
         assert_eq!(bins, [Some(1.0), Some(0.0), Some(5.0), None]);
     }
 

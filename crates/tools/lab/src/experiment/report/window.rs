@@ -34,7 +34,10 @@ pub fn choose(analysis: &Analysis) -> Option<Windows> {
     if before.counts == 0 || after.counts == 0 {
         return None;
     }
-    Some(Windows { before: minutes(analysis, before.from_ms), after: minutes(analysis, after.from_ms) })
+    Some(Windows {
+        before: minutes(analysis, before.from_ms),
+        after: minutes(analysis, after.from_ms),
+    })
 }
 
 fn minutes(analysis: &Analysis, from_ms: i64) -> Bins {
@@ -44,11 +47,14 @@ fn minutes(analysis: &Analysis, from_ms: i64) -> Bins {
 fn candidates(analysis: &Analysis, from_ms: i64, to_ms: i64) -> Vec<Candidate> {
     let offset_ms = analysis.zone.offset_ms(from_ms);
     let first_ms = from_ms + (HOUR_MS - (from_ms + offset_ms).rem_euclid(HOUR_MS)) % HOUR_MS;
-    let starts = (first_ms..).step_by(HOUR_MS as usize).take_while(|start_ms| start_ms + WINDOW_MS <= to_ms);
+    let starts =
+        (first_ms..).step_by(HOUR_MS as usize).take_while(|start_ms| start_ms + WINDOW_MS <= to_ms);
     let hours = Bins::new(&analysis.record.answers, first_ms, to_ms.max(first_ms), HOUR_MS);
     let candidate = |(place, from_ms): (usize, i64)| {
         let within = hours.bins.iter().skip(place).take((WINDOW_MS / HOUR_MS) as usize);
-        let compacts = |to_ms| analysis.compactions.iter().any(|one| one.from_ms < to_ms && from_ms < one.to_ms);
+        let compacts = |to_ms| {
+            analysis.compactions.iter().any(|one| one.from_ms < to_ms && from_ms < one.to_ms)
+        };
         Some(Candidate {
             from_ms,
             hour: analysis.zone.hour(from_ms)?,
@@ -79,8 +85,10 @@ mod tests {
     #[test]
     fn a_run_that_ends_with_its_last_step_has_no_windows() {
         let record = sample_run::small();
-        let record =
-            crate::experiment::record::Record { to_ms: Analysis::new(&record).last_step_ms() + HOUR_MS, ..record };
+        let record = crate::experiment::record::Record {
+            to_ms: Analysis::new(&record).last_step_ms() + HOUR_MS,
+            ..record
+        };
         assert!(choose(&Analysis::new(&record)).is_none());
     }
 }

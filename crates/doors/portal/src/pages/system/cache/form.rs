@@ -41,7 +41,12 @@ pub struct Row {
 impl Row {
     fn of(instance: &str, step: &Step) -> Self {
         let (modulo, below) = (step.modulo.to_string(), step.below.to_string());
-        Self { instance: instance.to_owned(), modulo, below, strategy: step.strategy.name().to_owned() }
+        Self {
+            instance: instance.to_owned(),
+            modulo,
+            below,
+            strategy: step.strategy.name().to_owned(),
+        }
     }
 
     fn is_blank(&self) -> bool {
@@ -68,11 +73,15 @@ impl Form {
     }
 
     pub fn sent(fields: &Fields) -> Self {
-        let column = |name: &str| fields.values(name).take(ROWS_MAX).map(str::to_owned).collect::<Vec<String>>();
+        let column = |name: &str| {
+            fields.values(name).take(ROWS_MAX).map(str::to_owned).collect::<Vec<String>>()
+        };
         let rows = |prefix: &str| {
             let [instances, modulos, belows, strategies] =
-                ["instance", "modulo", "below", "strategy"].map(|name| column(&format!("{prefix}-{name}")));
-            let at = |column: &[String], place: usize| column.get(place).cloned().unwrap_or_default();
+                ["instance", "modulo", "below", "strategy"]
+                    .map(|name| column(&format!("{prefix}-{name}")));
+            let at =
+                |column: &[String], place: usize| column.get(place).cloned().unwrap_or_default();
             let row = |place: usize| Row {
                 instance: at(&instances, place),
                 modulo: at(&modulos, place),
@@ -104,14 +113,19 @@ impl Form {
             problems.push(("strategy", problem));
             Strategy::None
         });
-        policy.choice.rollout = self.steps.iter().filter_map(|row| step_of(row, "steps", &mut problems)).collect();
+        policy.choice.rollout =
+            self.steps.iter().filter_map(|row| step_of(row, "steps", &mut problems)).collect();
         policy.overrides = self.overrides(&mut problems);
         if problems.is_empty()
             && let Err(found) = Policy::from_json(&json!(policy))
         {
-            let place = |field: &str| if field.starts_with("overrides") { "canaries" } else { "steps" };
+            let place = |field: &str| {
+                if field.starts_with("overrides") { "canaries" } else { "steps" }
+            };
             problems.extend(
-                found.into_iter().map(|found| (place(&found.field), format!("{}: {}", found.field, found.detail))),
+                found.into_iter().map(|found| {
+                    (place(&found.field), format!("{}: {}", found.field, found.detail))
+                }),
             );
         }
         self.problems.extend(problems);
@@ -133,7 +147,10 @@ impl Form {
                     Strategy::None
                 });
                 if !based.insert(row.instance.clone()) {
-                    problems.push(("canaries", format!("{} has two rows for all counters: clear one.", row.instance)));
+                    problems.push((
+                        "canaries",
+                        format!("{} has two rows for all counters: clear one.", row.instance),
+                    ));
                 }
                 overrides.entry(row.instance.clone()).or_default().strategy = strategy;
             } else if let Some(step) = step_of(row, "canaries", problems) {
@@ -141,7 +158,9 @@ impl Form {
             }
         }
         for instance in overrides.keys().filter(|instance| !based.contains(*instance)) {
-            let problem = format!("Say what {instance} does with all other counters: a row without arithmetic.");
+            let problem = format!(
+                "Say what {instance} does with all other counters: a row without arithmetic."
+            );
             problems.push(("canaries", problem));
         }
         overrides
@@ -152,8 +171,12 @@ impl Form {
     }
 
     pub fn markup(&self, person: &Person, overview: &Overview) -> Markup {
-        let names: BTreeSet<&str> =
-            overview.seen.iter().map(|seen| seen.instance.name.as_str()).filter(|name| !name.is_empty()).collect();
+        let names: BTreeSet<&str> = overview
+            .seen
+            .iter()
+            .map(|seen| seen.instance.name.as_str())
+            .filter(|name| !name.is_empty())
+            .collect();
         html! {
             form.form #policy-form method="post" action="/system/cache" hx-post="/system/cache/preview" hx-trigger="input delay:300ms, change" hx-select="#preview" hx-target="#preview" hx-swap="outerHTML" {
                 (hidden(person, self.version))
@@ -196,14 +219,20 @@ fn strategy_of(name: &str) -> Result<Strategy, String> {
     found.ok_or_else(|| "Choose a strategy.".to_owned())
 }
 
-fn step_of(row: &Row, field: &'static str, problems: &mut Vec<(&'static str, String)>) -> Option<Step> {
+fn step_of(
+    row: &Row,
+    field: &'static str,
+    problems: &mut Vec<(&'static str, String)>,
+) -> Option<Step> {
     let mut fail = |problem: String| problems.push((field, problem));
     let (Ok(modulo), Ok(below)) = (row.modulo.parse::<u32>(), row.below.parse::<u32>()) else {
         fail("Modulo and below are whole numbers; clear both to leave a row out.".to_owned());
         return None;
     };
     if modulo == 0 || below > modulo {
-        fail(format!("{modulo} and {below} choose nothing sensible: modulo is at least 1, and below at most modulo."));
+        fail(format!(
+            "{modulo} and {below} choose nothing sensible: modulo is at least 1, and below at most modulo."
+        ));
         return None;
     }
     match strategy_of(&row.strategy) {
@@ -263,10 +292,13 @@ mod tests {
             strategy: Strategy::Result,
             rollout: vec![step(Strategy::Live, 100, 5), step(Strategy::Phased, 2, 1)],
         };
-        let canary = Choice { strategy: Strategy::Live, rollout: vec![step(Strategy::None, 10, 1)] };
-        let overrides = [("reader-2".to_owned(), canary), ("reader-7".to_owned(), Choice::default())].into();
+        let canary =
+            Choice { strategy: Strategy::Live, rollout: vec![step(Strategy::None, 10, 1)] };
+        let overrides =
+            [("reader-2".to_owned(), canary), ("reader-7".to_owned(), Choice::default())].into();
         let policy = Policy { choice, overrides };
-        let versioned = VersionedPolicy { policy: policy.clone(), version: 3, ..VersionedPolicy::default() };
+        let versioned =
+            VersionedPolicy { policy: policy.clone(), version: 3, ..VersionedPolicy::default() };
         let mut form = Form::of(&versioned);
         assert_eq!(form.policy(), Ok(policy));
         assert!(form.problems.is_empty());
@@ -279,7 +311,10 @@ mod tests {
              &canary-instance=&canary-modulo=&canary-below=&canary-strategy=none&reason=why&version=0",
         );
         let policy = form.policy().expect("a policy");
-        assert_eq!(policy.choice.rollout, [Step { strategy: Strategy::Result, modulo: 100, below: 5 }]);
+        assert_eq!(
+            policy.choice.rollout,
+            [Step { strategy: Strategy::Result, modulo: 100, below: 5 }]
+        );
         assert!(policy.overrides.is_empty() && form.problems.is_empty());
     }
 
@@ -293,14 +328,20 @@ mod tests {
         assert_eq!(fields("strategy=fast&reason=x"), ["strategy"]);
         assert_eq!(fields("strategy=live&reason="), ["reason"]);
         let step = |modulo: &str, below: &str| {
-            fields(&format!("strategy=live&reason=x&step-modulo={modulo}&step-below={below}&step-strategy=none"))
+            fields(&format!(
+                "strategy=live&reason=x&step-modulo={modulo}&step-below={below}&step-strategy=none"
+            ))
         };
-        for (modulo, below) in [("0", "0"), ("5", "6"), ("-1", "1"), ("5", ""), ("99999999999", "1")] {
+        for (modulo, below) in
+            [("0", "0"), ("5", "6"), ("-1", "1"), ("5", ""), ("99999999999", "1")]
+        {
             assert_eq!(step(modulo, below), ["steps"], "{modulo} {below}");
         }
         let canary = |rows: &str| fields(&format!("strategy=live&reason=x{rows}"));
         let row = |instance: &str, modulo: &str, below: &str| {
-            format!("&canary-instance={instance}&canary-modulo={modulo}&canary-below={below}&canary-strategy=live")
+            format!(
+                "&canary-instance={instance}&canary-modulo={modulo}&canary-below={below}&canary-strategy=live"
+            )
         };
         assert_eq!(canary(&row("", "5", "1")), ["canaries"]);
         assert_eq!(canary(&row("a", "5", "1")), ["canaries"]);

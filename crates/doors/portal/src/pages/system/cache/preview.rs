@@ -56,7 +56,10 @@ fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) 
 fn asked_of(seen: &[Seen]) -> Asked {
     let mut asked = Asked::new();
     for seen in seen.iter().filter(|seen| !seen.is_gone) {
-        seen.said.asked.iter().for_each(|(counter, often)| *asked.entry(*counter).or_default() += often);
+        seen.said
+            .asked
+            .iter()
+            .for_each(|(counter, often)| *asked.entry(*counter).or_default() += often);
     }
     asked
 }
@@ -73,7 +76,12 @@ pub fn share(counters: &[Versioned], seen: &[Seen], before: &Policy, after: &Pol
     Share { changed: whole.changed.len(), counters: ids.len(), asked }
 }
 
-pub fn section(counters: &[Versioned], overview: &Overview, current: &Policy, planned: &Policy) -> Markup {
+pub fn section(
+    counters: &[Versioned],
+    overview: &Overview,
+    current: &Policy,
+    planned: &Policy,
+) -> Markup {
     let answering = answering(counters);
     let ids: Vec<u32> = answering.iter().map(|found| found.counter.id).collect();
     let asked = asked_of(&overview.seen);
@@ -108,7 +116,10 @@ fn summary(whole: &Difference, counters: usize, is_same: bool) -> String {
     }
     let share = match whole.asked {
         0 => String::new(),
-        asked => format!(", {} of the counts that are asked for", words::share(whole.asked_changed, asked)),
+        asked => format!(
+            ", {} of the counts that are asked for",
+            words::share(whole.asked_changed, asked)
+        ),
     };
     format!("{} of {counters} counters are treated otherwise{share}.", whole.changed.len())
 }
@@ -120,7 +131,13 @@ fn table(whole: &Difference) -> Markup {
     };
     parts::table(
         "preview-title",
-        &[Text("Strategy"), Number("Counters now"), Number("then"), Number("Asked for now"), Number("then")],
+        &[
+            Text("Strategy"),
+            Number("Counters now"),
+            Number("then"),
+            Number("Asked for now"),
+            Number("then"),
+        ],
         &html! {
             @for strategy in Strategy::ALL {
                 @if let Some([before, after]) = whole.sides.get(strategy.name()) {
@@ -167,7 +184,10 @@ mod tests {
         );
         let asked = Asked::from([(2, 30), (3, 70)]);
         let found = difference(&[1, 2, 3, 4], &asked, &before, &after);
-        assert_eq!((found.changed.as_slice(), found.asked_changed, found.asked), (&[2, 4][..], 30, 100));
+        assert_eq!(
+            (found.changed.as_slice(), found.asked_changed, found.asked),
+            (&[2, 4][..], 30, 100)
+        );
         assert_eq!(found.sides["live"], [Side::default(), Side { counters: 2, asked: 30 }]);
         assert_eq!(
             summary(&found, 4, false),

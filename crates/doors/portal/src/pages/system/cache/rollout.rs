@@ -38,7 +38,8 @@ pub async fn begin(
         match portal.rollouts.begin(plan, &person.name, form.reason()).await {
             Ok(run) => {
                 let deed = Deed::new("rollout.begin", object(&run), told(&run));
-                return Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-begun")).into_response());
+                return Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-begun"))
+                    .into_response());
             }
             Err(Error::Senseless(refusal)) => form.refuse(refusal),
             Err(error) => return Err(error.into()),
@@ -47,7 +48,8 @@ pub async fn begin(
     let current = portal.counters.catalog().cache_policy().await?;
     let policy = super::Form::of(&current);
     let planned: Option<&Planned> = None;
-    let page = whole(&portal, &person, &Fields::default(), &current, (&policy, planned), &form).await;
+    let page =
+        whole(&portal, &person, &Fields::default(), &current, (&policy, planned), &form).await;
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
@@ -103,7 +105,10 @@ pub async fn report(
 }
 
 /// `GET /system/cache/rollouts/{id}/report.json`
-pub async fn report_json(State(portal): State<Portal>, Path(id): Path<u64>) -> Result<Response, Fault> {
+pub async fn report_json(
+    State(portal): State<Portal>,
+    Path(id): Path<u64>,
+) -> Result<Response, Fault> {
     let Run { started_at, started_by, reason, ended_at, rollout, .. } =
         portal.rollouts.rollouts().get(id).await.map_err(Error::from)?;
     let mut report = json!({ "id": id, "startedAt": started_at, "startedBy": started_by, "reason": reason,
@@ -112,7 +117,10 @@ pub async fn report_json(State(portal): State<Portal>, Path(id): Path<u64>) -> R
         report.extend(rollout);
     }
     let name = format!("attachment; filename=\"rollout-{id}.json\"");
-    let about = [(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_DISPOSITION, name)];
+    let about = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
     Ok((about, format!("{report:#}\n")).into_response())
 }
 
@@ -145,7 +153,10 @@ fn told(run: &Run) -> Json {
 
 /// How far it had come, for the audit log.
 fn reached(rollout: &Rollout) -> Json {
-    let last = rollout.watched.last().map_or_else(|| "nothing".to_owned(), |watched| watched.stage.words());
+    let last = rollout
+        .watched
+        .last()
+        .map_or_else(|| "nothing".to_owned(), |watched| watched.stage.words());
     json!({ "watched": last })
 }
 
@@ -155,9 +166,16 @@ pub fn running_of(runs: &[Run]) -> Option<&Run> {
 }
 
 /// The rollout that runs, or the way to one; and those that have ended. While one runs, all that it changes renews itself.
-pub fn section(portal: &Portal, person: &Person, overview: &Overview, runs: &[Run], form: &Form) -> Markup {
+pub fn section(
+    portal: &Portal,
+    person: &Person,
+    overview: &Overview,
+    runs: &[Run],
+    form: &Form,
+) -> Markup {
     let running = running_of(runs);
-    let again = format!("/system/cache?zone={}", words::step_of_address(words::zone(&overview.zone)));
+    let again =
+        format!("/system/cache?zone={}", words::step_of_address(words::zone(&overview.zone)));
     let live = running.map(|_| again.as_str());
     html! {
         div #rollout.stack hx-get=[live] hx-trigger=[live.map(|_| "every 5s")] hx-select="#rollout" hx-select-oob=[live.map(|_| "#note,#by-hand,#effect,#history")] hx-target="#rollout" hx-swap="outerHTML" data-live[live.is_some()] {

@@ -3,7 +3,9 @@
 
 use super::engines::SimLog;
 use parking_lot::Mutex;
-use raingauge_ports::dedupe::{CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Verdict, Window, begin_ms};
+use raingauge_ports::dedupe::{
+    CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Verdict, Window, begin_ms,
+};
 use raingauge_ports::log::{Block, Error, EventLog, Offset, Partition};
 use raingauge_ports::memory::MemoryChunks;
 use raingauge_ports::record::{self, Entry, Identity};
@@ -34,7 +36,14 @@ struct Cursor {
 
 impl Deduped {
     pub fn new(log: Arc<SimLog>, chunks: Arc<MemoryChunks>, forgets: bool) -> Self {
-        Self { log, chunks, forgets, counting: Mutex::default(), behind: Mutex::default(), unstored: Mutex::default() }
+        Self {
+            log,
+            chunks,
+            forgets,
+            counting: Mutex::default(),
+            behind: Mutex::default(),
+            unstored: Mutex::default(),
+        }
     }
 
     /// Stores one of the chunks that wait, whichever it is.
@@ -59,32 +68,49 @@ impl Deduped {
     /// Rebuilds the window before a place.
     fn open(&self, from: Offset, records: bool) -> Result<Cursor, Error> {
         let before = if self.forgets { Vec::new() } else { self.before(from)? };
-        let since_ms = before.last().map_or(i64::MAX, |message| begin_ms(WINDOW_MS, message.appended_ms));
+        let since_ms =
+            before.last().map_or(i64::MAX, |message| begin_ms(WINDOW_MS, message.appended_ms));
         let first = before.iter().find(|message| message.appended_ms >= since_ms);
         let begin = first.map_or(from, |message| message.offset);
         let window = Window::new(WINDOW_MS, usize::MAX);
         let mut recorder = Recorder::new(window, 0, begin * STRIDE, records);
         loop {
             if let Some(number) = recorder.look_for(from * STRIDE).filter(|_| !self.forgets) {
-                let found = self.chunks.get(self.partition(), 0, number..number + 1).expect("read").remove(0);
+                let found = self
+                    .chunks
+                    .get(self.partition(), 0, number..number + 1)
+                    .expect("read")
+                    .remove(0);
                 if found.is_some_and(|bytes| recorder.restore(&bytes).is_some()) {
                     continue;
                 }
             }
-            let Some(next) = before.iter().find(|message| message.offset * STRIDE >= recorder.next()) else { break };
+            let Some(next) =
+                before.iter().find(|message| message.offset * STRIDE >= recorder.next())
+            else {
+                break;
+            };
             next.see(&mut recorder);
         }
         Ok(Cursor { next: from, recorder })
     }
 
-    fn read_at(&self, cursor: &Mutex<Option<Cursor>>, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
+    fn read_at(
+        &self,
+        cursor: &Mutex<Option<Cursor>>,
+        from: Offset,
+        bytes_max: usize,
+    ) -> Result<Vec<Block>, Error> {
         let blocks = self.log.read(from, bytes_max)?;
         let mut kept = cursor.lock();
         let records = std::ptr::eq(cursor, &self.counting);
         let standing = kept.take().filter(|cursor| cursor.next == from);
         let mut cursor = standing.map_or_else(|| self.open(from, records), Ok)?;
         let recorder = &mut cursor.recorder;
-        let judged = blocks.iter().map(|block| judge(recorder, block, from)).collect::<Result<Vec<_>, _>>()?;
+        let judged = blocks
+            .iter()
+            .map(|block| judge(recorder, block, from))
+            .collect::<Result<Vec<_>, _>>()?;
         cursor.next = judged.last().map_or(from, Block::end);
         self.unstored.lock().append(&mut cursor.recorder.take_full());
         *kept = Some(cursor);
@@ -158,9 +184,16 @@ impl Default for Repetitions {
 impl Repetitions {
     /// The id of an event that is appended: its own, or that of one that the log still has. Answers also whether it
     /// counts.
-    pub fn next(&mut self, offset: Offset, start: Offset, now_ms: i64, repeats: Option<u64>) -> (Offset, bool) {
+    pub fn next(
+        &mut self,
+        offset: Offset,
+        start: Offset,
+        now_ms: i64,
+        repeats: Option<u64>,
+    ) -> (Offset, bool) {
         let kept = &self.ids[self.ids.partition_point(|(offset, _)| *offset < start)..];
-        let before = repeats.filter(|_| !kept.is_empty()).map(|which| kept[which as usize % kept.len()].1);
+        let before =
+            repeats.filter(|_| !kept.is_empty()).map(|which| kept[which as usize % kept.len()].1);
         let id = before.unwrap_or(offset);
         let last = self.ids.iter().rfind(|(_, of)| *of == id).map(|(offset, _)| *offset);
         self.ids.push((offset, id));
@@ -174,7 +207,8 @@ impl Repetitions {
     /// the window, so that no repetition outlives what it repeats.
     pub fn trims_at(&self, offset: Offset, block_of: impl Fn(Offset) -> Offset) -> Offset {
         let mut at = block_of(offset);
-        while let Some((_, last)) = self.repeated.iter().find(|(of, last)| *last < at && at <= *of) {
+        while let Some((_, last)) = self.repeated.iter().find(|(of, last)| *last < at && at <= *of)
+        {
             at = block_of(*last);
         }
         at

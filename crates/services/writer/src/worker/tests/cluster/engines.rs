@@ -4,7 +4,9 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{Added, BucketWriter, Cell, Checkpoint, Error, Generation, Progress};
+use raingauge_ports::buckets::{
+    Added, BucketWriter, Cell, Checkpoint, Error, Generation, Progress,
+};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::cluster::{self, Checkpoints, Included};
 use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
@@ -42,7 +44,13 @@ impl SimLog {
     /// The beginning of the block that holds an offset, or ends before it.
     pub fn block_of(&self, offset: Offset) -> Offset {
         let inner = self.inner.lock();
-        inner.blocks.iter().map(|block| block.base).filter(|base| *base <= offset).max().unwrap_or(0)
+        inner
+            .blocks
+            .iter()
+            .map(|block| block.base)
+            .filter(|base| *base <= offset)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Drops the blocks before an offset, as brokers do.
@@ -80,7 +88,11 @@ impl EventLog for SimLog {
     fn start_ms(&self) -> i64 {
         let inner = self.inner.lock();
         let first = inner.blocks.iter().find(|block| block.base >= inner.start);
-        if inner.start == 0 { 0 } else { first.map_or(self.clock.now_ms(), |block| block.appended_ms) }
+        if inner.start == 0 {
+            0
+        } else {
+            first.map_or(self.clock.now_ms(), |block| block.appended_ms)
+        }
     }
 
     fn appended_ms(&self, offset: Offset) -> Option<i64> {
@@ -156,7 +168,12 @@ impl Servers {
     }
 
     /// The sum of the days of a key in one partition.
-    pub fn days(&self, generation: Generation, partition: Partition, key: &str) -> impl Iterator<Item = (i64, i64)> {
+    pub fn days(
+        &self,
+        generation: Generation,
+        partition: Partition,
+        key: &str,
+    ) -> impl Iterator<Item = (i64, i64)> {
         let at = |time_s| (generation, partition, key.to_owned(), Granularity::Day, time_s);
         let cells = self.cells.range(at(i64::MIN)..at(i64::MAX));
         let counts = cells.filter_map(|((.., time_s), cell)| Some((*time_s, cell.count?)));
@@ -216,7 +233,8 @@ impl SimStore {
             let cell = stored.filter(|cell| cell.count.is_some()).unwrap_or(empty);
             Held { cell, read: cell.included, is_changed: false }
         };
-        let Held { cell, read, is_changed } = inner.cells.entry(at.clone()).or_insert_with(read_back);
+        let Held { cell, read, is_changed } =
+            inner.cells.entry(at.clone()).or_insert_with(read_back);
         // An entry may change a cell more than once.
         if offset >= *read {
             *cell = Stored { stamp_us, included: offset + 1, count: cell.count.map(change) };
@@ -252,16 +270,36 @@ impl BucketWriter for SimStore {
         self.inner.lock().stamp_base_us = base_us;
     }
 
-    fn add(&self, generation: Generation, key: &str, added: Added, horizons: &Horizons) -> Result<(), Error> {
+    fn add(
+        &self,
+        generation: Generation,
+        key: &str,
+        added: Added,
+        horizons: &Horizons,
+    ) -> Result<(), Error> {
         let Added { offset, time_s, value } = added;
-        for granularity in Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s)) {
-            let at = (generation, self.partition, key.to_owned(), granularity, granularity.floor(time_s));
+        for granularity in
+            Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s))
+        {
+            let at = (
+                generation,
+                self.partition,
+                key.to_owned(),
+                granularity,
+                granularity.floor(time_s),
+            );
             self.change(at, offset, |count| count + value);
         }
         Ok(())
     }
 
-    fn set(&self, generation: Generation, key: &str, offset: Offset, cell: Cell) -> Result<(), Error> {
+    fn set(
+        &self,
+        generation: Generation,
+        key: &str,
+        offset: Offset,
+        cell: Cell,
+    ) -> Result<(), Error> {
         let at = (generation, self.partition, key.to_owned(), cell.granularity, cell.time_s);
         self.change(at, offset, |_| cell.count);
         Ok(())
@@ -298,7 +336,9 @@ impl BucketWriter for SimStore {
         }
         inner.state = Some(checkpoint.state.clone());
         inner.write()?;
-        let is_higher = |progress: &&Progress| row.progress.as_ref().is_none_or(|stored| stored.rank <= progress.rank);
+        let is_higher = |progress: &&Progress| {
+            row.progress.as_ref().is_none_or(|stored| stored.rank <= progress.rank)
+        };
         if let Some(progress) = checkpoint.progress.as_ref().filter(is_higher) {
             row.progress = Some(progress.clone());
         }
@@ -320,13 +360,20 @@ impl BucketWriter for SimStore {
         Ok(0)
     }
 
-    fn remove(&self, generation: Generation, cursor: &mut Option<Vec<u8>>, _scan_max: usize) -> Result<u64, Error> {
+    fn remove(
+        &self,
+        generation: Generation,
+        cursor: &mut Option<Vec<u8>>,
+        _scan_max: usize,
+    ) -> Result<u64, Error> {
         let mut inner = self.inner.lock();
         inner.cells.retain(|(of, ..), _| *of != generation);
         let (stamp_us, partition) = (inner.stamp_us, self.partition);
         let mut servers = self.servers.lock();
         let is_left = |(of, by, ..): &At, cell: &Stored| {
-            (*of, *by) == (generation, partition) && cell.stamp_us <= stamp_us && cell.count.is_some()
+            (*of, *by) == (generation, partition)
+                && cell.stamp_us <= stamp_us
+                && cell.count.is_some()
         };
         let mut own = servers.cells.iter_mut().filter(|(at, cell)| is_left(at, cell));
         for (_, cell) in own.by_ref().take(REMOVED_TOGETHER) {
@@ -356,7 +403,13 @@ impl Checkpoints for SimCheckpoints {
     }
 
     fn state(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, cluster::Error>> {
-        let state = self.servers.lock().rows.get(&partition).map(|row| row.state.1.clone()).unwrap_or_default();
+        let state = self
+            .servers
+            .lock()
+            .rows
+            .get(&partition)
+            .map(|row| row.state.1.clone())
+            .unwrap_or_default();
         Box::pin(async move { Ok(state) })
     }
 

@@ -34,7 +34,9 @@ pub enum Entry {
 impl Entry {
     fn of(control: &Control) -> Self {
         match control {
-            Control::Counter { version, counter, .. } => Self::Rule(*version, Arc::new(Rule::new(counter))),
+            Control::Counter { version, counter, .. } => {
+                Self::Rule(*version, Arc::new(Rule::new(counter)))
+            }
             Control::Erase { counter, key } => Self::Erase(*counter, key.clone()),
             Control::EraseAll { counter, .. } => Self::EraseAll(*counter),
             Control::Buckets { buckets, .. } => Self::Buckets(buckets.clone()),
@@ -61,7 +63,9 @@ impl Rule {
         let event = Event::of_data("t", event.time_s * 1_000, &event.data);
         let add = |_, key: &str, value: i64| {
             for granularity in Granularity::ALL {
-                *cells.entry((key.to_owned(), granularity, granularity.floor(event.time_s()))).or_default() += value;
+                *cells
+                    .entry((key.to_owned(), granularity, granularity.floor(event.time_s())))
+                    .or_default() += value;
             }
         };
         self.ruleset.apply(&event, &mut Scratch::default(), add, |_, _| {});
@@ -124,9 +128,11 @@ impl Naive {
         let (all, counted) = events.last().copied().unwrap_or_default();
         let is_event = i64::from(matches!(entry, Entry::Event(_)));
         // Whether an erasure takes effect is told by more than the log: nothing before one has to be counted.
-        let counted = if matches!(entry, Entry::EraseAll(id) if id == COUNTERS[0]) { 0 } else { counted };
+        let counted =
+            if matches!(entry, Entry::EraseAll(id) if id == COUNTERS[0]) { 0 } else { counted };
         log.push(entry);
-        let is_first = |entry: &Entry| matches!(entry, Entry::Rule(_, rule) if rule.counter.id == COUNTERS[0]);
+        let is_first =
+            |entry: &Entry| matches!(entry, Entry::Rule(_, rule) if rule.counter.id == COUNTERS[0]);
         let is_counted = counted > 0 || (is_event > 0 && log.iter().any(is_first));
         events.push((all + is_event, counted + i64::from(is_counted) * is_event));
     }
@@ -147,7 +153,8 @@ impl Naive {
         let mut cells = Cells::new();
         let erased = self.erased.get(&counter);
         for (partition, log) in (0..).zip(&self.logs) {
-            let erased_before = erased.and_then(|erased| erased.get(&partition)).map_or(0, |erased| erased.offset);
+            let erased_before =
+                erased.and_then(|erased| erased.get(&partition)).map_or(0, |erased| erased.offset);
             for (from_s, to_s, backfill) in self.parts(counter) {
                 let mut part = Cells::new();
                 let backfill = backfill.map(|of| (of, of.begun[&partition]));
@@ -173,7 +180,9 @@ impl Naive {
     ) {
         let mut in_force = None::<(u32, &Rule)>;
         for (offset, entry) in (0..).zip(log) {
-            let before = backfill.filter(|(_, begun)| offset < *begun).map(|(backfill, _)| &backfill.counts_before);
+            let before = backfill
+                .filter(|(_, begun)| offset < *begun)
+                .map(|(backfill, _)| &backfill.counts_before);
             let rule = before.or(in_force.map(|(_, rule)| rule));
             match entry {
                 Entry::Event(_) | Entry::Buckets(_) if offset < erased_before => {}
@@ -182,12 +191,17 @@ impl Naive {
                 }
                 Entry::Buckets(buckets) => {
                     let own = buckets.iter().filter(|bucket| (from_s..to_s).contains(&bucket.time));
-                    own.for_each(|bucket| rule.into_iter().for_each(|rule| rule.set(bucket, cells)));
+                    own.for_each(|bucket| {
+                        rule.into_iter().for_each(|rule| rule.set(bucket, cells))
+                    });
                 }
-                Entry::Erase(of, key) if *of == counter => cells.retain(|(erased, ..), _| erased != key),
+                Entry::Erase(of, key) if *of == counter => {
+                    cells.retain(|(erased, ..), _| erased != key)
+                }
                 // Versions are applied in order, each once.
                 Entry::Rule(version, rule)
-                    if rule.counter.id == counter && in_force.is_none_or(|(known, _)| known < *version) =>
+                    if rule.counter.id == counter
+                        && in_force.is_none_or(|(known, _)| known < *version) =>
                 {
                     in_force = Some((*version, &**rule));
                 }
@@ -199,14 +213,22 @@ impl Naive {
     /// From which time to which other which backfill holds; `None` is what was counted in passing.
     fn parts(&self, counter: u32) -> Vec<(i64, i64, Option<&Switched>)> {
         let mut parts: Vec<(i64, Option<&Switched>)> = vec![(0, None)];
-        let erased =
-            self.erased.get(&counter).and_then(|erased| erased.get(&DECIDER)).map_or(0, |erased| erased.number);
+        let erased = self
+            .erased
+            .get(&counter)
+            .and_then(|erased| erased.get(&DECIDER))
+            .map_or(0, |erased| erased.number);
         let switched = self.switched.get(&counter).into_iter().flatten();
         for backfill in switched.filter(|backfill| backfill.number > erased) {
             parts.retain(|(from_s, _)| *from_s < backfill.after_s);
             parts.push((backfill.after_s, Some(backfill)));
         }
-        let ends: Vec<i64> = parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
-        parts.into_iter().zip(ends).map(|((from_s, backfill), to_s)| (from_s, to_s, backfill)).collect()
+        let ends: Vec<i64> =
+            parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
+        parts
+            .into_iter()
+            .zip(ends)
+            .map(|((from_s, backfill), to_s)| (from_s, to_s, backfill))
+            .collect()
     }
 }

@@ -112,17 +112,26 @@ impl Play {
         let mut random = Random(seed);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let clock = Arc::new(ManualClock::at_s(START_S));
-        let (catalog, servers) = (Arc::<MemoryCatalog>::default(), Arc::<Mutex<Servers>>::default());
+        let (catalog, servers) =
+            (Arc::<MemoryCatalog>::default(), Arc::<Mutex<Servers>>::default());
         let partitions = 1 + random.below(PARTITIONS_MAX) as Partition;
-        let logs: Vec<_> = (0..partitions).map(|of| Arc::new(SimLog::new(of, Arc::clone(&clock)))).collect();
+        let logs: Vec<_> =
+            (0..partitions).map(|of| Arc::new(SimLog::new(of, Arc::clone(&clock)))).collect();
         let change = || Change { by: String::new(), reason: String::new(), at_s: START_S };
         for id in COUNTERS {
-            runtime.block_on(catalog.create(of_json(&counter(id, json!({}))), change())).expect("created");
+            runtime
+                .block_on(catalog.create(of_json(&counter(id, json!({}))), change()))
+                .expect("created");
         }
         let reader = |_| {
             let published = Arc::<Published>::default();
             let checkpoints = Arc::new(SimCheckpoints { servers: Arc::clone(&servers) });
-            let follower = Follower::start(Arc::clone(&catalog) as _, checkpoints, Arc::clone(&published), partitions);
+            let follower = Follower::start(
+                Arc::clone(&catalog) as _,
+                checkpoints,
+                Arc::clone(&published),
+                partitions,
+            );
             Reader { follower: runtime.block_on(follower).expect("a follower"), published }
         };
         let readers = (0..READERS).map(reader).collect();
@@ -216,19 +225,24 @@ impl Play {
         for _ in 0..=self.random.below(6) {
             let days = if self.random.below(8) == 0 { 30 } else { 2 };
             let time_s = self.clock.now_s() - self.random.below(days * DAY_S as u64) as i64;
-            let data = format!(r#"{{"k":"k{}","v":{}}}"#, self.random.below(KEYS), self.random.below(9));
+            let data =
+                format!(r#"{{"k":"k{}","v":{}}}"#, self.random.below(KEYS), self.random.below(9));
             let offset = self.naive.len(place) as Offset;
             let repeated = (self.random.below(5) == 0).then(|| self.random.next());
             let (start, now_ms) = (self.logs[place].start(), self.clock.now_ms());
             let (id, is_new) = self.repetitions[place].next(offset, start, now_ms, repeated);
             let id = format!("{place}-{id}");
-            let event = Event { id: id.as_str().into(), ..Event::of_data("t", time_s * 1_000, &data) };
+            let event =
+                Event { id: id.as_str().into(), ..Event::of_data("t", time_s * 1_000, &data) };
             record::push_event(&event, &mut bytes);
             len += 1;
             if !is_one_block {
                 self.logs[place].push(std::mem::take(&mut bytes), std::mem::take(&mut len));
             }
-            self.naive.push(place, if is_new { Entry::Event(Happened { time_s, data }) } else { Entry::Other });
+            self.naive.push(
+                place,
+                if is_new { Entry::Event(Happened { time_s, data }) } else { Entry::Other },
+            );
         }
         if len > 0 {
             self.logs[place].push(bytes, len);
@@ -243,7 +257,8 @@ impl Play {
 
     fn erase(&mut self) {
         let (counter, key) = self.some_key();
-        let erase = |partition| (partition as Partition, Control::Erase { counter, key: key.clone() });
+        let erase =
+            |partition| (partition as Partition, Control::Erase { counter, key: key.clone() });
         let entries = (0..self.logs.len()).map(erase).collect();
         self.write_some(entries);
     }
@@ -252,7 +267,11 @@ impl Play {
     /// takes effect unless partition 0 has heard of a newer one.
     fn erase_all(&mut self, reader: usize, counter: u32) -> u32 {
         let number = free_of(&self.readers[reader].follower.shown(), counter);
-        let partitions = if self.defect == Some(Defect::ErasesInAnyOrder) { self.logs.len() as Partition } else { 1 };
+        let partitions = if self.defect == Some(Defect::ErasesInAnyOrder) {
+            self.logs.len() as Partition
+        } else {
+            1
+        };
         for partition in 0..partitions {
             self.write(partition, Control::EraseAll { counter, number, replaces: None });
         }
@@ -262,14 +281,17 @@ impl Play {
     fn set_buckets(&mut self, place: usize) {
         let bucket = |play: &mut Self| {
             let granularity = Granularity::ALL[play.random.below(3) as usize];
-            let time = granularity.floor(play.clock.now_s() - play.random.below(3 * DAY_S as u64) as i64);
+            let time =
+                granularity.floor(play.clock.now_s() - play.random.below(3 * DAY_S as u64) as i64);
             let (_, key) = play.some_key();
             Bucket { key, granularity, time, count: play.random.below(100) as i64 }
         };
         let buckets = (0..2).map(|_| bucket(self)).collect();
         let keyed = self.random.below(2) == 0;
         let id = self.random.below(3).to_string();
-        let request = keyed.then(|| Request { id, digest: String::new(), answer: Answer::default() }).map(Box::new);
+        let request = keyed
+            .then(|| Request { id, digest: String::new(), answer: Answer::default() })
+            .map(Box::new);
         self.write(place as Partition, Control::Buckets { buckets, request });
     }
 
@@ -285,27 +307,36 @@ impl Play {
 
     /// What the catalog has and a partition does not know, for the process that counts it.
     fn unknown_to(&self, place: usize) -> Vec<(Partition, Control)> {
-        let Some(node) = &self.owners[place] else { return Vec::new() };
+        let Some(node) = &self.owners[place] else {
+            return Vec::new();
+        };
         let found = self.runtime.block_on(self.catalog.list()).expect("a list");
         let view = Arc::clone(&node.published.view());
         let unknown = found.into_iter().filter(|found| !is_known(&view, found));
-        let control = |found: Versioned| Control::counter(found.version, found.changed_at, found.counter);
+        let control =
+            |found: Versioned| Control::counter(found.version, found.changed_at, found.counter);
         unknown.map(|found| (place as Partition, control(found))).collect()
     }
 
     fn ask_for_backfill(&mut self, reader: usize) {
         let counter = COUNTERS[self.random.below(COUNTERS.len() as u64) as usize];
-        let Some(number) = next_of(&self.readers[reader].follower.shown(), counter) else { return };
+        let Some(number) = next_of(&self.readers[reader].follower.shown(), counter) else {
+            return;
+        };
         let covered = |log: &Arc<SimLog>| crate::history::covered_from_s(&**log, 0);
         let after_s = self.logs.iter().map(covered).max();
         if self.defect == Some(Defect::CountsGenerationsAlone) {
             for partition in 0..=self.random.below(self.logs.len() as u64) as Partition {
-                let begun = Control::Backfill { counter, after_s, number: None, configuration: None };
+                let begun =
+                    Control::Backfill { counter, after_s, number: None, configuration: None };
                 self.write(partition.min(self.logs.len() as Partition - 1), begun);
             }
             return;
         }
-        self.write(DECIDER, Control::Backfill { counter, after_s, number: Some(number), configuration: None });
+        self.write(
+            DECIDER,
+            Control::Backfill { counter, after_s, number: Some(number), configuration: None },
+        );
     }
 
     /// What is due by what one process has seen, which may be old. What was replaced goes when every reader has seen the
@@ -319,11 +350,16 @@ impl Play {
         for ((counter, number), partitions) in due.retire {
             let has_switched = |reader: &Reader| {
                 let shown = reader.follower.shown();
-                let by = |place: usize| shown.get(&(place as Partition)).and_then(|shown| shown.counter(counter));
-                (0..self.logs.len()).all(|place| by(place).is_some_and(|state| state.answers_by() >= number))
+                let by = |place: usize| {
+                    shown.get(&(place as Partition)).and_then(|shown| shown.counter(counter))
+                };
+                (0..self.logs.len())
+                    .all(|place| by(place).is_some_and(|state| state.answers_by() >= number))
             };
             if self.readers.iter().all(has_switched) {
-                entries.extend(partitions.into_iter().map(|of| (of, Control::Retire { counter, number })));
+                entries.extend(
+                    partitions.into_iter().map(|of| (of, Control::Retire { counter, number })),
+                );
             }
         }
         if self.random.below(8) == 0 {
@@ -369,34 +405,54 @@ impl Play {
     fn check_bounds(&self, reader: usize) {
         let Reader { published, .. } = &self.readers[reader];
         let (view, servers) = (Arc::clone(&published.view()), self.servers.lock());
-        let Some(index) = view.ruleset.index_of(COUNTERS[0]) else { return };
+        let Some(index) = view.ruleset.index_of(COUNTERS[0]) else {
+            return;
+        };
         for place in 0..self.logs.len() {
             let partition = place as Partition;
             let mut counted = 0;
             for key in (0..KEYS).map(|key| format!("c{}:k{key}", COUNTERS[0])) {
                 for (generation, from_s, to_s) in view.timelines[index].split(0, i64::MAX) {
                     let days = servers.days(generation, partition, &key);
-                    counted +=
-                        days.filter(|(day_s, _)| (from_s..to_s).contains(day_s)).map(|(_, count)| count).sum::<i64>();
+                    counted += days
+                        .filter(|(day_s, _)| (from_s..to_s).contains(day_s))
+                        .map(|(_, count)| count)
+                        .sum::<i64>();
                 }
             }
             let (least, most) = self.naive.bounds(place, published.applied(partition));
-            assert!((least..=most).contains(&counted), "partition {partition}: {counted} of {least}..={most}");
+            assert!(
+                (least..=most).contains(&counted),
+                "partition {partition}: {counted} of {least}..={most}"
+            );
         }
     }
 
     fn open(&mut self, place: usize) -> Option<Node> {
         let published = Arc::<Published>::default();
-        let commits_after = if self.random.below(2) == 0 { 1 + self.random.below(20) as usize } else { usize::MAX };
-        let store = Arc::new(SimStore::new(place as Partition, Arc::clone(&self.servers), commits_after));
+        let commits_after =
+            if self.random.below(2) == 0 { 1 + self.random.below(20) as usize } else { usize::MAX };
+        let store =
+            Arc::new(SimStore::new(place as Partition, Arc::clone(&self.servers), commits_after));
         let rereads = Duration::from_secs([0, 15, 100_000][self.random.below(3) as usize]);
-        let options = Options { read_bytes: 300, future_allowance_s: 0, rereads, ..Options::default() };
+        let options =
+            Options { read_bytes: 300, future_allowance_s: 0, rereads, ..Options::default() };
         let forgets = self.defect == Some(Defect::ForgetsWindows);
-        let log = Arc::new(Deduped::new(Arc::clone(&self.logs[place]), Arc::clone(&self.chunks), forgets));
+        let log = Arc::new(Deduped::new(
+            Arc::clone(&self.logs[place]),
+            Arc::clone(&self.chunks),
+            forgets,
+        ));
         let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        let worker =
-            Worker::open(Arc::clone(&log) as Arc<dyn EventLog>, cells, Arc::clone(&published), clock, options).ok()?;
+        let worker = Worker::open(
+            Arc::clone(&log) as Arc<dyn EventLog>,
+            cells,
+            Arc::clone(&published),
+            clock,
+            options,
+        )
+        .ok()?;
         Some(Node { worker, log, store, published, noted: None })
     }
 
@@ -422,7 +478,8 @@ impl Play {
     /// forget anything. Nobody sleeps, or is behind, for as long as entries are kept.
     fn trim(&mut self, place: usize) {
         let (partition, servers) = (place as Partition, self.servers.lock());
-        let fill = servers.progress(partition).and_then(|stored| Progress::from_json(&stored.bytes));
+        let fill =
+            servers.progress(partition).and_then(|stored| Progress::from_json(&stored.bytes));
         let filled_to = fill.filter(|fill| fill.phase == Phase::Filled).map(|fill| fill.position);
         let position = servers.position(partition);
         let counted = filled_to.map_or(position, |filled_to| filled_to.min(position));
@@ -482,10 +539,13 @@ impl Play {
         let state = &node.worker.state;
         for (id, known) in &state.counters {
             if let Some(erased) = known.erased {
-                let newest = self.naive.erased.entry(*id).or_default().entry(partition).or_insert(erased);
+                let newest =
+                    self.naive.erased.entry(*id).or_default().entry(partition).or_insert(erased);
                 *newest = if newest.number < erased.number { erased } else { *newest };
             }
-            let Some(backfill) = &known.backfill else { continue };
+            let Some(backfill) = &known.backfill else {
+                continue;
+            };
             let backfill_of = (*id, backfill.number);
             self.begun.entry(backfill_of).or_default().insert(partition, backfill.begun);
             if let Some(before) = backfill.rules.first().filter(|_| partition == DECIDER) {

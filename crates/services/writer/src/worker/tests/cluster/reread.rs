@@ -44,7 +44,8 @@ impl Cluster {
         for _ in 0..events {
             self.events += 1;
             let (id, data) = (self.events.to_string(), json!({"k": "k0"}).to_string());
-            let event = Event { id: id.as_str().into(), ..Event::of_data("t", START_S * 1_000, &data) };
+            let event =
+                Event { id: id.as_str().into(), ..Event::of_data("t", START_S * 1_000, &data) };
             let mut bytes = Vec::new();
             record::push_event(&event, &mut bytes);
             self.log.push(bytes, 1);
@@ -53,10 +54,21 @@ impl Cluster {
 
     fn open(&self, rereads_s: u64) -> Worker {
         let store = Arc::new(SimStore::new(0, Arc::clone(&self.servers), usize::MAX));
-        let options = Options { rereads: Duration::from_secs(rereads_s), future_allowance_s: 0, ..Options::default() };
+        let options = Options {
+            rereads: Duration::from_secs(rereads_s),
+            future_allowance_s: 0,
+            ..Options::default()
+        };
         let log = Arc::clone(&self.log) as Arc<dyn EventLog>;
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        Worker::open(log, store as Arc<dyn BucketWriter>, Arc::<Published>::default(), clock, options).expect("opened")
+        Worker::open(
+            log,
+            store as Arc<dyn BucketWriter>,
+            Arc::<Published>::default(),
+            clock,
+            options,
+        )
+        .expect("opened")
     }
 
     /// Takes the partition over, counts all there is, and answers where it began.

@@ -78,18 +78,33 @@ impl Maker<'_> {
     }
 
     /// One series in the colour of the store.
-    fn single(&self, values: Vec<Option<f64>>, unit: Unit, caption: &str, levels: Vec<Option<f64>>) -> Content {
+    fn single(
+        &self,
+        values: Vec<Option<f64>>,
+        unit: Unit,
+        caption: &str,
+        levels: Vec<Option<f64>>,
+    ) -> Content {
         let series = vec![Series { name: self.store(), paint: Paint::Store, values }];
-        Content::OverRun(OverRun { series, style: Style::Lines, unit, caption: caption.to_owned(), levels })
+        Content::OverRun(OverRun {
+            series,
+            style: Style::Lines,
+            unit,
+            caption: caption.to_owned(),
+            levels,
+        })
     }
 
     fn cache_hits(&self) -> Figure {
         let has_memory = self.analysis.bins.bins.iter().any(|bin| bin.tally.memory > 0);
-        let mut series = vec![self.series(self.store(), Paint::Store, |bin| bin.tally.share(bin.tally.store))];
-        series.push(self.series(self.cache(), Paint::Cache, |bin| bin.tally.share(bin.tally.cache)));
+        let mut series =
+            vec![self.series(self.store(), Paint::Store, |bin| bin.tally.share(bin.tally.store))];
+        series
+            .push(self.series(self.cache(), Paint::Cache, |bin| bin.tally.share(bin.tally.cache)));
         if has_memory {
             let memory = "the reader's memory".to_owned();
-            series.push(self.series(memory, Paint::Memory, |bin| bin.tally.share(bin.tally.memory)));
+            series
+                .push(self.series(memory, Paint::Memory, |bin| bin.tally.share(bin.tally.memory)));
         }
         Figure {
             number: 2,
@@ -166,7 +181,10 @@ impl Maker<'_> {
             number: 8,
             name: "mean-latency",
             title: "Mean latency of a batch".to_owned(),
-            words: format!("From the moment it was due until its answer was there, in bins of {}.", self.bin_words()),
+            words: format!(
+                "From the moment it was due until its answer was there, in bins of {}.",
+                self.bin_words()
+            ),
             content: self.single(values, Unit::Number, "ms", self.levels(|phase| phase.mean_ms)),
         }
     }
@@ -191,8 +209,16 @@ impl Maker<'_> {
             number: 10,
             name: "own-cache-hits",
             title: format!("Reads that {} answered from its own cache", self.store()),
-            words: format!("Hits per second of the machine's clock, in bins of {}.", self.bin_words()),
-            content: self.single(values, Unit::Number, "hits/s", self.levels(|phase| phase.own_hits_per_s)),
+            words: format!(
+                "Hits per second of the machine's clock, in bins of {}.",
+                self.bin_words()
+            ),
+            content: self.single(
+                values,
+                Unit::Number,
+                "hits/s",
+                self.levels(|phase| phase.own_hits_per_s),
+            ),
         }
     }
 
@@ -202,8 +228,16 @@ impl Maker<'_> {
             number: 11,
             name: "own-cache-misses",
             title: format!("Reads that {} did not find in its own cache", self.store()),
-            words: format!("Misses per second of the machine's clock, in bins of {}.", self.bin_words()),
-            content: self.single(values, Unit::Number, "misses/s", self.levels(|phase| phase.own_misses_per_s)),
+            words: format!(
+                "Misses per second of the machine's clock, in bins of {}.",
+                self.bin_words()
+            ),
+            content: self.single(
+                values,
+                Unit::Number,
+                "misses/s",
+                self.levels(|phase| phase.own_misses_per_s),
+            ),
         }
     }
 
@@ -228,8 +262,9 @@ impl Maker<'_> {
     }
 
     fn store_memory(&self) -> Figure {
-        let of_store =
-            |from_ms, to_ms| self.analysis.usages.greatest(from_ms, to_ms, memory_of(self.analysis.store()?));
+        let of_store = |from_ms, to_ms| {
+            self.analysis.usages.greatest(from_ms, to_ms, memory_of(self.analysis.store()?))
+        };
         Figure {
             number: 13,
             name: "store-memory",
@@ -249,7 +284,10 @@ impl Maker<'_> {
             number: 14,
             name: "parts-cpu",
             title: "Processor time of every part".to_owned(),
-            words: format!("Cores that each kept busy, all on the same scale, in bins of {}.", self.bin_words()),
+            words: format!(
+                "Cores that each kept busy, all on the same scale, in bins of {}.",
+                self.bin_words()
+            ),
             content: Content::Parts,
         }
     }
@@ -257,8 +295,11 @@ impl Maker<'_> {
     fn breakers(&self) -> Figure {
         let counter = self.analysis.usages.counter(breakers);
         let opened = |from_ms, to_ms| counter.events(from_ms, to_ms);
-        let series =
-            vec![Series { name: "openings".to_owned(), paint: Paint::Failed, values: self.analysis.sampled(opened) }];
+        let series = vec![Series {
+            name: "openings".to_owned(),
+            paint: Paint::Failed,
+            values: self.analysis.sampled(opened),
+        }];
         Figure {
             number: 15,
             name: "breakers",

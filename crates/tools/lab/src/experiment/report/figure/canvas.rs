@@ -122,7 +122,12 @@ impl Canvas {
     }
 
     pub fn dashed(&mut self, from: Point, to: Point, paint: Paint, dash: [f64; 2]) {
-        self.shapes.push(Shape::Stroke { runs: vec![vec![from, to]], paint, width: 1.0, dash: Some(dash) });
+        self.shapes.push(Shape::Stroke {
+            runs: vec![vec![from, to]],
+            paint,
+            width: 1.0,
+            dash: Some(dash),
+        });
     }
 
     pub fn curve(&mut self, runs: Vec<Vec<Point>>, paint: Paint, width: f64) {
@@ -133,7 +138,14 @@ impl Canvas {
         self.shapes.push(Shape::Fill { runs, paint, opacity });
     }
 
-    pub fn rectangle(&mut self, (x, y): Point, width: f64, height: f64, paint: Paint, opacity: f64) {
+    pub fn rectangle(
+        &mut self,
+        (x, y): Point,
+        width: f64,
+        height: f64,
+        paint: Paint,
+        opacity: f64,
+    ) {
         let corners = vec![(x, y), (x + width, y), (x + width, y + height), (x, y + height)];
         self.surface(vec![corners], paint, opacity);
     }

@@ -13,8 +13,16 @@ pub struct Tick {
 }
 
 /// From fine to coarse, each dividing a day.
-const STEPS_MS: [i64; 8] =
-    [5 * MINUTE_MS, QUARTER_MS, 2 * QUARTER_MS, HOUR_MS, 2 * HOUR_MS, 3 * HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS];
+const STEPS_MS: [i64; 8] = [
+    5 * MINUTE_MS,
+    QUARTER_MS,
+    2 * QUARTER_MS,
+    HOUR_MS,
+    2 * HOUR_MS,
+    3 * HOUR_MS,
+    6 * HOUR_MS,
+    12 * HOUR_MS,
+];
 
 /// Labels of the clock, the finest of which no more than `len_max` stand on the axis; only days on a long one.
 pub fn ticks(from_ms: i64, to_ms: i64, zone: &Zone, len_max: usize) -> Vec<Tick> {
@@ -43,7 +51,9 @@ fn clock_ticks(from_ms: i64, to_ms: i64, zone: &Zone, step_ms: i64) -> Vec<Tick>
 /// The beginning of every day on the axis.
 pub fn days(from_ms: i64, to_ms: i64, zone: &Zone) -> Vec<Tick> {
     let mut ticks = Vec::new();
-    let Some(mut date) = zone.local(from_ms).map(|local| local.date()) else { return ticks };
+    let Some(mut date) = zone.local(from_ms).map(|local| local.date()) else {
+        return ticks;
+    };
     while let Some(at_ms) = zone.midnight_ms(date).filter(|at_ms| *at_ms < to_ms) {
         if at_ms >= from_ms {
             ticks.push(Tick { at_ms, text: date.strftime("%a %-d %b").to_string(), is_day: true });
@@ -77,7 +87,8 @@ mod tests {
     fn days_begin_where_the_clocks_of_the_zone_say_so() {
         let from_ms = 1_711_753_200_000; // 30 March 2024, 0:00 in Berlin; clocks change in the next night.
         let ticks = days(from_ms, from_ms + 3 * DAY_MS, &Zone::new("Europe/Berlin"));
-        let lengths: Vec<i64> = ticks.windows(2).map(|pair| (pair[1].at_ms - pair[0].at_ms) / HOUR_MS).collect();
+        let lengths: Vec<i64> =
+            ticks.windows(2).map(|pair| (pair[1].at_ms - pair[0].at_ms) / HOUR_MS).collect();
         assert_eq!(lengths, [24, 23, 24]);
     }
 }

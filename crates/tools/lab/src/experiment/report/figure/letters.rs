@@ -24,7 +24,10 @@ fn units_per_em(font: &FontRef<'static>) -> f64 {
 }
 
 /// The glyphs of a text, each with its start and its advance, in units of the font.
-fn glyphs<'a>(font: &'a FontRef<'static>, text: &'a str) -> impl Iterator<Item = (f64, f64, GlyphId)> + 'a {
+fn glyphs<'a>(
+    font: &'a FontRef<'static>,
+    text: &'a str,
+) -> impl Iterator<Item = (f64, f64, GlyphId)> + 'a {
     let letters = font.charmap();
     let metrics = font.glyph_metrics(Size::unscaled(), LocationRef::default());
     let mut x = 0.0;
@@ -45,13 +48,20 @@ pub fn width(text: &str, size: f64, is_bold: bool) -> f64 {
 }
 
 /// Draws the outlines of a text that begins at this point of its base line.
-pub fn outline(text: &str, size: f64, is_bold: bool, start: Point, path: &mut tiny_skia::PathBuilder) {
+pub fn outline(
+    text: &str,
+    size: f64,
+    is_bold: bool,
+    start: Point,
+    path: &mut tiny_skia::PathBuilder,
+) {
     let font = font(is_bold);
     let scale = size / units_per_em(font);
     let outlines = font.outline_glyphs();
 
     for (x, _, glyph) in glyphs(font, text) {
-        let mut pen = Pen { path, scale: scale as f32, x: (start.0 + x * scale) as f32, y: start.1 as f32 };
+        let mut pen =
+            Pen { path, scale: scale as f32, x: (start.0 + x * scale) as f32, y: start.1 as f32 };
         if let Some(outline) = outlines.get(glyph) {
             let settings = DrawSettings::unhinted(Size::unscaled(), LocationRef::default());
             outline.draw(settings, &mut pen).expect("the glyphs of our font can be drawn");

@@ -124,7 +124,10 @@ mod tests {
     #[test]
     fn words_are_wrapped_where_there_is_no_room() {
         let font = Font::new(12.0, Paint::Ink);
-        assert_eq!(wrapped("one two three", font, font.width("one two") + 1.0), ["one two", "three"]);
+        assert_eq!(
+            wrapped("one two three", font, font.width("one two") + 1.0),
+            ["one two", "three"]
+        );
         assert_eq!(wrapped("one two", font, 1.0), ["one", "two"]);
     }
 
@@ -139,8 +142,14 @@ mod tests {
                     let canvas = figure.draw(&analysis, layout);
                     let (low, high) = canvas.bounds();
                     let name = figure.stem();
-                    assert!(low.0 >= -0.5 && high.0 <= canvas.width + 0.5, "{name} {layout:?}: {low:?} {high:?}");
-                    assert!(low.1 >= -0.5 && high.1 <= canvas.height + 0.5, "{name} {layout:?}: {low:?} {high:?}");
+                    assert!(
+                        low.0 >= -0.5 && high.0 <= canvas.width + 0.5,
+                        "{name} {layout:?}: {low:?} {high:?}"
+                    );
+                    assert!(
+                        low.1 >= -0.5 && high.1 <= canvas.height + 0.5,
+                        "{name} {layout:?}: {low:?} {high:?}"
+                    );
                 }
             }
         }

@@ -72,7 +72,15 @@ impl OverRun {
         let items = self.legend_items(analysis, place);
         let legend_height = legend(canvas, (0.0, place.top + 8.0), place.width, &items) + 4.0;
         let (from, to) = (analysis.record.from_ms as f64, analysis.record.to_ms as f64);
-        let mut plot = Plot { left, top: place.top + legend_height, width, height: place.height, from, to, scale };
+        let mut plot = Plot {
+            left,
+            top: place.top + legend_height,
+            width,
+            height: place.height,
+            from,
+            to,
+            scale,
+        };
         plot.top = ribbon(canvas, analysis, &plot, plot.top) + 26.0;
         if self.shows_bands() {
             bands(canvas, analysis, &plot);
@@ -111,7 +119,8 @@ impl OverRun {
 
     fn names(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
         let end = |series: &Series| {
-            let last = series.values.iter().take(analysis.bins.bins.len()).rev().flatten().next()?;
+            let last =
+                series.values.iter().take(analysis.bins.bins.len()).rev().flatten().next()?;
             Some((plot.y(*last), series.name.clone(), series.paint))
         };
         let ends = self.series.iter().filter_map(end).collect();
@@ -119,14 +128,20 @@ impl OverRun {
     }
 
     fn legend_items(&self, analysis: &Analysis, place: Place) -> Vec<(String, Swatch)> {
-        let swatch = |paint| if self.style == Style::Stacked { Swatch::Surface(paint) } else { Swatch::Line(paint) };
-        let named = self.series.iter().filter(|_| self.series.len() > 1 && !self.names_at_ends(place));
-        let mut items: Vec<_> = named.map(|series| (series.name.clone(), swatch(series.paint))).collect();
+        let swatch = |paint| {
+            if self.style == Style::Stacked { Swatch::Surface(paint) } else { Swatch::Line(paint) }
+        };
+        let named =
+            self.series.iter().filter(|_| self.series.len() > 1 && !self.names_at_ends(place));
+        let mut items: Vec<_> =
+            named.map(|series| (series.name.clone(), swatch(series.paint))).collect();
         if self.levels.iter().any(Option::is_some) {
             items.push(("of a whole phase".to_owned(), Swatch::Line(Paint::Ink)));
         }
         items.extend(
-            mark_items(analysis, true).into_iter().filter(|(name, _)| self.shows_bands() || name != COMPACTION),
+            mark_items(analysis, true)
+                .into_iter()
+                .filter(|(name, _)| self.shows_bands() || name != COMPACTION),
         );
         items
     }
@@ -142,7 +157,8 @@ impl OverRun {
             Style::Bars => {
                 for series in &self.series {
                     let high = stretches(analysis, &series.values);
-                    let low: Vec<Stretch> = high.iter().map(|(from, to, _)| (*from, *to, Some(0.0))).collect();
+                    let low: Vec<Stretch> =
+                        high.iter().map(|(from, to, _)| (*from, *to, Some(0.0))).collect();
                     canvas.surface(plot.between(&low, &high), series.paint, 1.0);
                 }
             }
@@ -168,7 +184,8 @@ impl OverRun {
         let mut taken = plot.left + LABEL.width(&self.caption) + 8.0;
         for (phase, level) in analysis.phases.iter().zip(&self.levels) {
             let Some(level) = level else { continue };
-            let (from, to, y) = (plot.x(phase.from_ms as f64), plot.x(phase.to_ms as f64), plot.y(*level));
+            let (from, to, y) =
+                (plot.x(phase.from_ms as f64), plot.x(phase.to_ms as f64), plot.y(*level));
             canvas.line((from, y), (to, y), Paint::Ink, 1.0);
             let words = level_words(*level, self.unit);
             let start = (from + 4.0).max(taken);
@@ -194,7 +211,8 @@ fn level_words(level: f64, unit: Unit) -> String {
 /// Values with the times of their bins.
 pub fn stretches(analysis: &Analysis, values: &[Option<f64>]) -> Vec<Stretch> {
     let bins = analysis.bins.bins.iter().zip(values);
-    bins.map(|(bin, value)| (bin.from_ms as f64, analysis.bin_end_ms(bin.from_ms) as f64, *value)).collect()
+    bins.map(|(bin, value)| (bin.from_ms as f64, analysis.bin_end_ms(bin.from_ms) as f64, *value))
+        .collect()
 }
 
 /// The phases as a ribbon with their shares above. Returns where it ends.
@@ -213,13 +231,15 @@ fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f6
         );
         let share = percent(phase.share);
         let explained = format!("{share} without cache");
-        let words = if place == 0 && SHARE.width(&explained) <= to - from { explained } else { share };
+        let words =
+            if place == 0 && SHARE.width(&explained) <= to - from { explained } else { share };
         // A name that would lie on the one before stands above it.
         let is_raised = from < taken + 5.0;
         let y = if is_raised { bar - 5.0 - RIBBON_ROW } else { bar - 5.0 };
         let width = SHARE.width(&words);
         let is_outside = from + width > canvas.width;
-        let (x, anchor) = if is_outside { (plot.right(), Anchor::End) } else { (from, Anchor::Start) };
+        let (x, anchor) =
+            if is_outside { (plot.right(), Anchor::End) } else { (from, Anchor::Start) };
         canvas.text((x, y), words, SHARE, anchor);
         taken = if is_raised { f64::NEG_INFINITY } else { from + width };
     }
@@ -230,13 +250,23 @@ fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f6
 pub fn bands(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     for compaction in &analysis.compactions {
         let (from, to) = (plot.x(compaction.from_ms as f64), plot.x(compaction.to_ms as f64));
-        canvas.rectangle((from, plot.top), (to - from).max(1.0), plot.height, Paint::Band, BAND_OPACITY);
+        canvas.rectangle(
+            (from, plot.top),
+            (to - from).max(1.0),
+            plot.height,
+            Paint::Band,
+            BAND_OPACITY,
+        );
     }
 }
 
 /// A line at every step of the rollout, and one at every canary.
 pub fn marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
-    step_marks(canvas, analysis, &Plot { top: plot.top - 24.0, height: plot.height + 24.0, ..plot.clone() });
+    step_marks(
+        canvas,
+        analysis,
+        &Plot { top: plot.top - 24.0, height: plot.height + 24.0, ..plot.clone() },
+    );
     for step in &analysis.record.steps {
         if let StepKind::Canary { .. } = step.kind {
             let x = plot.x(step.at_ms as f64).round() + 0.5;
@@ -292,7 +322,9 @@ fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
 pub fn day_label(canvas: &mut Canvas, tick: &clock::Tick, (from, to): (f64, f64), y: f64) {
     let (_, date) = tick.text.split_once(' ').unwrap_or(("", &tick.text));
     let (day, _) = date.split_once(' ').unwrap_or((date, ""));
-    let fitting = [tick.text.as_str(), date, day].into_iter().find(|words| LABEL.width(words) + 8.0 <= to - from);
+    let fitting = [tick.text.as_str(), date, day]
+        .into_iter()
+        .find(|words| LABEL.width(words) + 8.0 <= to - from);
     if let Some(words) = fitting {
         canvas.text(((from + to) / 2.0, y + 19.0), words, LABEL, Anchor::Middle);
     }

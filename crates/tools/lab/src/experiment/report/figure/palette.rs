@@ -6,8 +6,10 @@ use std::fmt::Write;
 /// Steps of the way from no counter treated the new way to all of them.
 pub const PHASE_STEPS: usize = 10;
 /// Orange over a violet grey to blue-green.
-const PHASES_LIGHT: [[f64; 3]; 3] = [[200.0, 84.0, 20.0], [138.0, 122.0, 158.0], [12.0, 104.0, 124.0]];
-const PHASES_DARK: [[f64; 3]; 3] = [[244.0, 150.0, 88.0], [150.0, 138.0, 176.0], [88.0, 200.0, 218.0]];
+const PHASES_LIGHT: [[f64; 3]; 3] =
+    [[200.0, 84.0, 20.0], [138.0, 122.0, 158.0], [12.0, 104.0, 124.0]];
+const PHASES_DARK: [[f64; 3]; 3] =
+    [[244.0, 150.0, 88.0], [150.0, 138.0, 176.0], [88.0, 200.0, 218.0]];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
@@ -68,7 +70,8 @@ impl Paint {
 /// A colour on the way through three others.
 fn between(stops: [[f64; 3]; 3], step: usize) -> [u8; 3] {
     let way = step.min(PHASE_STEPS) as f64 / PHASE_STEPS as f64 * 2.0;
-    let (from, to, share) = if way < 1.0 { (stops[0], stops[1], way) } else { (stops[1], stops[2], way - 1.0) };
+    let (from, to, share) =
+        if way < 1.0 { (stops[0], stops[1], way) } else { (stops[1], stops[2], way - 1.0) };
     [0, 1, 2].map(|part| (from[part] + (to[part] - from[part]) * share).round() as u8)
 }
 
@@ -91,7 +94,11 @@ pub fn hex([red, green, blue]: [u8; 3]) -> String {
 pub fn style_sheet() -> String {
     let mut text = rules(|paint| paint.both().0);
     // Writing to memory cannot fail.
-    let _ = write!(text, "@media screen and (prefers-color-scheme:dark){{{}}}", rules(|paint| paint.both().1));
+    let _ = write!(
+        text,
+        "@media screen and (prefers-color-scheme:dark){{{}}}",
+        rules(|paint| paint.both().1)
+    );
     text
 }
 

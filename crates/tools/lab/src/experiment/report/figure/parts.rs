@@ -20,7 +20,8 @@ pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -
     let columns = if is_wide { 4 } else { 2 };
     let rates: Vec<(&str, Vec<Option<f64>>)> =
         analysis.parts.iter().map(|part| (*part, analysis.rates(cpu_of(part)))).collect();
-    let scale = Scale::new(rates.iter().flat_map(|(_, values)| values).copied().flatten(), Unit::Number);
+    let scale =
+        Scale::new(rates.iter().flat_map(|(_, values)| values).copied().flatten(), Unit::Number);
     let left = Plot::label_room(&scale);
     let width = (canvas.width - left - GAP * (columns - 1) as f64 - 4.0) / columns as f64;
     let top = top + legend(canvas, (0.0, top + 8.0), canvas.width, &mark_items(analysis, false));
@@ -40,17 +41,34 @@ pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -
     top + rates.len().div_ceil(columns) as f64 * (HEAD + PANEL + FOOT)
 }
 
-fn panel(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, part: &str, values: &[Option<f64>], has_labels: bool) {
+fn panel(
+    canvas: &mut Canvas,
+    analysis: &Analysis,
+    plot: &Plot,
+    part: &str,
+    values: &[Option<f64>],
+    has_labels: bool,
+) {
     let known: Vec<f64> = values.iter().copied().flatten().collect();
     canvas.text((plot.left, plot.top - 10.0), part, STRONG, Anchor::Start);
     if !known.is_empty() {
         let mean = known.iter().sum::<f64>() / known.len() as f64;
-        canvas.text((plot.right(), plot.top - 10.0), format!("mean {}", aligned(mean)), LABEL, Anchor::End);
+        canvas.text(
+            (plot.right(), plot.top - 10.0),
+            format!("mean {}", aligned(mean)),
+            LABEL,
+            Anchor::End,
+        );
     }
     bands(canvas, analysis, plot);
     for tick in &plot.scale.ticks {
         let y = plot.y(*tick).round() + 0.5;
-        canvas.line((plot.left, y), (plot.right(), y), if *tick == 0.0 { Paint::Axis } else { Paint::Grid }, 1.0);
+        canvas.line(
+            (plot.left, y),
+            (plot.right(), y),
+            if *tick == 0.0 { Paint::Axis } else { Paint::Grid },
+            1.0,
+        );
         if has_labels {
             canvas.text((plot.left - 8.0, y + 4.0), plot.scale.words(*tick), LABEL, Anchor::End);
         }

@@ -51,7 +51,12 @@ impl Plot {
             let y = self.y(*tick).round() + 0.5;
             let paint = if *tick == 0.0 { Paint::Axis } else { Paint::Grid };
             canvas.line((self.left, y), (self.right(), y), paint, 1.0);
-            canvas.text((self.left - LABEL_GAP, y + 4.0), self.scale.words(*tick), LABEL, Anchor::End);
+            canvas.text(
+                (self.left - LABEL_GAP, y + 4.0),
+                self.scale.words(*tick),
+                LABEL,
+                Anchor::End,
+            );
         }
         canvas.text((self.left, self.top - 8.0), caption, LABEL, Anchor::Start);
     }
@@ -78,10 +83,14 @@ impl Plot {
     pub fn curve(&self, stretches: &[Stretch]) -> Vec<Vec<Point>> {
         let run = |known: &[Stretch]| match known {
             // One stretch between two gaps is a short flat line: a line through one point would not be seen.
-            [(from, to, Some(value))] => vec![(self.x(*from), self.y(*value)), (self.x(*to), self.y(*value))],
+            [(from, to, Some(value))] => {
+                vec![(self.x(*from), self.y(*value)), (self.x(*to), self.y(*value))]
+            }
             _ => known
                 .iter()
-                .filter_map(|(from, to, value)| Some((self.x((from + to) / 2.0), self.y((*value)?))))
+                .filter_map(|(from, to, value)| {
+                    Some((self.x((from + to) / 2.0), self.y((*value)?)))
+                })
                 .collect(),
         };
         known_runs(stretches).map(run).collect()
@@ -90,7 +99,8 @@ impl Plot {
     /// A line that is flat over each stretch.
     pub fn steps(&self, stretches: &[Stretch]) -> Vec<Vec<Point>> {
         let run = |known: &[Stretch]| {
-            let flat = known.iter().filter_map(|(from, to, value)| Some((*from, *to, self.y((*value)?))));
+            let flat =
+                known.iter().filter_map(|(from, to, value)| Some((*from, *to, self.y((*value)?))));
             flat.flat_map(|(from, to, y)| [(self.x(from), y), (self.x(to), y)]).collect()
         };
         known_runs(stretches).map(run).collect()
@@ -101,12 +111,15 @@ impl Plot {
         let both: Vec<(Stretch, f64)> = low
             .iter()
             .zip(high)
-            .map(|((from, to, low), (_, _, high))| ((*from, *to, high.filter(|_| low.is_some())), low.unwrap_or(0.0)))
+            .map(|((from, to, low), (_, _, high))| {
+                ((*from, *to, high.filter(|_| low.is_some())), low.unwrap_or(0.0))
+            })
             .collect();
         let runs = both.split(|((_, _, value), _)| value.is_none()).filter(|run| !run.is_empty());
         runs.map(|run| {
             let top: Vec<Stretch> = run.iter().map(|(stretch, _)| *stretch).collect();
-            let bottom: Vec<Stretch> = run.iter().map(|((from, to, _), low)| (*from, *to, Some(*low))).collect();
+            let bottom: Vec<Stretch> =
+                run.iter().map(|((from, to, _), low)| (*from, *to, Some(*low))).collect();
             let back = self.steps(&bottom).concat();
             self.steps(&top).concat().into_iter().chain(back.into_iter().rev()).collect()
         })
@@ -127,7 +140,12 @@ pub enum Swatch {
 }
 
 /// Names with their swatches in rows no wider than there is room. Returns the height it takes.
-pub fn legend(canvas: &mut Canvas, (left, top): Point, room: f64, items: &[(String, Swatch)]) -> f64 {
+pub fn legend(
+    canvas: &mut Canvas,
+    (left, top): Point,
+    room: f64,
+    items: &[(String, Swatch)],
+) -> f64 {
     let (mut x, mut row) = (left, 0.0);
     for (name, swatch) in items {
         let width = SWATCH + 6.0 + LABEL.width(name);
@@ -153,7 +171,12 @@ fn draw_swatch(canvas: &mut Canvas, (x, y): Point, swatch: Swatch) {
 }
 
 /// Names beside the ends of lines, moved apart where they would lie on each other.
-pub fn end_labels(canvas: &mut Canvas, x: f64, (top, bottom): (f64, f64), mut ends: Vec<(f64, String, Paint)>) {
+pub fn end_labels(
+    canvas: &mut Canvas,
+    x: f64,
+    (top, bottom): (f64, f64),
+    mut ends: Vec<(f64, String, Paint)>,
+) {
     const ROW: f64 = 15.0;
     ends.sort_by(|left, right| left.0.total_cmp(&right.0));
     let mut lowest = top - ROW;
@@ -180,12 +203,19 @@ mod tests {
     #[test]
     fn a_line_is_broken_where_nothing_is_known() {
         let values = [Some(0.0), Some(10.0), None, Some(5.0), None];
-        let stretches: Vec<Stretch> =
-            values.iter().enumerate().map(|(place, value)| (place as f64, place as f64 + 1.0, *value)).collect();
+        let stretches: Vec<Stretch> = values
+            .iter()
+            .enumerate()
+            .map(|(place, value)| (place as f64, place as f64 + 1.0, *value))
+            .collect();
         let curve = plot().curve(&stretches);
         assert_eq!(curve, [vec![(5.0, 50.0), (15.0, 0.0)], vec![(30.0, 25.0), (40.0, 25.0)]]);
-        assert_eq!(plot().steps(&stretches)[0], [(0.0, 50.0), (10.0, 50.0), (10.0, 0.0), (20.0, 0.0)]);
-        let zero: Vec<Stretch> = stretches.iter().map(|(from, to, _)| (*from, *to, Some(0.0))).collect();
+        assert_eq!(
+            plot().steps(&stretches)[0],
+            [(0.0, 50.0), (10.0, 50.0), (10.0, 0.0), (20.0, 0.0)]
+        );
+        let zero: Vec<Stretch> =
+            stretches.iter().map(|(from, to, _)| (*from, *to, Some(0.0))).collect();
         assert_eq!(plot().between(&zero, &stretches).len(), 2);
     }
 

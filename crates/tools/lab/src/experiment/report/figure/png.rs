@@ -4,13 +4,16 @@ use super::canvas::{Canvas, Point, Shape};
 use super::letters;
 use super::palette::Paint;
 use anyhow::Context;
-use tiny_skia::{FillRule, LineCap, LineJoin, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
+use tiny_skia::{
+    FillRule, LineCap, LineJoin, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform,
+};
 
 const PIXELS_PER_UNIT: f32 = 2.0;
 
 pub fn image(canvas: &Canvas) -> anyhow::Result<Vec<u8>> {
     let pixels = |length: f64| (length as f32 * PIXELS_PER_UNIT).ceil() as u32;
-    let mut pixmap = Pixmap::new(pixels(canvas.width), pixels(canvas.height)).context("a picture has a size")?;
+    let mut pixmap =
+        Pixmap::new(pixels(canvas.width), pixels(canvas.height)).context("a picture has a size")?;
     let [red, green, blue] = Paint::Paper.light();
     pixmap.fill(tiny_skia::Color::from_rgba8(red, green, blue, 255));
     for shape in &canvas.shapes {
@@ -25,15 +28,26 @@ fn paint_shape(pixmap: &mut Pixmap, shape: &Shape) {
         Shape::Stroke { runs, paint, width, dash } => {
             let dash = dash.and_then(|[on, off]| StrokeDash::new(vec![on as f32, off as f32], 0.0));
             let width = *width as f32;
-            let stroke =
-                Stroke { width, dash, line_join: LineJoin::Round, line_cap: LineCap::Butt, ..Stroke::default() };
+            let stroke = Stroke {
+                width,
+                dash,
+                line_join: LineJoin::Round,
+                line_cap: LineCap::Butt,
+                ..Stroke::default()
+            };
             if let Some(path) = path(runs, false) {
                 pixmap.stroke_path(&path, &colour(*paint, 1.0), &stroke, transform, None);
             }
         }
         Shape::Fill { runs, paint, opacity } => {
             if let Some(path) = path(runs, true) {
-                pixmap.fill_path(&path, &colour(*paint, *opacity), FillRule::Winding, transform, None);
+                pixmap.fill_path(
+                    &path,
+                    &colour(*paint, *opacity),
+                    FillRule::Winding,
+                    transform,
+                    None,
+                );
             }
         }
         Shape::Text { at, text, font, anchor } => {
@@ -41,7 +55,13 @@ fn paint_shape(pixmap: &mut Pixmap, shape: &Shape) {
             let mut builder = PathBuilder::new();
             letters::outline(text, font.size, font.is_bold, start, &mut builder);
             if let Some(path) = builder.finish() {
-                pixmap.fill_path(&path, &colour(font.paint, 1.0), FillRule::Winding, transform, None);
+                pixmap.fill_path(
+                    &path,
+                    &colour(font.paint, 1.0),
+                    FillRule::Winding,
+                    transform,
+                    None,
+                );
             }
         }
     }
@@ -82,6 +102,8 @@ mod tests {
         canvas.curve(vec![Vec::new(), vec![(0.0, 0.0)]], Paint::Store, 1.0);
         let lettered = image(&canvas).unwrap();
         assert!(lettered.starts_with(b"\x89PNG") && lettered != plain);
-        assert!(Pixmap::decode_png(&lettered).unwrap().pixels().iter().any(|pixel| pixel.red() < 40));
+        assert!(
+            Pixmap::decode_png(&lettered).unwrap().pixels().iter().any(|pixel| pixel.red() < 40)
+        );
     }
 }

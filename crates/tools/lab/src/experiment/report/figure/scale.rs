@@ -55,7 +55,10 @@ impl Scale {
 fn ticks(high: f64) -> Vec<f64> {
     let rough = high / STEPS;
     let power = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999).unwrap_or(10.0);
+    let factor = [1.0, 2.0, 2.5, 5.0]
+        .into_iter()
+        .find(|factor| factor * power >= rough * 0.999)
+        .unwrap_or(10.0);
     let step = factor * power;
     let last = (high / step - 1e-9).ceil() as usize;
     (0..=last).map(|place| place as f64 * step).collect()

@@ -62,12 +62,16 @@ impl Spikes {
         let below = match &analysis.windows {
             Some(windows) => self.draw_windows(canvas, analysis, windows, top, is_wide),
             None => {
-                let words =
-                    "The run has no two hours at the same time of the day before its first step and after its last.";
+                let words = "The run has no two hours at the same time of the day before its first step and after its last.";
                 let lines = wrapped(words, LABEL, canvas.width);
                 let below = top + 18.0 * (lines.len() + 1) as f64;
                 for (place, line) in lines.into_iter().enumerate() {
-                    canvas.text((0.0, top + 16.0 + 18.0 * place as f64), line, LABEL, Anchor::Start);
+                    canvas.text(
+                        (0.0, top + 16.0 + 18.0 * place as f64),
+                        line,
+                        LABEL,
+                        Anchor::Start,
+                    );
                 }
                 below
             }
@@ -85,7 +89,8 @@ impl Spikes {
     ) -> f64 {
         let both = [("Before any step", &windows.before), ("After the last step", &windows.after)];
         let values = |bins: &Bins| bins.values(|bin| self.of_minute(analysis, bin));
-        let scale = Scale::new(both.iter().flat_map(|(_, bins)| values(bins)).flatten(), Unit::Number);
+        let scale =
+            Scale::new(both.iter().flat_map(|(_, bins)| values(bins)).flatten(), Unit::Number);
         let grid = Grid::new(canvas.width, Plot::label_room(&scale), is_wide);
         for (place, (name, bins)) in both.into_iter().enumerate() {
             let to_ms = bins.from_ms + bins.bins.len() as i64 * MINUTE_MS;
@@ -118,15 +123,23 @@ impl Spikes {
             .phases
             .iter()
             .enumerate()
-            .map(|(place, phase)| (name(phase, place), Swatch::Line(palette::phase(place, analysis.phases.len()))))
+            .map(|(place, phase)| {
+                (name(phase, place), Swatch::Line(palette::phase(place, analysis.phases.len())))
+            })
             .collect();
-        let top = top + legend(canvas, (0.0, top + 8.0), canvas.width, &items).max(LEGEND_ROW) - 6.0;
+        let top =
+            top + legend(canvas, (0.0, top + 8.0), canvas.width, &items).max(LEGEND_ROW) - 6.0;
         let sides: [(&str, Side); 2] = [
             ("Quarter hours that begin an hour", |fold| &fold.full_hours),
             ("The other quarter hours", |fold| &fold.others),
         ];
-        let all =
-            |side: Side| analysis.folds.iter().flat_map(move |fold| fold.relative(side(fold), self.measure)).flatten();
+        let all = |side: Side| {
+            analysis
+                .folds
+                .iter()
+                .flat_map(move |fold| fold.relative(side(fold), self.measure))
+                .flatten()
+        };
         let scale = Scale::new(sides.iter().flat_map(|(_, side)| all(*side)), Unit::Times);
         let grid = Grid::new(canvas.width, Plot::label_room(&scale), is_wide);
         for (place, (head, side)) in sides.into_iter().enumerate() {
@@ -148,7 +161,9 @@ impl Spikes {
                 .relative(side(fold), self.measure)
                 .into_iter()
                 .enumerate()
-                .map(|(slot, value)| ((slot as i64 * SLOT_MS) as f64, ((slot as i64 + 1) * SLOT_MS) as f64, value))
+                .map(|(slot, value)| {
+                    ((slot as i64 * SLOT_MS) as f64, ((slot as i64 + 1) * SLOT_MS) as f64, value)
+                })
                 .collect();
             // The first and the last phase are what is compared.
             let width = if place == 0 || place + 1 == len { 2.25 } else { 1.25 };
@@ -169,7 +184,12 @@ fn share_at(analysis: &Analysis, at_ms: i64) -> String {
 }
 
 /// A line at every quarter hour, and the time below half hours.
-fn quarter_marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, (from_ms, to_ms): (i64, i64)) {
+fn quarter_marks(
+    canvas: &mut Canvas,
+    analysis: &Analysis,
+    plot: &Plot,
+    (from_ms, to_ms): (i64, i64),
+) {
     for at_ms in (from_ms..=to_ms).step_by(QUARTER_MS as usize) {
         let x = plot.x(at_ms as f64).round() + 0.5;
         canvas.line((x, plot.top), (x, plot.bottom()), Paint::Grid, 1.0);
@@ -184,5 +204,10 @@ fn minutes_axis(canvas: &mut Canvas, plot: &Plot) {
         plot.tick(canvas, (minute * MINUTE_MS) as f64, 5.0, &minute.to_string());
     }
     let middle = (plot.left + plot.right()) / 2.0;
-    canvas.text((middle, plot.bottom() + 36.0), "minutes since the quarter hour began", LABEL, Anchor::Middle);
+    canvas.text(
+        (middle, plot.bottom() + 36.0),
+        "minutes since the quarter hour began",
+        LABEL,
+        Anchor::Middle,
+    );
 }

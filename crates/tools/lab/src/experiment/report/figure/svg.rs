@@ -13,10 +13,18 @@ pub fn document(canvas: &Canvas) -> String {
         r#"<svg xmlns="http://www.w3.org/2000/svg" class="figure" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="{FONTS}">"#
     );
     // Writing to memory cannot fail.
-    let _ = write!(text, "<title>{}</title><desc>{}</desc>", escaped(&canvas.title), escaped(&canvas.description));
+    let _ = write!(
+        text,
+        "<title>{}</title><desc>{}</desc>",
+        escaped(&canvas.title),
+        escaped(&canvas.description)
+    );
     let _ = write!(text, "<style>{}</style>", style_sheet());
-    let _ =
-        write!(text, r##"<rect class="f-paper" fill="{}" width="100%" height="100%"/>"##, hex(Paint::Paper.light()));
+    let _ = write!(
+        text,
+        r##"<rect class="f-paper" fill="{}" width="100%" height="100%"/>"##,
+        hex(Paint::Paper.light())
+    );
     body(canvas, &mut text);
     text.push_str("</svg>\n");
     text
@@ -39,7 +47,9 @@ fn body(canvas: &Canvas, text: &mut String) {
     for shape in &canvas.shapes {
         match shape {
             Shape::Stroke { runs, paint, width, dash } => {
-                let dash = dash.map(|[on, off]| format!(r#" stroke-dasharray="{on} {off}""#)).unwrap_or_default();
+                let dash = dash
+                    .map(|[on, off]| format!(r#" stroke-dasharray="{on} {off}""#))
+                    .unwrap_or_default();
                 let _ = write!(
                     text,
                     r#"<path class="s-{}" fill="none" stroke="{}" stroke-width="{width}" stroke-linejoin="round"{dash} d="{}"/>"#,
@@ -57,7 +67,9 @@ fn body(canvas: &Canvas, text: &mut String) {
                     path(runs, true)
                 );
             }
-            Shape::Text { at, text: words, font, anchor } => write_text(text, *at, words, *font, *anchor),
+            Shape::Text { at, text: words, font, anchor } => {
+                write_text(text, *at, words, *font, *anchor)
+            }
         }
     }
 }
@@ -85,7 +97,8 @@ fn path(runs: &[Vec<Point>], is_closed: bool) -> String {
     let mut text = String::new();
     for run in runs {
         for (place, (x, y)) in run.iter().enumerate() {
-            let _ = write!(text, "{}{} {}", if place == 0 { 'M' } else { 'L' }, short(*x), short(*y));
+            let _ =
+                write!(text, "{}{} {}", if place == 0 { 'M' } else { 'L' }, short(*x), short(*y));
         }
         if is_closed && !run.is_empty() {
             text.push('Z');
@@ -116,7 +129,10 @@ mod tests {
         let text = document(&canvas);
         let parsed = roxmltree::Document::parse(&text).unwrap();
         assert!(parsed.descendants().any(|node| node.text() == Some("<&>")));
-        assert!(parsed.descendants().any(|node| node.attribute("d") == Some("M0 1L2 3M4 5")), "{text}");
+        assert!(
+            parsed.descendants().any(|node| node.attribute("d") == Some("M0 1L2 3M4 5")),
+            "{text}"
+        );
         assert!(roxmltree::Document::parse(&inline(&canvas, "wide")).is_ok());
     }
 }

@@ -55,7 +55,11 @@ const GROUPS: [Group; 5] = [
                 Some(format!("{} · {}", aligned(hits), aligned(misses)))
             }),
             Row("cores, mean · busiest bin", |phase| {
-                Some(format!("{} · {}", aligned(phase.store_cores?), aligned(phase.store_cores_peak?)))
+                Some(format!(
+                    "{} · {}",
+                    aligned(phase.store_cores?),
+                    aligned(phase.store_cores_peak?)
+                ))
             }),
             Row("memory, greatest", |phase| phase.store_memory_bytes_peak.map(memory)),
         ],
@@ -63,7 +67,9 @@ const GROUPS: [Group; 5] = [
     Group {
         name: "For a million answered counts",
         rows: &[
-            Row("processor time without the lab, s", |phase| phase.per_million.cpu_s_all.map(aligned)),
+            Row("processor time without the lab, s", |phase| {
+                phase.per_million.cpu_s_all.map(aligned)
+            }),
             Row("requests to the store", |phase| phase.per_million.store_requests.map(whole)),
             Row("rows from the store", |phase| phase.per_million.store_rows.map(whole)),
         ],

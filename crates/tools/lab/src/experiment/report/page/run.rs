@@ -36,23 +36,34 @@ fn environment(analysis: &Analysis) -> Markup {
     let machine = &record.machine;
     let when = |at_ms| analysis.zone.words(at_ms, "%a %-d %b %Y %H:%M");
     let minutes = machine_s(record.to_ms - record.from_ms, record.factor) / 60.0;
-    let engines: Vec<String> = record.engines.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let engines: Vec<String> =
+        record.engines.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let rows = [
         ("started", record.started.clone()),
         ("machine", format!("{}, {} cores", machine.processor, machine.cores)),
         ("kernel", format!("Linux {}, load before {}", machine.kernel, machine.load_before)),
         ("engines", if engines.is_empty() { "none named".to_owned() } else { engines.join(", ") }),
-        ("service time", format!("{} to {} ({})", when(record.from_ms), when(record.to_ms), record.timezone)),
+        (
+            "service time",
+            format!("{} to {} ({})", when(record.from_ms), when(record.to_ms), record.timezone),
+        ),
         (
             "machine time",
-            format!("{minutes:.1} minutes: the service's clock ran {} times as fast", number(record.factor)),
+            format!(
+                "{minutes:.1} minutes: the service's clock ran {} times as fast",
+                number(record.factor)
+            ),
         ),
         ("seed", record.seed.to_string()),
         ("plan of ranges", record.plan.clone()),
         ("strategies", format!("{} before, {} after", record.strategies[0], record.strategies[1])),
         (
             "recorded",
-            format!("{} batches, {} samples", number(record.answers.len() as f64), number(record.samples.len() as f64)),
+            format!(
+                "{} batches, {} samples",
+                number(record.answers.len() as f64),
+                number(record.samples.len() as f64)
+            ),
         ),
     ];
     html! { dl { @for (name, words) in &rows { div { dt { (name) } dd { (words) } } } } }

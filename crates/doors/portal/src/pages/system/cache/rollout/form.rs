@@ -17,7 +17,12 @@ struct About {
     hint: &'static str,
 }
 
-const fn about(name: &'static str, member: &'static str, label: &'static str, hint: &'static str) -> About {
+const fn about(
+    name: &'static str,
+    member: &'static str,
+    label: &'static str,
+    hint: &'static str,
+) -> About {
     About { name, member, label, hint }
 }
 
@@ -34,20 +39,45 @@ const STEPS: [About; 3] = [
         "Minutes for each step",
         "The service is watched as long before the first step: all limits compare with that.",
     ),
-    about("canary", "canaryS", "Minutes for a canary", "One hundredth more goes ahead of each step; 0 for no canary."),
+    about(
+        "canary",
+        "canaryS",
+        "Minutes for a canary",
+        "One hundredth more goes ahead of each step; 0 for no canary.",
+    ),
 ];
 
 const LIMITS: [About; 6] = [
-    about("p99-times", "p99Times", "p99 latency, times that of before", "99 of 100 batches of counts are faster."),
-    about("p99-free", "p99FreeMs", "but free below, in ms", "A p99 below this never matters, however it was before."),
+    about(
+        "p99-times",
+        "p99Times",
+        "p99 latency, times that of before",
+        "99 of 100 batches of counts are faster.",
+    ),
+    about(
+        "p99-free",
+        "p99FreeMs",
+        "but free below, in ms",
+        "A p99 below this never matters, however it was before.",
+    ),
     about(
         "failed",
         "failedShare",
         "Failed counts, % more than before",
         "Counts that time out, are turned away, or find no store.",
     ),
-    about("store-times", "storeTimes", "Store load, times that of before", "Requests to the store for each count."),
-    about("breakers", "breakers", "Circuit breakers that may open", "One more ends the rollout at once, at any time."),
+    about(
+        "store-times",
+        "storeTimes",
+        "Store load, times that of before",
+        "Requests to the store for each count.",
+    ),
+    about(
+        "breakers",
+        "breakers",
+        "Circuit breakers that may open",
+        "One more ends the rollout at once, at any time.",
+    ),
     about(
         "batches",
         "batchesMin",
@@ -94,7 +124,10 @@ impl Default for Form {
 
 impl Form {
     pub fn sent(fields: &Fields) -> Self {
-        let texts = STEPS.iter().chain(&LIMITS).map(|about| (about.name, fields.text(about.name).to_owned()));
+        let texts = STEPS
+            .iter()
+            .chain(&LIMITS)
+            .map(|about| (about.name, fields.text(about.name).to_owned()));
         let (to, reason) = (fields.text("to").to_owned(), fields.text("why").to_owned());
         Self { to, texts: texts.collect(), reason, problems: Vec::new(), is_sent: true }
     }
@@ -111,7 +144,10 @@ impl Form {
             problems.push(("to", "Choose a strategy.".to_owned()));
         }
         let shares = self.text("shares").split([',', ' ']).filter(|share| !share.is_empty());
-        let shares = shares.take(ROLLOUT_SHARES_MAX + 1).map(str::parse::<u32>).collect::<Result<Vec<u32>, _>>();
+        let shares = shares
+            .take(ROLLOUT_SHARES_MAX + 1)
+            .map(str::parse::<u32>)
+            .collect::<Result<Vec<u32>, _>>();
         if shares.is_err() {
             problems.push(("shares", "Whole numbers with commas, such as 5, 25, 100.".to_owned()));
         }
@@ -130,7 +166,13 @@ impl Form {
             breakers: number("breakers"),
             batches_min: number("batches"),
         };
-        let plan = Plan { to: to.unwrap_or_default(), shares: shares.unwrap_or_default(), canary_s, hold_s, limits };
+        let plan = Plan {
+            to: to.unwrap_or_default(),
+            shares: shares.unwrap_or_default(),
+            canary_s,
+            hold_s,
+            limits,
+        };
         for problem in plan.problems() {
             let about = STEPS.iter().chain(&LIMITS).find(|about| about.member == problem.field);
             let name = about.map_or("to", |about| about.name);
@@ -216,7 +258,13 @@ mod tests {
     fn the_defaults_are_a_plan() {
         let plan = form(&[]).plan().expect("a plan");
         let (shares, limits) = (Plan::SHARES.to_vec(), Limits::DEFAULT);
-        let expected = Plan { to: Strategy::Live, shares, canary_s: Plan::CANARY_S, hold_s: Plan::HOLD_S, limits };
+        let expected = Plan {
+            to: Strategy::Live,
+            shares,
+            canary_s: Plan::CANARY_S,
+            hold_s: Plan::HOLD_S,
+            limits,
+        };
         assert_eq!(plan, expected);
     }
 

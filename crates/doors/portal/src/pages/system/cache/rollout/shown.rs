@@ -10,7 +10,9 @@ use crate::pages::system::overview::Overview;
 use crate::person::{Person, Role};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use raingauge_core::rollout::{End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, Watched, Window};
+use raingauge_core::rollout::{
+    End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, Watched, Window,
+};
 use raingauge_ports::rollouts::Run;
 
 const LIMITS: [Column<'_>; 4] = [Text("Limit"), Number("Seen"), Number("At most"), Text("")];
@@ -96,7 +98,8 @@ fn times(number: u32) -> String {
 /// What is done at this moment, and how long it still takes.
 fn present(rollout: &Rollout) -> Markup {
     let stage = rollout.stage().unwrap_or(Stage { kind: Kind::Before, share: 0, seconds: 0.0 });
-    let (what, number, all) = (doing(&stage), rollout.watched.len() + 1, rollout.plan.stages().len());
+    let (what, number, all) =
+        (doing(&stage), rollout.watched.len() + 1, rollout.plan.stages().len());
     html! {
         h3 { "Stage " (number) " of " (all) ": " (what) }
         @match &rollout.phase {
@@ -124,7 +127,11 @@ fn doing(stage: &Stage) -> String {
 }
 
 fn share(share: u32) -> String {
-    if share == MODULO { "all counters".to_owned() } else { format!("{share} of {MODULO} counters") }
+    if share == MODULO {
+        "all counters".to_owned()
+    } else {
+        format!("{share} of {MODULO} counters")
+    }
 }
 
 fn time(rollout: &Rollout, stage: &Stage) -> Markup {
@@ -260,7 +267,8 @@ fn current(rollout: &Rollout, stage: &Stage, open: Option<&Window>, zone: &TimeZ
 }
 
 fn numbers(window: &Window, verdicts: &[Verdict]) -> Markup {
-    let is_broken = |limit: Limit| verdicts.iter().any(|verdict| verdict.limit == limit && !verdict.holds());
+    let is_broken =
+        |limit: Limit| verdicts.iter().any(|verdict| verdict.limit == limit && !verdict.holds());
     let seen = [
         (Limit::Latency, window.p99_ms),
         (Limit::Errors, window.failed_share),
@@ -300,11 +308,15 @@ fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
     let held = rollout.watched.iter().flat_map(|watched| &watched.verdicts).all(Verdict::holds);
     let back = "The policy of before is in force again.";
     match end {
-        End::Finished if held => (Mood::Good, format!("has finished: {to} answers {answered}, and every limit held.")),
+        End::Finished if held => {
+            (Mood::Good, format!("has finished: {to} answers {answered}, and every limit held."))
+        }
         End::Finished => (Mood::Wait, format!("has finished: {to} answers {answered}.")),
         End::Broken => (Mood::Bad, format!("of {to} was rolled back by itself: {why}. {back}")),
         End::Stopped => (Mood::Wait, format!("of {to} has ended: {why}. {back}")),
-        End::Inconclusive | End::Failed => (Mood::Bad, format!("of {to} was given up: {why}. {back}")),
+        End::Inconclusive | End::Failed => {
+            (Mood::Bad, format!("of {to} was given up: {why}. {back}"))
+        }
         End::Overruled => (Mood::Wait, format!("of {to} has ended: {why}, which stays.")),
     }
 }

@@ -73,24 +73,32 @@ impl Play {
             let expected = self.naive.cells(counter);
             for reader in &self.readers {
                 let view = Arc::clone(&reader.published.view());
-                let Some(index) = view.ruleset.index_of(counter) else { continue };
+                let Some(index) = view.ruleset.index_of(counter) else {
+                    continue;
+                };
                 let (horizons, timeline) = (view.horizons(index, now_s), &view.timelines[index]);
                 let answers = |granularity: Granularity, time_s| time_s >= horizons.of(granularity);
 
                 let mut stored = BTreeMap::<(&str, Granularity, i64), i64>::new();
                 for ((generation, _, key, granularity, time_s), cell) in &servers.cells {
-                    if timeline.generation_at(*time_s) == *generation && answers(*granularity, *time_s) {
-                        *stored.entry((key.as_str(), *granularity, *time_s)).or_default() += cell.value();
+                    if timeline.generation_at(*time_s) == *generation
+                        && answers(*granularity, *time_s)
+                    {
+                        *stored.entry((key.as_str(), *granularity, *time_s)).or_default() +=
+                            cell.value();
                     }
                 }
                 stored.retain(|_, count| *count != 0);
-                let expected = expected
-                    .iter()
-                    .map(|((key, granularity, time_s), count)| ((key.as_str(), *granularity, *time_s), *count));
-                let expected: BTreeMap<_, _> =
-                    expected.filter(|((_, granularity, time_s), _)| answers(*granularity, *time_s)).collect();
-                let wrong: Vec<_> = stored.iter().filter(|(at, count)| expected.get(*at) != Some(*count)).collect();
-                let right: Vec<_> = expected.iter().filter(|(at, count)| stored.get(*at) != Some(*count)).collect();
+                let expected = expected.iter().map(|((key, granularity, time_s), count)| {
+                    ((key.as_str(), *granularity, *time_s), *count)
+                });
+                let expected: BTreeMap<_, _> = expected
+                    .filter(|((_, granularity, time_s), _)| answers(*granularity, *time_s))
+                    .collect();
+                let wrong: Vec<_> =
+                    stored.iter().filter(|(at, count)| expected.get(*at) != Some(*count)).collect();
+                let right: Vec<_> =
+                    expected.iter().filter(|(at, count)| stored.get(*at) != Some(*count)).collect();
                 assert_eq!(wrong, right, "counter {counter} of {timeline:?}");
             }
         }
@@ -103,7 +111,9 @@ impl Play {
             // By what everybody knows, so that it takes effect.
             let (counter, number) = (COUNTERS[0], self.erase_all(0, COUNTERS[0]));
             self.settle();
-            let erased = |node: &Node| node.worker.state.counters[&counter].erased.map(|erased| erased.number);
+            let erased = |node: &Node| {
+                node.worker.state.counters[&counter].erased.map(|erased| erased.number)
+            };
             assert!(
                 self.owners.iter().flatten().all(|node| erased(node) == Some(number)),
                 "every partition has erased"
@@ -116,7 +126,10 @@ impl Play {
             COUNTERS.map(|id| state.counters.get(&id).map(parts))
         };
         let mut answering = states.map(|state| {
-            assert!(state.queue.is_empty() && state.retired.is_empty(), "every backfill is decided and cleared away");
+            assert!(
+                state.queue.is_empty() && state.retired.is_empty(),
+                "every backfill is decided and cleared away"
+            );
             answering(state)
         });
         let first = answering.next();
