@@ -8,7 +8,7 @@ demo:
 
 .PHONY: cluster cluster-down
 
-# A whole cluster on loopback, with the real servers; CLUSTER is its folder. See scripts/cluster --help and docs/operations.md.
+# A whole cluster on loopback, with the real servers; CLUSTER is its folder. See scripts/cluster --help and docs/operations/README.md.
 cluster:
 	scripts/cluster up $(CLUSTER)
 
@@ -42,7 +42,7 @@ lint:
 	scripts/check-structure
 	scripts/check-dependencies
 
-# Range counts inside the process, then raingauge beside eight other systems (docs/benchmarks.md; scripts/peers installs them).
+# Range counts inside the process, then raingauge beside eight other systems (docs/evidence/benchmarks.md; scripts/peers installs them).
 # Installs those servers where they are missing, and wants two cores for itself for about ten minutes.
 bench:
 	cargo bench --locked -p raingauge-embedded --bench range_count

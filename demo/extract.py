@@ -3,7 +3,7 @@
 
     python3 demo/extract.py [--data DIR] [--check]
 
-DIR holds the whole files that docs/data.md names (default: ../shared/data beside the repository).
+DIR holds the whole files that docs/evidence/data.md names (default: ../shared/data beside the repository).
 Every cell is copied as text, in the order of the source, so an extract keeps the quirks of its source:
 late rows, empty cells, negative amounts, exact duplicates. With --check nothing is written; the
 extracts in the repository are compared with what would be written, and a difference exits with 1.
@@ -117,7 +117,7 @@ def main():
     sources = [source for source, _, _ in CSV_EXTRACTS.values()] + list(WHOLE_FILES.values())
     missing = [source for source in sources if not (arguments.data / source).is_file()]
     if missing:
-        sys.exit(f"{arguments.data}: {', '.join(missing)} not found; docs/data.md says where each file "
+        sys.exit(f"{arguments.data}: {', '.join(missing)} not found; docs/evidence/data.md says where each file "
                  "comes from; give their folder with --data DIR")
 
     different = 0
