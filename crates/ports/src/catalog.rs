@@ -1,8 +1,8 @@
 //! The catalog: counter configurations and their versions.
 
 use crate::BoxFuture;
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, Problem};
+use raingauge_policy::cache::Policy;
 use serde::{Serialize, Serializer};
 
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Guarded rollouts of the cache: the one that runs, and those that have ended.
 
 use crate::BoxFuture;
-use raingauge_core::rollout::Rollout;
+use raingauge_policy::rollout::Rollout;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,9 +1,9 @@
 //! Configurations as text: what `raingauge counters` writes and what pages give away, so that both are the same to the
 //! letter. `raingauge counters apply` takes either.
 
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::time::format_rfc3339;
+use raingauge_policy::cache::Policy;
 use serde::Serialize;
 
 pub use serde_yaml_ng::Error;

@@ -10,7 +10,7 @@ mod text;
 pub mod values;
 
 use parking_lot::Mutex;
-use raingauge_core::rollout::Tally;
+use raingauge_policy::rollout::Tally;
 use raingauge_ports::clock::Clock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;

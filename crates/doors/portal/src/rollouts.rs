@@ -3,7 +3,7 @@
 //! ```text
 //!   form ──▶ begin ──▶ rollouts ◀──┐ every few seconds, by the portal that conducts it
 //!                         │        │
-//!   measures, instances ──┴──▶ what was seen ──▶ core::rollout ──▶ order ──▶ cache policy of the catalog
+//!   measures, instances ──┴──▶ what was seen ──▶ policy::rollout ──▶ order ──▶ cache policy of the catalog
 //! ```
 //!
 //! The rollout lies in the catalog's database, as the policy does. The right to conduct it lies there too, in its own row
@@ -14,7 +14,7 @@
 use crate::measures::{Measures, SAMPLE_INTERVAL};
 use crate::watch::Watch;
 use metrics::{Counter, counter};
-use raingauge_core::rollout::{End, Order, Plan, Refused, Rollout};
+use raingauge_policy::rollout::{End, Order, Plan, Refused, Rollout};
 use raingauge_ports::catalog::{self, Change, VersionedPolicy};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::rollouts::{self, Rollouts, Run};

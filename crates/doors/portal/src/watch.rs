@@ -13,7 +13,7 @@ pub use activity::{ACTIVITY_BYTES_MAX, Lately};
 
 use crate::measures::{Measures, Reading, SAMPLE_INTERVAL, Values};
 use parking_lot::Mutex;
-use raingauge_core::cache_policy::Choice;
+use raingauge_policy::cache::Choice;
 use raingauge_ports::catalog;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::instances::{Instance, Instances};
@@ -266,7 +266,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::measures::values::RANGE_COUNTS;
-    use raingauge_core::cache_policy::Strategy;
+    use raingauge_policy::cache::Strategy;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::memory::{MemoryBuckets, MemoryInstances};
 

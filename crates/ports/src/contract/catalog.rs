@@ -4,11 +4,11 @@ mod policy;
 
 use crate::BoxFuture;
 use crate::catalog::{Catalog, Change, Error, Versioned};
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::filter::Condition;
 use raingauge_core::retention::RetentionDays;
 use raingauge_core::value::{FieldValue, Value};
+use raingauge_policy::cache::Policy;
 use std::future::poll_fn;
 use std::task::Poll;
 

@@ -1,8 +1,8 @@
 //! The contract of rollouts.
 
 use crate::rollouts::{Error, Rollouts, Run};
-use raingauge_core::cache_policy::{Policy, Strategy};
-use raingauge_core::rollout::{Limits, Plan, Rollout, Tally};
+use raingauge_policy::cache::{Policy, Strategy};
+use raingauge_policy::rollout::{Limits, Plan, Rollout, Tally};
 
 const NOW_S: i64 = 1_727_215_200;
 

@@ -3,10 +3,10 @@
 use crate::BoxFuture;
 use crate::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use parking_lot::Mutex;
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{COUNTER_ID_MAX, COUNTERS_MAX};
 use raingauge_core::ruleset::conflicts;
+use raingauge_policy::cache::Policy;
 use std::collections::BTreeMap;
 
 /// The versions of each counter, oldest first.

@@ -10,17 +10,14 @@
 
 pub mod access;
 pub mod bucket;
-pub mod cache_policy;
 pub mod counter;
 pub mod event;
 pub mod field;
 pub mod filter;
-pub mod histogram;
 pub mod json;
 pub mod limits;
 pub mod plan;
 pub mod retention;
-pub mod rollout;
 mod router;
 pub mod ruleset;
 pub mod template;

@@ -5,7 +5,7 @@ use super::{note, print, print_json};
 use crate::cli::Place;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use raingauge_core::cache_policy::{Choice, Policy, Step, Strategy};
+use raingauge_policy::cache::{Choice, Policy, Step, Strategy};
 use serde_json::Value;
 use std::path::PathBuf;
 use ureq::http::Method;

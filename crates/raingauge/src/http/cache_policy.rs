@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use raingauge_core::cache_policy::Policy;
+use raingauge_policy::cache::Policy;
 use raingauge_ports::catalog::{Change, VersionedPolicy};
 use serde_json::json;
 use std::sync::Arc;

@@ -5,8 +5,9 @@ pub(crate) mod windows;
 
 pub use policy::CachePolicies;
 
-use crate::breaker::{self, Engine};
-use raingauge_core::cache_policy::Strategy;
+use crate::breaker::Engine;
+use raingauge_policy::breaker;
+use raingauge_policy::cache::Strategy;
 use raingauge_ports::buckets::{GENERATIONS_PER_COUNTER, Generation};
 use raingauge_ports::cache::ResultCache;
 use raingauge_ports::clock::Clock;

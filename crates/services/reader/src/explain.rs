@@ -2,8 +2,8 @@
 
 use crate::answer::{Range, Reader};
 use crate::failure::{Failure, unavailable};
-use raingauge_core::cache_policy::Strategy;
 use raingauge_core::plan::Plan;
+use raingauge_policy::cache::Strategy;
 use raingauge_ports::buckets::Generation;
 use std::sync::Arc;
 

@@ -9,12 +9,12 @@
 //! ```
 //!
 //! A batch is answered from memory without waiting; what is missing goes to storage in one round, through a gate that
-//! reads nothing twice at once and protects the engine ([`Options`], [`breaker`]). Each item fails alone.
+//! reads nothing twice at once and protects the engine ([`Options`]). Each item fails alone.
 //! How a counter is cached is its strategy, which may change at any time ([`CachePolicies`]).
 
 mod answer;
 mod asked;
-pub mod breaker;
+mod breaker;
 mod cache;
 mod explain;
 mod failure;

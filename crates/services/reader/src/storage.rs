@@ -10,9 +10,10 @@
 //! A read that has begun may have missed what was counted since: whoever asks then does not join it, or an answer could be
 //! older than what somebody saw before it was asked for.
 
-use crate::breaker::{self, Engine};
+use crate::breaker::Engine;
 use crate::failure::Failure;
 use parking_lot::Mutex;
+use raingauge_policy::breaker;
 use raingauge_ports::buckets::{self, BucketReader, Generation, Query};
 use raingauge_ports::clock::Clock;
 use std::collections::HashMap;

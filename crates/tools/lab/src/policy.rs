@@ -4,7 +4,7 @@ use crate::http::Target;
 use crate::http::client::Client;
 use crate::metrics;
 use anyhow::{Context, Result, ensure};
-pub use raingauge_core::rollout::MODULO;
+pub use raingauge_policy::rollout::MODULO;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 

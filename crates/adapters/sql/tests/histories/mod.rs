@@ -1,8 +1,8 @@
 //! Random histories of a catalog, and calls that are given up.
 
 use proptest::prelude::*;
-use raingauge_core::cache_policy::{Choice, Policy, Strategy as Caching};
 use raingauge_core::counter::{Counter, State};
+use raingauge_policy::cache::{Choice, Policy, Strategy as Caching};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::contract::catalog::{change, counter};
 use raingauge_ports::memory::MemoryCatalog;

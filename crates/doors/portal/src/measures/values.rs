@@ -1,9 +1,9 @@
 //! The metrics that are followed, at one moment or over a span of time.
 
 use super::text;
-use raingauge_core::histogram;
-pub use raingauge_core::rollout::LATENCY;
-use raingauge_core::rollout::{LATENCY_SUM, ROUTE, Tally};
+use raingauge_policy::histogram;
+pub use raingauge_policy::rollout::LATENCY;
+use raingauge_policy::rollout::{LATENCY_SUM, ROUTE, Tally};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 

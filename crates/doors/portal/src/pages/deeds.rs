@@ -3,8 +3,8 @@
 
 use crate::difference;
 use crate::people::audit::Deed;
-use raingauge_core::cache_policy::{Choice, Policy};
 use raingauge_core::counter::Counter;
+use raingauge_policy::cache::{Choice, Policy};
 use raingauge_ports::catalog::{Versioned, VersionedPolicy};
 use raingauge_ports::drafts::Draft;
 use serde_json::{Map, Value as Json, json};
@@ -120,7 +120,7 @@ fn instances(before: &Policy, after: &Policy) -> Map<String, Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raingauge_core::cache_policy::{Step, Strategy};
+    use raingauge_policy::cache::{Step, Strategy};
 
     fn choice(strategy: Strategy) -> Choice {
         Choice { strategy, rollout: Vec::new() }

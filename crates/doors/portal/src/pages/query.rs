@@ -15,7 +15,7 @@ use axum::extract::{Extension, State};
 use axum::response::Html;
 use maud::{Markup, html};
 use question::{Question, SPANS};
-use raingauge_core::cache_policy::Strategy;
+use raingauge_policy::cache::Strategy;
 use raingauge_reader::{Answer, Explained, Failure, Range};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -3,8 +3,8 @@
 use crate::browser::Browser;
 use crate::world::{NOW_S, Page, World};
 use axum::http::StatusCode;
-use raingauge_core::cache_policy::{Policy, Strategy};
-use raingauge_core::rollout::{End, Limits, Phase, Plan, Rollout};
+use raingauge_policy::cache::{Policy, Strategy};
+use raingauge_policy::rollout::{End, Limits, Phase, Plan, Rollout};
 use raingauge_portal::Role;
 use raingauge_ports::catalog::Change;
 use raingauge_ports::instances::{Instance, Instances as _};
@@ -299,7 +299,7 @@ async fn of_another(world: &World, is_noted: bool) -> Run {
     let plan = Plan { to: Strategy::None, shares, canary_s: 0.0, hold_s: 30.0, limits };
     let mut rollout = Rollout::new(plan, Policy::default(), 0, NOW_S * 1_000);
     let grown =
-        raingauge_core::rollout::Tally { batches: 500.0, counts: 5_000.0, ..Default::default() };
+        raingauge_policy::rollout::Tally { batches: 500.0, counts: 5_000.0, ..Default::default() };
     rollout.beat(NOW_S * 1_000 + 30_000, &grown, Vec::new());
     let order = rollout.order().expect("the first step");
     let change = Change { by: "zoe".to_owned(), reason: order.reason, at_s: NOW_S };

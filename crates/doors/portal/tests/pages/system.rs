@@ -2,7 +2,7 @@
 
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
-use raingauge_core::cache_policy::Strategy;
+use raingauge_policy::cache::Strategy;
 use raingauge_ports::instances::{Instance, Instances as _};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use super::{at_once, change, counter};
 use crate::BoxFuture;
 use crate::catalog::{Catalog, Change, Error, VersionedPolicy};
-use raingauge_core::cache_policy::{Choice, Policy, Step, Strategy};
+use raingauge_policy::cache::{Choice, Policy, Step, Strategy};
 
 /// A policy that answers all counters by this strategy.
 fn policy(strategy: Strategy) -> Policy {

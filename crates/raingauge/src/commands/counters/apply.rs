@@ -3,9 +3,9 @@
 use super::draft::{Drafts, remove_version};
 use crate::client::Client;
 use anyhow::{Context, anyhow, bail};
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::ruleset::conflicts;
+use raingauge_policy::cache::Policy;
 use raingauge_portal::difference;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Configurations in a file: YAML or JSON. Counters, one or a list, and perhaps the cache policy, each checked by itself.
 
 use anyhow::{Context, bail};
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::{Counter, Problem};
+use raingauge_policy::cache::Policy;
 use serde::Deserialize;
 use serde_json::Value;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! The cache policy as one instance follows it.
 
 use arc_swap::{ArcSwap, Guard};
-use raingauge_core::cache_policy::{Choice, Policy, Strategy};
+use raingauge_policy::cache::{Choice, Policy, Strategy};
 use raingauge_ports::catalog::VersionedPolicy;
 use std::sync::Arc;
 

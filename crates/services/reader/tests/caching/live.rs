@@ -1,9 +1,9 @@
 use crate::support::{NOON_S, published, range};
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
+use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
     BucketReader, Cell, Error, Generation, Largest, Query, generation_of,

@@ -1,10 +1,10 @@
 use raingauge_core::bucket::{DAY_S, QUARTER_S};
-use raingauge_core::cache_policy::Policy;
 use raingauge_core::counter::Counter;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_core::tile::Overflow;
+use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
     Added, BucketReader, BucketWriter, Cell, Error, Generation, Largest, Query, generation_of,

@@ -1,5 +1,5 @@
 //! A guarded rollout from the command line, over the public doors: the policy at a portal, the metrics of the readers.
-//! What decides is `raingauge_core::rollout`, as in the portal.
+//! What decides is `raingauge_policy::rollout`, as in the portal.
 
 mod options;
 mod reading;
@@ -9,8 +9,8 @@ use crate::http::client::Client;
 use crate::policy;
 use anyhow::{Context, Result};
 pub use options::Options;
-use raingauge_core::cache_policy::Policy;
-use raingauge_core::rollout::{End, Phase, Rollout, Tally};
+use raingauge_policy::cache::Policy;
+use raingauge_policy::rollout::{End, Phase, Rollout, Tally};
 use reading::Reading;
 use serde::Serialize;
 use serde_json::json;

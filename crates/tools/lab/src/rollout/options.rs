@@ -1,8 +1,8 @@
 //! What a rollout is told on the command line.
 
 use anyhow::{Result, anyhow, ensure};
-use raingauge_core::cache_policy::Strategy;
-use raingauge_core::rollout::{Limits, Plan};
+use raingauge_policy::cache::Strategy;
+use raingauge_policy::rollout::{Limits, Plan};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use crate::http::Target;
 use crate::http::client::Client;
 use crate::metrics;
 use anyhow::{Context, Result, ensure};
-use raingauge_core::rollout::{LATENCY, ROUTE, Tally};
+use raingauge_policy::rollout::{LATENCY, ROUTE, Tally};
 
 pub struct Reading {
     pub tally: Tally,

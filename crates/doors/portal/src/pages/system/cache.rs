@@ -21,7 +21,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use form::Form;
 use maud::{Markup, html};
-use raingauge_core::cache_policy::{Policy, Strategy};
+use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_ports::catalog::{Change, Error, VersionedPolicy};
 
 /// Characters of a reason.

@@ -6,7 +6,7 @@ use crate::html::parts::Column::{self, Silent, Text};
 use crate::pages::system::overview::Overview;
 use crate::person::{Person, Role};
 use maud::{Markup, html};
-use raingauge_core::cache_policy::{Choice, Policy};
+use raingauge_policy::cache::{Choice, Policy};
 
 /// Versions that one may go back to.
 pub const VERSIONS_MAX: usize = crate::pages::system::overview::POLICIES_MAX;

@@ -7,7 +7,7 @@ use crate::pages::deeds::Share;
 use crate::pages::system::overview::Overview;
 use crate::watch::Seen;
 use maud::{Markup, html};
-use raingauge_core::cache_policy::{Choice, Policy, Strategy};
+use raingauge_policy::cache::{Choice, Policy, Strategy};
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeMap;
 
@@ -171,7 +171,7 @@ fn named(answering: &[&Versioned], changed: &[u32]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raingauge_core::cache_policy::Step;
+    use raingauge_policy::cache::Step;
 
     #[test]
     fn a_change_is_told_in_counters_and_in_counts() {

@@ -20,7 +20,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use raingauge_core::rollout::{End, Phase, Plan, Rollout};
+use raingauge_policy::rollout::{End, Phase, Plan, Rollout};
 use raingauge_ports::rollouts::Run;
 use serde_json::{Value as Json, json};
 

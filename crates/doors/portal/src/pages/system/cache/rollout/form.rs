@@ -5,9 +5,9 @@ use crate::fields::Fields;
 use crate::html::parts::{self, Field};
 use crate::person::Person;
 use maud::{Markup, html};
-use raingauge_core::cache_policy::Strategy;
 use raingauge_core::limits::ROLLOUT_SHARES_MAX;
-use raingauge_core::rollout::{Limits, Plan, STORE_REQUESTS_FREE};
+use raingauge_policy::cache::Strategy;
+use raingauge_policy::rollout::{Limits, Plan, STORE_REQUESTS_FREE};
 
 /// A field: its name in the form, the member of a plan that it is, its label, and what it means.
 struct About {

@@ -10,7 +10,7 @@ use crate::pages::system::overview::Overview;
 use crate::person::{Person, Role};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use raingauge_core::rollout::{
+use raingauge_policy::rollout::{
     End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, Watched, Window,
 };
 use raingauge_ports::rollouts::Run;

@@ -1,9 +1,9 @@
 //! What a rollout is to do: to which strategy, in which steps, for how long, within which limits.
 
 use super::limits::Limits;
-use crate::cache_policy::{Policy, Step, Strategy};
-use crate::counter::Problem;
-use crate::limits::{POLICY_STEPS_MAX, ROLLOUT_SHARES_MAX};
+use crate::cache::{Policy, Step, Strategy};
+use raingauge_core::counter::Problem;
+use raingauge_core::limits::{POLICY_STEPS_MAX, ROLLOUT_SHARES_MAX};
 use serde::{Deserialize, Serialize};
 
 /// Shares of counters are counted in hundredths.
@@ -150,7 +150,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache_policy::Choice;
+    use crate::cache::Choice;
 
     fn plan() -> Plan {
         let (shares, canary_s, hold_s) = (Plan::SHARES.to_vec(), Plan::CANARY_S, Plan::HOLD_S);

@@ -3,8 +3,8 @@
 //! The choice is arithmetic on the counter's id, so that every instance treats a counter the same way at any time: with
 //! `id % 100 < 95` a counter is on one side for all requests, never on both.
 
-use crate::counter::Problem;
-use crate::limits::{INSTANCE_LEN_MAX, POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
+use raingauge_core::counter::Problem;
+use raingauge_core::limits::{INSTANCE_LEN_MAX, POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

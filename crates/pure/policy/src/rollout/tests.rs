@@ -1,7 +1,7 @@
 //! A rollout from its beginning to each of its ends, by a clock that the test moves.
 
 use super::*;
-use crate::cache_policy::Strategy;
+use crate::cache::Strategy;
 
 const BEAT_MS: i64 = 5_000;
 

@@ -19,7 +19,7 @@ pub use limits::{Limit, Limits, STORE_REQUESTS_FREE, Verdict};
 pub use plan::{Kind, MODULO, Plan, STAGE_S_MAX, Stage};
 pub use tally::{LATENCY, LATENCY_SUM, ROUTE, Tally, Window};
 
-use crate::cache_policy::Policy;
+use crate::cache::Policy;
 use serde::{Deserialize, Serialize};
 
 /// A process that does not follow a policy by then will not.
