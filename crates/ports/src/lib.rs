@@ -24,7 +24,6 @@ pub mod key_counts;
 pub mod leases;
 pub mod log;
 pub mod maintenance;
-pub mod memory;
 pub mod people;
 pub mod published;
 pub mod record;
