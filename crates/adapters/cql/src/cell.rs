@@ -17,12 +17,13 @@ pub use raingauge_ports::tiles::{is_of, writer_of};
 const FORMAT: u8 = 1;
 const HEADER_LEN: usize = 9;
 
-/// Whether a row of the count tables belongs to a generation. A foreign one belongs to the first generation of the counter of its key.
+/// Whether a row of the count tables belongs to a generation. A row written by another system
+/// belongs to the first generation of its counter.
 pub fn is_row_of(writer: i64, generation: Generation) -> bool {
     is_of(writer, generation) || (writer < 0 && generation.is_multiple_of(GENERATIONS_PER_COUNTER))
 }
 
-/// The clustering key of a tile: days from 0 up, spans from -1 down.
+/// The clustering key of a tile: days count up from 0, spans down from -1.
 pub fn period_of(id: TileId) -> i32 {
     let period = id.period() as i32;
     if id.is_span() { -period - 1 } else { period }
@@ -36,7 +37,7 @@ pub fn id_of(period: i32) -> TileId {
     }
 }
 
-/// A tile, and the offset up to which it includes its partition of the log.
+/// Encodes a tile with the offset up to which it includes its log partition.
 pub fn encode(included: Offset, tile: &Tile) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_LEN + tile.as_bytes().len());
     bytes.push(FORMAT);

@@ -1,4 +1,4 @@
-//! How far the partitions of a log are included in the store, for other processes than their writers.
+//! Positions of a log's partitions in the store, for processes other than their writers.
 
 use crate::writer::Stored;
 use crate::{Cql, error, states};
@@ -12,7 +12,7 @@ pub struct CqlCheckpoints {
 }
 
 impl CqlCheckpoints {
-    /// Of the log with this name: its topic.
+    /// `log` is the log's name: its topic.
     pub fn new(cql: Cql, log: impl Into<String>) -> Self {
         Self { cql, log: log.into() }
     }

@@ -1,4 +1,4 @@
-//! The dedupe windows of the partitions of a log, in rows that expire by themselves.
+//! The dedupe windows of a log's partitions, in rows that expire.
 
 use crate::{Cql, Error, error};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -9,29 +9,29 @@ use std::ops::Range;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Chunks are kept for one and a half windows, so that those who stood still for half of one find
-/// them, and an hour.
+/// Chunks live for one and a half windows plus an hour, so that a process which was down for half a
+/// window still finds them.
 const MARGIN_S: u64 = 3_600;
-/// The longest time to live that CQL takes: 20 years.
+/// The longest time to live that CQL accepts: 20 years.
 const TTL_MAX_S: u64 = 630_720_000;
 
 pub struct CqlChunks {
     cql: Cql,
-    /// The name of the log: its topic.
+    /// The log's name: its topic.
     log: String,
     runtime: Handle,
     ttl_s: i32,
 }
 
 impl CqlChunks {
-    /// Of the log with this name, for windows of this length.
+    /// For the log of this name, with windows of this length.
     pub fn new(cql: Cql, log: impl Into<String>, window: Duration, runtime: Handle) -> Self {
         let ttl_s = window.as_secs().saturating_mul(3) / 2 + MARGIN_S;
         Self { cql, log: log.into(), runtime, ttl_s: ttl_s.min(TTL_MAX_S) as i32 }
     }
 
     async fn store(&self, partition: Partition, chunk: &Chunk) -> Result<(), Error> {
-        // Every writer of this chunk takes the same time: it comes from the log.
+        // Every writer of this chunk uses the same timestamp, since it comes from the log.
         let timestamp_us = chunk.appended_ms.max(1).saturating_mul(1_000);
         let key = (&self.log, i32::from(partition), chunk.rules as i64, chunk.number as i64);
         let values = (key.0, key.1, key.2, key.3, &chunk.bytes[..], timestamp_us, self.ttl_s);

@@ -1,4 +1,4 @@
-//! Major compaction of the nodes of the cluster: Cassandra by `nodetool`, Scylla by its REST interface.
+//! Major compaction of the cluster's nodes: Cassandra by `nodetool`, Scylla by its REST interface.
 
 mod nodetool;
 mod rest;
@@ -12,24 +12,24 @@ use rest::Rest;
 use std::collections::HashMap;
 use tokio::sync::OnceCell;
 
-/// What stands for the address of the node in the command and in the address of the REST interface.
+/// Stands for the node's address in the command and in the REST interface's URL.
 const HOST: &str = "{host}";
 
-/// How nodes are told to compact.
+/// How nodes are asked to compact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionOptions {
     pub way: CompactionWay,
-    /// `nodetool` and what it needs to reach a node, word by word; `{host}` is the address of the node. What it is to do
-    /// is appended: `compact KEYSPACE TABLE`, `compactionstats`, `stop -id ID`.
+    /// `nodetool` with the arguments that it needs to reach a node; `{host}` is the node's address.
+    /// What it must do is appended: `compact KEYSPACE TABLE`, `compactionstats`, `stop -id ID`.
     pub command: Vec<String>,
-    /// The REST interface of a Scylla node; `{host}` is the address of the node.
+    /// The REST interface of a Scylla node; `{host}` is the node's address.
     pub url: String,
     pub tables: CompactionTables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionWay {
-    /// By what the server is.
+    /// Depends on the server.
     Auto,
     Nodetool,
     Rest,
@@ -38,8 +38,8 @@ pub enum CompactionWay {
 /// Which tables of the keyspace are compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionTables {
-    /// All of them on Scylla. On Cassandra those without time windows, whose major compaction would put all windows into
-    /// one file, which then cannot be dropped as a whole when its time is over.
+    /// All tables on Scylla. On Cassandra those without time windows: a major compaction would
+    /// merge all windows into one file, which could then not be dropped when its time is over.
     Auto,
     All,
 }
@@ -55,14 +55,14 @@ impl Default for CompactionOptions {
     }
 }
 
-/// Compacts the keyspace on the nodes of the cluster.
+/// Compacts the keyspace on the cluster's nodes.
 pub struct NodeCompactor {
     cql: Cql,
     options: CompactionOptions,
     engine: OnceCell<Engine>,
 }
 
-/// How this cluster is told.
+/// The interface that this cluster's nodes offer.
 enum Engine {
     Nodetool(Nodetool),
     Rest(Rest),
@@ -90,7 +90,7 @@ impl NodeCompactor {
         })
     }
 
-    /// The keyspace by the name that the server knows it by.
+    /// The keyspace's name as the server spells it.
     fn keyspace(&self) -> String {
         self.cql.options.keyspace.to_lowercase()
     }
@@ -149,7 +149,7 @@ impl NodeCompactor {
 impl Compactor for NodeCompactor {
     fn nodes(&self) -> BoxFuture<'_, Result<Vec<Node>, Error>> {
         Box::pin(async {
-            // A setting that cannot be used is told before the first node.
+            // Reports an unusable setting before the first node is compacted.
             self.engine().await?;
             Ok(self.list_nodes())
         })
@@ -182,8 +182,8 @@ impl Compactor for NodeCompactor {
     }
 }
 
-/// What several compactions that run beside each other have done together. Only those are added up that count in the
-/// unit of the first.
+/// The total progress of compactions that run at once. Only those in the unit of the first are
+/// added.
 fn together(running: impl IntoIterator<Item = Progress>) -> Option<Progress> {
     running.into_iter().reduce(|sum, one| match one.unit == sum.unit {
         true => {

@@ -1,11 +1,11 @@
-//! In which datacenters a keyspace lies. A local quorum is local to the node that is asked: with several
-//! datacenters, what is written by way of one is read back by way of another before it is there.
+//! The datacenters of a keyspace. A local quorum is local to the node that coordinates a request:
+//! with several datacenters, a write through one may not be visible through another.
 
 use crate::{Error, Options, error};
 use scylla::client::session::Session;
 use std::collections::BTreeMap;
 
-/// Refuses a keyspace in several datacenters when no one is named whose nodes are asked.
+/// Refuses a keyspace in several datacenters unless the settings name the one to use.
 pub async fn check(session: &Session, options: &Options) -> Result<(), Error> {
     let select = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
     let found = session

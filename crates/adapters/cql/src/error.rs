@@ -1,4 +1,4 @@
-//! What can go wrong with the store, in sentences that say what to do.
+//! Errors of the store, in sentences that say what to do.
 
 use raingauge_ports::{buckets, maintenance};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
@@ -6,10 +6,10 @@ use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "{place} is out of reach: {reason}: look whether the nodes run, and at cql.contact_points"
+        "{place} is out of reach: {reason}: check that the nodes run, and check cql.contact_points"
     )]
     Unreachable { place: String, reason: String },
-    #[error("{place} refuses the user or the password: look at cql.user and cql.password")]
+    #[error("{place} refuses the user or the password: check cql.user and cql.password")]
     Refused { place: String },
     #[error(
         "{place} has no schema, or one of version {found}, and this raingauge needs version {needed}: run `raingauge migrate`"
@@ -37,9 +37,9 @@ pub enum Error {
     Keyspace(String),
     #[error("a request failed: {0}")]
     Request(String),
-    /// The cluster will never take it, however often it is repeated.
+    /// The cluster will reject the request however often it is repeated.
     #[error(
-        "the cluster rejects a request, and would again: {0}: see whether its tables or limits were changed"
+        "the cluster rejects a request permanently: {0}: check whether its tables or limits were changed"
     )]
     Rejected(String),
     #[error("what is stored cannot be read: {0}")]
@@ -47,7 +47,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether repeating the request is of no use.
+    /// Whether repeating the request is useless.
     pub fn is_permanent(&self) -> bool {
         matches!(self, Self::Corrupt(_) | Self::Rejected(_))
     }
@@ -68,12 +68,12 @@ impl From<Error> for maintenance::Error {
     }
 }
 
-/// A request that failed, as one line.
+/// A failed request, as one line.
 pub fn request(error: impl std::fmt::Display) -> Error {
     Error::Request(error.to_string())
 }
 
-/// A statement that failed: for good, or until the cluster is well again.
+/// A failed statement: permanently, or until the cluster recovers.
 pub fn execution(error: ExecutionError) -> Error {
     let is_rejected = match &error {
         ExecutionError::BadQuery(_) => true,

@@ -1,5 +1,5 @@
-//! The settings that decide what is counted, kept in the keyspace: processes that differ in them would count
-//! the same log differently.
+//! The settings that decide what is counted, stored in the keyspace: processes that differ in them
+//! would count the same log differently.
 
 use crate::{Cql, Error, error};
 use scylla::statement::Statement;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 pub type Fingerprint = BTreeMap<String, String>;
 
 impl Cql {
-    /// Compares the settings of this process with those that a log is counted by, and keeps them when they are
-    /// the first.
+    /// Compares this process's settings with those that the log is counted by, and stores them if
+    /// they are the first.
     pub async fn check_settings(&self, log: &str, own: &Fingerprint) -> Result<(), Error> {
         let mut insert = Statement::new(
             "INSERT INTO settings_table (log, settings) VALUES (?, ?) IF NOT EXISTS",
@@ -23,17 +23,17 @@ impl Cql {
         let rows = found.into_rows_result().map_err(error::request)?;
         let kept = rows.maybe_first_row::<(Fingerprint,)>().map_err(error::request)?;
         let (kept,) =
-            kept.ok_or_else(|| error::request("the settings that were stored are not there yet"))?;
+            kept.ok_or_else(|| error::request("the stored settings are not visible yet"))?;
         match difference(&kept, own) {
             Some(reason) => Err(Error::SettingsDiffer { place: self.options.place(), reason }),
             None => Ok(()),
         }
     }
 
-    /// Compares the id of the topic of an epoch with the one that was counted first, and keeps it when it is the first.
-    /// Answers whether they are the same.
+    /// Compares the topic id of an epoch with the one that was counted first, and stores it if it
+    /// is the first. Returns whether they are equal.
     pub async fn is_same_topic(&self, log: &str, epoch: u16, id: u128) -> Result<bool, Error> {
-        // A row beside that of the settings, which no migration replaces. No topic has such a name.
+        // A row beside the settings' row, which no migration replaces. No topic has such a name.
         let (row, epoch, id) = (format!("{log}#ids"), epoch.to_string(), format!("{id:032x}"));
         let mut insert = Statement::new(
             "UPDATE settings_table SET settings[?] = ? WHERE log = ? IF settings[?] = NULL",
@@ -48,18 +48,18 @@ impl Cql {
         let kept = rows.maybe_first_row::<(Fingerprint,)>().map_err(error::request)?;
         let kept = kept.and_then(|(kept,)| kept.get(&epoch).cloned());
         kept.map(|kept| kept == id)
-            .ok_or_else(|| error::request("the id of the topic is not stored yet"))
+            .ok_or_else(|| error::request("the stored id of the topic is not visible yet"))
     }
 
-    /// Keeps the settings of this process: those that were kept before count no more.
+    /// Stores this process's settings in place of the earlier ones.
     pub async fn put_settings(&self, log: &str, own: &Fingerprint) -> Result<(), Error> {
         let insert = "INSERT INTO settings_table (log, settings) VALUES (?, ?)";
         self.session.query_unpaged(insert, (log, own)).await.map(drop).map_err(error::execution)
     }
 }
 
-/// The first setting that has another value here. One that only one of them knows is no difference: it is of
-/// another version.
+/// The first setting with another value. A setting that only one side has is no difference: it
+/// belongs to another version.
 fn difference(kept: &Fingerprint, own: &Fingerprint) -> Option<String> {
     let differs = |(name, own): (&String, &String)| {
         let kept = kept.get(name).filter(|kept| *kept != own)?;

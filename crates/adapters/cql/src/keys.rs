@@ -1,12 +1,12 @@
-//! Which keys a counter has, spread over some partitions so that none grows too large.
+//! The keys of a counter, spread over several partitions so that none grows too large.
 
 use crate::{Cql, Error, error};
 use raingauge_ports::buckets::{GENERATIONS_PER_COUNTER, Generation};
 use scylla::response::PagingState;
 use std::ops::ControlFlow;
 
-/// Partitions that the keys of a counter are spread over, and those that their spans are listed in: a multiple, so
-/// that each of the former has its keys in some of the latter.
+/// Number of partitions with a counter's keys, and of those that list its spans: a multiple, so
+/// that the keys of one key partition are listed in a fixed set of lists.
 pub const SHARDS: i32 = 16;
 const LISTS: i32 = 64;
 
@@ -14,12 +14,12 @@ pub fn shard_of(key: &str) -> i32 {
     (xxhash_rust::xxh3::xxh3_64(key.as_bytes()) % SHARDS as u64) as i32
 }
 
-/// The list that the spans of a key are in.
+/// The list that contains a key's spans.
 pub fn list_of(key: &str) -> i32 {
     (xxhash_rust::xxh3::xxh3_64(key.as_bytes()) % LISTS as u64) as i32
 }
 
-/// The lists that the keys of a shard are in.
+/// The lists that contain a shard's keys.
 pub fn lists_of(shard: i32) -> impl Iterator<Item = i32> {
     (shard..LISTS).step_by(SHARDS as usize)
 }
@@ -28,7 +28,7 @@ pub const fn counter_of(generation: Generation) -> i32 {
     (generation / GENERATIONS_PER_COUNTER) as i32
 }
 
-/// A walk through the keys of a counter, page by page.
+/// Iterates over a counter's keys, page by page.
 pub struct Pages<'a> {
     cql: &'a Cql,
     counter: i32,
@@ -47,7 +47,8 @@ impl<'a> Pages<'a> {
         Self { shard, shard_end: shard + 1, ..Self::new(cql, generation) }
     }
 
-    /// The next keys, which may be none; `None` at the end. After an error the same page is read again.
+    /// Returns the next page, which may be empty; `None` at the end. After an error the same page
+    /// is read again.
     pub async fn next(&mut self) -> Result<Option<Vec<String>>, Error> {
         if self.shard == self.shard_end {
             return Ok(None);

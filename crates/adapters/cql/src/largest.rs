@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   span_table   (counter, list) -> 128 days, key -> tiles    one page has the days of many keys
-//!   key_table    (counter, shard) -> key                      keys without a tile there are looked up one by one
+//!   key_table    (counter, shard) -> key                      keys without a listed tile are read one by one
 //! ```
 //!
-//! Spans that are not listed, since they were begun before a migration, are read key by key.
+//! Spans that are not listed, because they are older than a migration, are read key by key.
 
 use crate::keys::{self, Pages, SHARDS};
 use crate::reader::CqlReader;
@@ -21,21 +21,22 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Keys that are looked at, at most: those that are listed, and those that are read one by one.
+/// Maximum number of keys examined, listed ones and those read one by one together.
 const LISTED_MAX: usize = 1_000_000;
 const KEYS_SCAN_MAX: usize = 200_000;
-/// Keys of one shard that are held in memory until it has been read, as a share of all, and at least.
+/// Keys of one shard that are held in memory until the shard has been read, as a share of the
+/// limit.
 const SHARE_OF_SHARD: usize = SHARDS as usize / 2;
 const SHARD_KEYS_MIN: usize = 10_000;
-/// Keys that are read by one request, and requests under way.
+/// Keys in one request, and requests in flight.
 const KEYS_TOGETHER: usize = 32;
 const REQUESTS_IN_FLIGHT: usize = 8;
 /// Shards that are read at once.
 const SHARDS_IN_FLIGHT: usize = 4;
-/// Requests under way for keys without tiles.
+/// Requests in flight for keys without tiles.
 const LOOKUPS_IN_FLIGHT: usize = 64;
 
-/// Looks at the keys of a counter until the time for it is over.
+/// Examines a counter's keys until the time is over.
 pub async fn find(
     reader: &CqlReader,
     generation: Generation,
@@ -76,14 +77,14 @@ struct Search<'a> {
     plan: Plan,
     ids: Vec<TileId>,
     len_max: usize,
-    /// Keys that may still be looked at.
+    /// Keys that may still be examined.
     keys_left: AtomicUsize,
     shard_keys_max: usize,
     found: Mutex<Vec<(String, i64)>>,
 }
 
 impl Search<'_> {
-    /// Walks through the lists of the spans. Answers whether the counter has no more keys.
+    /// Reads the lists of spans. Returns whether that covered all keys of the counter.
     async fn lists(&self) -> Result<bool, Error> {
         let shards = stream::iter(0..SHARDS)
             .map(|shard| self.shard(shard))
@@ -96,14 +97,15 @@ impl Search<'_> {
             self.add(unlisted.map(|key| (key, 0)));
             return Ok(!is_cut);
         }
-        // Rows of other systems are of keys that may have no tile there.
+        // Keys with rows from other systems may have no tile in the lists.
         let lookups =
             stream::iter(unlisted).map(|key| self.look_up(key)).buffer_unordered(LOOKUPS_IN_FLIGHT);
         lookups.try_collect::<()>().await?;
         Ok(!is_cut)
     }
 
-    /// Adds up the listed keys of one shard. Answers those that are not listed, and whether some were left out.
+    /// Sums the listed keys of one shard. Returns those that are not listed, and whether some were
+    /// left out.
     async fn shard(&self, shard: i32) -> Result<(Vec<String>, bool), Error> {
         let sums = self.listed(shard).await?;
         let unlisted = self.unlisted(shard, &sums).await?;
@@ -116,7 +118,7 @@ impl Search<'_> {
         Ok((unlisted, false))
     }
 
-    /// The sums of the keys of a shard that have tiles there; some of them when they are too many.
+    /// The sums of a shard's keys with listed tiles, up to the limit.
     async fn listed(&self, shard: i32) -> Result<HashMap<String, i128>, Error> {
         let mut sums = HashMap::new();
         for list in keys::lists_of(shard) {
@@ -128,7 +130,7 @@ impl Search<'_> {
         Ok(sums)
     }
 
-    /// The keys of a shard that have no tile there; some of them when they are too many.
+    /// The keys of a shard without listed tiles, up to the limit.
     async fn unlisted(
         &self,
         shard: i32,
@@ -144,7 +146,7 @@ impl Search<'_> {
         Ok(unlisted)
     }
 
-    /// Adds one page of a list. Answers where the next one is.
+    /// Adds one page of a list. Returns the state for the next page.
     async fn page(
         &self,
         list: i32,
@@ -177,7 +179,7 @@ impl Search<'_> {
         })
     }
 
-    /// Adds a key that has no tile there.
+    /// Adds a key without listed tiles.
     async fn look_up(&self, key: String) -> Result<(), Error> {
         let _permit = self.reader.in_flight.acquire().await;
         let cost = Cost::default();
@@ -187,7 +189,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Walks through the keys, and reads each. Answers whether the counter has no more keys.
+    /// Reads each key by itself. Returns whether that covered all keys of the counter.
     async fn keys(&self) -> Result<bool, Error> {
         let mut pages = Pages::new(&self.reader.cql, self.generation);
         while let Some(mut keys) = pages.next().await? {
@@ -207,7 +209,7 @@ impl Search<'_> {
         Ok(true)
     }
 
-    /// Adds some keys, by one request.
+    /// Adds some keys with one request.
     async fn together(&self, keys: Vec<String>) -> Result<(), Error> {
         let mut found = match self.reader.cql.options.read_plan {
             ReadPlan::Tiles => self.tiles_of(&keys).await?,
@@ -216,7 +218,7 @@ impl Search<'_> {
         for key in keys {
             let sum = match found.remove(&key) {
                 Some(sum) => sum,
-                // It has no tiles there, or is read by the tables.
+                // It has no tiles in the range, or is read from the count tables.
                 None => {
                     let (generation, plan) = (self.generation, self.plan);
                     self.reader.sum(&Query { generation, key: key.clone(), plan }).await?
@@ -227,7 +229,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The sums of those keys that have tiles there.
+    /// The sums of those keys that have tiles in the range.
     async fn tiles_of(&self, keys: &[String]) -> Result<HashMap<String, i128>, Error> {
         let cql = &self.reader.cql;
         let _permit = self.reader.in_flight.acquire().await;
@@ -245,7 +247,7 @@ impl Search<'_> {
         Ok(sums)
     }
 
-    /// What the tiles of a row add.
+    /// What a row's tiles add.
     fn sum_of(&self, key: &str, id: TileId, tiles: HashMap<i64, &[u8]>) -> Result<i128, Error> {
         let own = tiles.into_iter().filter(|(writer, _)| cell::is_of(*writer, self.generation));
         own.map(|(_, bytes)| {
@@ -255,7 +257,7 @@ impl Search<'_> {
         .sum()
     }
 
-    /// The right to look at some more keys; answers at how many.
+    /// Takes from the number of keys that may be examined; returns how many it got.
     fn take(&self, wanted: usize) -> usize {
         let left = self.keys_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
             Some(left.saturating_sub(wanted))
@@ -263,7 +265,7 @@ impl Search<'_> {
         left.map_or(0, |left| left.min(wanted))
     }
 
-    /// Adds keys, and drops those that cannot be among the largest any more when there are many.
+    /// Adds keys. When there are many, drops those that can no longer be among the largest.
     fn add(&self, sums: impl IntoIterator<Item = (String, i128)>) {
         let clamp = |sum: i128| sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let is_long = {

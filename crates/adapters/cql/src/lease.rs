@@ -1,5 +1,5 @@
-//! The right to do something that only one process of a cluster may do at a time: a row that runs out unless its holder
-//! renews it, taken and kept by lightweight transactions.
+//! A lease for work that only one process of a cluster may do at a time: a row that expires unless
+//! its holder renews it, taken and kept by lightweight transactions.
 
 use crate::{Cql, error};
 use raingauge_ports::BoxFuture;
@@ -15,7 +15,7 @@ pub struct CqlLease {
 }
 
 impl CqlLease {
-    /// `holder` is this process, by a name that no other process has.
+    /// `holder` names this process uniquely.
     pub fn new(cql: Cql, name: impl Into<String>, holder: impl Into<String>) -> Self {
         Self { cql, name: name.into(), holder: holder.into() }
     }
@@ -35,11 +35,11 @@ impl CqlLease {
         self.apply(statement, (&self.name, &self.holder)).await.map(drop)
     }
 
-    /// Whether a conditional statement was applied. It is never repeated by itself: one that timed out may have been
-    /// applied, and the next attempt sees that.
+    /// Returns whether a conditional statement was applied. The driver never retries it: one that
+    /// timed out may have been applied, and the next attempt sees that.
     async fn apply(&self, text: &str, values: impl SerializeRow) -> Result<bool, crate::Error> {
         let mut statement = Statement::new(text);
-        // Across datacenters too there is one holder.
+        // One holder across datacenters, too.
         statement.set_serial_consistency(Some(SerialConsistency::Serial));
         let answer =
             self.cql.session.query_unpaged(statement, values).await.map_err(error::request)?;
@@ -47,7 +47,7 @@ impl CqlLease {
         let row = rows.first_row::<Row>().map_err(error::request)?;
         match row.columns.first() {
             Some(Some(CqlValue::Boolean(is_applied))) => Ok(*is_applied),
-            _ => Err(error::request("a conditional statement was not answered by [applied]")),
+            _ => Err(error::request("the answer to a conditional statement lacks [applied]")),
         }
     }
 }

@@ -10,10 +10,11 @@
 //!        └─ window_table: the identities of recent events, in chunks
 //! ```
 //!
-//! Exactly once, without a transaction: what the writer of a log partition stores for a key is a function of that
-//! partition up to some offset. It is stored together with that offset, under a write timestamp that is a function of the
-//! offset and grows with it. A repeated write writes the same, an older one loses, and whoever takes over a partition reads
-//! what is stored and passes over the entries that it includes already.
+//! Exactly once, without a transaction: what the writer of a log partition stores for a key is a
+//! function of that partition up to some offset. It is stored together with that offset, under a
+//! write timestamp that is a function of the offset and grows with it. A repeated write writes the
+//! same, an older write loses, and a successor reads what is stored and skips the entries that it
+//! includes.
 
 mod cell;
 mod checkpoints;
@@ -44,7 +45,7 @@ pub use reader::CqlReader;
 pub use session::Cql;
 pub use writer::{CqlWriter, Feed};
 
-/// Seconds since 1970 by the clock of this machine, which those of the servers are close to.
+/// Seconds since 1970 by this machine's clock, which should be close to the servers' clocks.
 fn wall_s() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs() as i64)

@@ -1,4 +1,4 @@
-//! How the store is reached, and how it is read and written.
+//! How to reach, read and write the store.
 
 use scylla::statement::Consistency;
 use std::path::PathBuf;
@@ -6,34 +6,34 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Some of the nodes, `host:port`; the others are learnt from them.
+    /// Some of the nodes, `host:port`; they name the others.
     pub contact_points: Vec<String>,
     pub keyspace: String,
     pub user: Option<String>,
     pub password: Option<String>,
     pub tls: Option<Tls>,
-    /// The datacenter whose nodes are asked first.
+    /// The datacenter whose nodes are preferred.
     pub datacenter: Option<String>,
     pub read_consistency: Consistency,
     pub write_consistency: Consistency,
     /// How long one request may take.
     pub request_timeout: Duration,
-    /// A read that has not been answered after this is asked of another node too; zero never asks twice.
+    /// An unanswered read is sent to a second node after this time; zero disables that.
     pub speculative_after: Duration,
-    /// Reads, and writes, that are under way at once.
+    /// Maximum number of concurrent reads, and of concurrent writes.
     pub in_flight_max: usize,
     pub read_plan: ReadPlan,
-    /// How long the largest keys of a counter are looked for; those that were found by then are answered.
+    /// How long a search for the largest keys may take. It then returns those found so far.
     pub scan_time_max: Duration,
-    /// Whether the three count tables are written for other tools.
+    /// Whether to write the three count tables for other tools.
     pub write_tables: bool,
-    /// Whether other systems write rows into the count tables, which may be all that there is of a key.
+    /// Whether other systems write rows into the count tables; a key may then have nothing else.
     pub has_foreign_rows: bool,
-    /// Bytes of tiles that the writer of a partition keeps in memory.
+    /// Bytes of tiles that a partition's writer keeps in memory.
     pub writer_cache_bytes: usize,
 }
 
-/// A certificate authority, and a certificate of one's own where the server asks for one.
+/// A certificate authority, and this process's certificate if the server asks for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     pub ca: PathBuf,
@@ -43,7 +43,8 @@ pub struct Tls {
 /// What a range count reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadPlan {
-    /// At most four rows in one request, up to 128 days; the three tables when a key has no tiles there.
+    /// At most four rows in one request, up to 128 days; the three tables if the key has no tiles
+    /// there.
     Tiles,
     /// The three tables, up to five slices, as the published description reads them.
     Tables,
@@ -73,13 +74,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Where the store is, for people.
+    /// The store's address, for messages.
     pub fn place(&self) -> String {
         format!("keyspace {} of {}", self.keyspace, self.contact_points.join(", "))
     }
 }
 
-/// The consistency of this name; `local_quorum` for one that is not known.
+/// Parses a consistency level; an unknown name gives `local_quorum`.
 pub fn consistency(name: &str) -> Consistency {
     match name {
         "one" => Consistency::One,

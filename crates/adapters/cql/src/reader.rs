@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::Semaphore;
 
-/// What a tile row holds: of each writer, the offset that it includes, and its tile.
+/// A tile row: for each writer the offset that its tile includes, and the tile.
 type Row = (TileId, Vec<(i64, Offset, Tile)>);
 
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl CqlReader {
         }
     }
 
-    /// How many requests were made so far, and how many rows they answered.
+    /// Number of requests so far, and of the rows they returned.
     pub fn cost(&self) -> (u64, u64) {
         (self.total.requests.load(Ordering::Relaxed), self.total.rows.load(Ordering::Relaxed))
     }

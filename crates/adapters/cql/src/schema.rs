@@ -1,4 +1,4 @@
-//! The schema: what each version adds, and the way to the newest.
+//! The schema: what each version adds, and how a keyspace reaches the newest one.
 
 use crate::session::connect;
 use crate::{Error, Options, error};
@@ -6,15 +6,17 @@ use raingauge_core::bucket::DAY_S;
 use raingauge_core::tile::TILE_CELLS;
 use scylla::client::session::Session;
 
-/// Version of the schema that this program reads and writes.
+/// The schema version that this program reads and writes.
 pub const VERSION: i32 = MIGRATIONS.len() as i32;
 
-/// How the keyspace is replicated, and how the tables group what they store by time.
+/// How the keyspace is replicated, and how its tables group data by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// What CQL wants behind `replication =`, such as `{'class': 'NetworkTopologyStrategy', 'dc1': 3}`.
+    /// The value of CQL's `replication =`, such as `{'class': 'NetworkTopologyStrategy', 'dc1':
+    /// 3}`.
     pub replication: String,
-    /// Days in a window of time-window compaction, of quarter hours, hours and days. About a thirtieth of the retention.
+    /// Days in a window of time-window compaction for quarter hours, hours and days: about a
+    /// thirtieth of the retention.
     pub window_days: [u32; 3],
 }
 
@@ -26,26 +28,26 @@ impl Default for Layout {
     }
 }
 
-/// What leads from each version of the schema to the next. One that was released is never edited.
+/// The steps from each schema version to the next. A released step is never edited.
 const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 4] = [first, second, third, fourth];
 
-/// The schema that was the first to list spans.
+/// The first schema version that lists spans.
 const LISTS_SPANS: i32 = 3;
-/// Writers of the schema before may run for this long after a migration.
+/// How long writers of the previous schema may run after a migration.
 const REPLACED_WITHIN_DAYS: u32 = 7;
 
-/// Asks a third copy when one of those that make a quorum keeps the others waiting. By their own measure, which is how
-/// slow reads were of late, servers would wait for a second and more when a node has just been lost.
+/// Sends a read to a third replica if one of the quorum is slow. The servers' own threshold follows
+/// recent latencies, and would wait for more than a second after the loss of a node.
 const READS_AGAIN: &str = "speculative_retry = '50ms'";
 
-/// What kind of server it is. Options that only one of them knows are used with that one alone.
+/// The kind of server. Options that only one kind knows are used with that kind alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     Cassandra,
     Scylla,
 }
 
-/// What a migration did.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     pub server: Server,
@@ -57,7 +59,8 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
     let mut statements = Vec::new();
     for (width, days) in ["minutely", "hourly", "daily"].iter().zip(layout.window_days) {
         let gc = match server {
-            // Expired cells need no repair before they go: nothing is deleted that somebody could resurrect.
+            // Nothing is deleted before it expires, so expired cells need no repair before they are
+            // dropped.
             Server::Scylla => " AND tombstone_gc = {'mode': 'timeout'}",
             Server::Cassandra => "",
         };
@@ -90,7 +93,7 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
     statements
 }
 
-/// Large states of writers, the settings that decide what is counted, and how far the backfill of each partition is.
+/// Large states of writers, the settings that decide what is counted, and backfill progress.
 fn second(_: &Layout, _: Server) -> Vec<String> {
     let states = "CREATE TABLE IF NOT EXISTS state_table (
                       log text, log_partition int, id bigint, chunk int, bytes blob,
@@ -104,7 +107,8 @@ fn second(_: &Layout, _: Server) -> Vec<String> {
     [states, settings, progress].map(str::to_owned).to_vec()
 }
 
-/// The spans of a counter's keys side by side, so that its largest keys are found without reading each key.
+/// The spans of a counter's keys side by side, so that its largest keys are found without reading
+/// each.
 fn third(_: &Layout, _: Server) -> Vec<String> {
     vec![format!(
         "CREATE TABLE IF NOT EXISTS span_table (
@@ -114,8 +118,8 @@ fn third(_: &Layout, _: Server) -> Vec<String> {
     )]
 }
 
-/// The dedupe windows of the partitions, in chunks that expire. Each is written once, so that nothing that has expired could
-/// come back, and it may go at once.
+/// The dedupe windows of the partitions, in chunks that expire. Each is written once, so nothing
+/// that expired could return, and tombstones may be dropped at once.
 fn fourth(_: &Layout, server: Server) -> Vec<String> {
     let gc = match server {
         Server::Scylla => " AND tombstone_gc = {'mode': 'timeout'}",
@@ -131,7 +135,8 @@ fn fourth(_: &Layout, server: Server) -> Vec<String> {
     )]
 }
 
-/// Makes the keyspace and brings its tables up to the newest version. Running it again, or twice at once, changes nothing.
+/// Creates the keyspace and brings its tables to the newest version. Idempotent, also when two
+/// processes run it at once.
 pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Error> {
     check_keyspace(&options.keyspace)?;
     let session = connect(options).await?;
@@ -169,7 +174,7 @@ pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Err
     Ok(Migrated { server, from, to: VERSION })
 }
 
-/// Refuses a keyspace whose schema is not the one that this program knows.
+/// Refuses a keyspace whose schema version this program does not know.
 pub async fn check(session: &Session, options: &Options) -> Result<(), Error> {
     let found = version(session, options).await?;
     if found > VERSION {
@@ -181,13 +186,13 @@ pub async fn check(session: &Session, options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first span that every writer lists, of a keyspace that had tiles before: one that begins when the last
-/// writer of the schema before has been replaced.
+/// The first span that every writer lists, in a keyspace that had tiles before: one that begins
+/// after the last writer of the previous schema has been replaced.
 fn first_listed_after(today: u32) -> u32 {
     (today + REPLACED_WITHIN_DAYS).div_ceil(TILE_CELLS)
 }
 
-/// The number of the first span that `span_table` holds for every key; 0 where it always did.
+/// Number of the first span that `span_table` holds for every key; 0 if it always did.
 pub(crate) async fn spans_listed_from(session: &Session, options: &Options) -> Result<u32, Error> {
     let statement = format!("SELECT version FROM {}.schema_version WHERE id = 1", options.keyspace);
     let found = session.query_unpaged(statement, ()).await.map_err(error::request)?;
@@ -196,7 +201,7 @@ pub(crate) async fn spans_listed_from(session: &Session, options: &Options) -> R
     Ok(row.map_or(0, |(first,)| first as u32))
 }
 
-/// The version of the schema; 0 where there is none.
+/// The schema version; 0 if there is no schema.
 async fn version(session: &Session, options: &Options) -> Result<i32, Error> {
     let tables = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name = 'schema_version'";
     let known = session
@@ -212,7 +217,7 @@ async fn version(session: &Session, options: &Options) -> Result<i32, Error> {
     Ok(rows.maybe_first_row::<(i32,)>().map_err(error::request)?.map_or(0, |(version,)| version))
 }
 
-/// Scylla has system tables of its own.
+/// Scylla has system tables that Cassandra lacks.
 pub(crate) async fn server(session: &Session) -> Result<Server, Error> {
     let statement = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'system_schema' \
                      AND table_name = 'scylla_tables'";
@@ -225,7 +230,7 @@ async fn run(session: &Session, statement: &str) -> Result<(), Error> {
     session.query_unpaged(statement, ()).await.map(drop).map_err(error::request)
 }
 
-/// A keyspace stands in statements as text, so that it may be no more than a name.
+/// A keyspace's name is inserted into statements as text, so it must be a plain identifier.
 pub fn check_keyspace(name: &str) -> Result<(), Error> {
     let is_word = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
     let begins = name.starts_with(|char: char| char.is_ascii_alphabetic());

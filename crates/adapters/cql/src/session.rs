@@ -1,4 +1,4 @@
-//! The connection to the cluster, and the statements that are prepared on it.
+//! The connection to the cluster, and the statements prepared on it.
 
 use crate::datacenters;
 use crate::schema;
@@ -19,22 +19,22 @@ use tokio::sync::Semaphore;
 
 /// How long opening a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Rows of one page of a long result.
+/// Rows in one page of a long result.
 const PAGE_ROWS: i32 = 5_000;
-/// Rows of tiles of one page.
+/// Tile rows in one page.
 const PAGE_TILES: i32 = 100;
-/// Rows of spans of one page, each with a tile of every partition of the log.
+/// Span rows in one page, each with a tile of every log partition.
 const PAGE_SPANS: i32 = 2_000;
 
-/// The cluster, with everything prepared.
+/// The cluster, with all statements prepared.
 #[derive(Clone)]
 pub struct Cql {
     pub(crate) session: Arc<Session>,
     pub(crate) statements: Arc<Statements>,
     pub options: Arc<Options>,
-    /// Writes of all partitions together that may be under way.
+    /// Limits the concurrent writes of all partitions together.
     pub(crate) writes: Arc<Semaphore>,
-    /// The number of the first span that `span_table` holds for every key.
+    /// Number of the first span that `span_table` holds for every key.
     pub(crate) spans_listed_from: u32,
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct Statements {
     pub tiles: PreparedStatement,
     pub all_tiles: PreparedStatement,
     pub own_tiles: PreparedStatement,
-    /// Of several keys.
+    /// For several keys.
     pub tiles_of: PreparedStatement,
     pub put_tile: PreparedStatement,
     pub delete_tile: PreparedStatement,
     pub spans: PreparedStatement,
     pub put_span: PreparedStatement,
     pub delete_span: PreparedStatement,
-    /// Of each granularity.
+    /// For each granularity.
     pub counts: [PreparedStatement; 3],
     pub put_count: [PreparedStatement; 3],
     pub delete_count: [PreparedStatement; 3],
@@ -69,7 +69,7 @@ pub(crate) struct Statements {
     pub delete_key: PreparedStatement,
 }
 
-/// The table of a granularity, and its column of times.
+/// The table of a granularity, and its time column.
 pub(crate) const fn table_of(granularity: Granularity) -> (&'static str, &'static str) {
     match granularity {
         Granularity::Quarter => ("minutely_count_table", "minutely_timestamp"),
@@ -79,8 +79,8 @@ pub(crate) const fn table_of(granularity: Granularity) -> (&'static str, &'stati
 }
 
 impl Cql {
-    /// Connects, and looks whether the schema is the one that this program knows. Does not wait for a cluster that is
-    /// away: whoever calls decides whether to try again.
+    /// Connects, and checks the schema version. Does not wait for an unreachable cluster: the
+    /// caller decides whether to try again.
     pub async fn connect(options: Options) -> Result<Self, Error> {
         schema::check_keyspace(&options.keyspace)?;
         let session = connect(&options).await?;
@@ -103,7 +103,7 @@ impl Cql {
     }
 }
 
-/// A session that can reach at least one node, without a keyspace.
+/// Opens a session that reaches at least one node, without a keyspace.
 pub(crate) async fn connect(options: &Options) -> Result<Session, Error> {
     let profile = profile(options, options.write_consistency).build();
     let mut builder = SessionBuilder::new()
@@ -172,7 +172,7 @@ impl Statements {
             reads.build().into_handle(),
             profile(options, options.write_consistency).build().into_handle(),
         );
-        // Every statement may be repeated: what it writes does not depend on how often it is written.
+        // Every statement is idempotent, so the driver may retry it.
         let prepare = async |text: String, is_read: bool| {
             let mut prepared = session.prepare(text).await.map_err(|error| error.to_string())?;
             prepared.set_is_idempotent(true);
@@ -195,7 +195,7 @@ impl Statements {
         };
         let text = |text: &str| text.to_owned();
         const TILES: &str = "SELECT period, tiles FROM tile_table WHERE key = ? AND period IN ?";
-        // A row holds a tile of each partition of the log and of each generation.
+        // A row holds a tile for each log partition and each generation.
         let mut all_tiles =
             prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?;
         all_tiles.set_page_size(PAGE_TILES);

@@ -1,5 +1,5 @@
-//! The state of a partition's writer: in the row of its checkpoint, or, when it is large, cut into rows of its
-//! own that the checkpoint names. A server takes no mutation that is larger than half a segment of its
+//! The state of a partition's writer: in its checkpoint's row, or, if it is large, in rows of its
+//! own that the checkpoint names. A server refuses mutations larger than half a segment of its
 //! commit log.
 //!
 //! ```text
@@ -8,19 +8,19 @@
 //!                                                                    └──────┴────────┴────────────┘
 //! ```
 //!
-//! The id is a hash of the state, so that a state that was read is known to be whole.
+//! The id is a hash of the state, which verifies that it was read completely.
 
 use crate::{Cql, Error, error};
 use raingauge_ports::log::Partition;
 
-/// A state of up to this many bytes lies in the row of its checkpoint.
+/// Largest state that is stored in its checkpoint's row.
 const INLINE_MAX: usize = 1 << 20;
-/// Bytes of one row of a larger state.
+/// Bytes in one row of a larger state.
 const CHUNK_BYTES: usize = 512 << 10;
-/// No JSON begins with it.
+/// No JSON begins with this byte.
 const MARK: u8 = 0;
 
-/// Which rows hold a state.
+/// Identifies the rows of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunks {
     id: i64,
@@ -28,7 +28,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// `None` for a state that needs no rows of its own.
+    /// `None` for a state that fits its checkpoint.
     pub fn of(state: &[u8]) -> Option<Self> {
         let len = state.len().div_ceil(CHUNK_BYTES) as u32;
         (state.len() > INLINE_MAX).then(|| Self { id: id_of(state), len })
@@ -38,7 +38,7 @@ impl Chunks {
         [&[MARK][..], &self.id.to_le_bytes(), &self.len.to_le_bytes()].concat()
     }
 
-    /// `None` when the state itself is there.
+    /// `None` if the checkpoint holds the state itself.
     pub fn decode(stored: &[u8]) -> Result<Option<Self>, Error> {
         let Some((&MARK, rest)) = stored.split_first() else {
             return Ok(None);
@@ -54,7 +54,7 @@ fn id_of(state: &[u8]) -> i64 {
     xxhash_rust::xxh3::xxh3_64(state) as i64
 }
 
-/// What a checkpoint holds of a state: itself, or the name of its rows.
+/// What a checkpoint stores for a state: the state itself, or the name of its rows.
 pub fn in_checkpoint(state: &[u8]) -> Vec<u8> {
     Chunks::of(state).map_or_else(|| state.to_vec(), Chunks::encode)
 }
@@ -80,7 +80,7 @@ pub async fn put(
     Ok(())
 }
 
-/// The state that a checkpoint holds or names.
+/// Returns the state that a checkpoint holds or names.
 pub async fn get(
     cql: &Cql,
     log: &str,
@@ -103,7 +103,7 @@ pub async fn get(
         state.extend(row.map(|(bytes,)| bytes).unwrap_or_default());
     }
 
-    // Another state has replaced it since the checkpoint was read, or is replacing it.
+    // Another state may have replaced it since the checkpoint was read.
     let is_whole = id_of(&state) == chunks.id;
     if is_whole {
         Ok(state)
@@ -112,7 +112,7 @@ pub async fn get(
     }
 }
 
-/// Deletes the rows of a state that no checkpoint names any more.
+/// Deletes the rows of a state that no checkpoint names any longer.
 pub async fn delete(
     cql: &Cql,
     log: &str,

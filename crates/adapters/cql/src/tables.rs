@@ -1,4 +1,4 @@
-//! The plain plan of the published description: slices of the three count tables.
+//! The plan of the published description: slices of the three count tables.
 
 use crate::cell;
 use crate::{Cql, Error, error};
@@ -11,7 +11,7 @@ use scylla::value::CqlTimestamp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The sum of a range. A count that is missing in one table is not looked for in another.
+/// The sum of a range. A count that one table lacks is not looked up in another.
 pub async fn sum(
     cql: &Cql,
     generation: Generation,
@@ -27,12 +27,12 @@ pub async fn sum(
     Ok(try_join_all(slices).await?.into_iter().sum())
 }
 
-/// A count as it lies in a row, where one value marks a count that overflowed.
+/// A row's count; one value marks a count that overflowed.
 fn count_of(count: i64) -> Result<i64, buckets::Error> {
     if count == OVERFLOWED { Err(Overflow.into()) } else { Ok(count) }
 }
 
-/// The cells of a slice, rows of one bucket together.
+/// The cells of a slice; rows of the same bucket are added.
 pub async fn cells(
     cql: &Cql,
     generation: Generation,
@@ -49,7 +49,7 @@ pub async fn cells(
     Ok(counts.into_iter().map(|(time_s, count)| Cell { granularity, time_s, count }).collect())
 }
 
-/// Times and counts of the rows of a generation.
+/// Times and counts of a generation's rows.
 async fn rows(
     cql: &Cql,
     generation: Generation,
@@ -83,5 +83,5 @@ impl Cost {
     }
 }
 
-/// The position of a granularity among the statements of the tables.
+/// Statements are indexed by granularity.
 const _: () = assert!(Granularity::Quarter as usize == 0 && Granularity::Day as usize == 2);

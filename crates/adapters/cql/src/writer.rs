@@ -1,8 +1,8 @@
-//! Writing the cells of one partition of the log.
+//! Writes the cells of one log partition.
 //!
 //! ```text
-//!   add ──▶ tiles in memory ──commit──▶ read back what is not known yet
-//!                 ▲                     write each changed key in batches, until they are written
+//!   add ──▶ tiles in memory ──commit──▶ read back tiles that are not known yet
+//!                 ▲                     write each changed key in batches, until all are written
 //!                 └──── evict ◀──────── write the checkpoint
 //! ```
 
@@ -29,33 +29,33 @@ use std::time::{Duration, Instant};
 use tiles::{Change, Op, Tiles};
 use tokio::runtime::Handle;
 
-/// Changed tiles, and changes of tiles that are not read back yet, after which a commit is due.
+/// Changed tiles, plus changes to tiles that were not read back yet, after which a commit is due.
 const CHANGED_MAX: usize = 50_000;
 const PENDING_MAX: usize = 200_000;
 
-/// For this long after a takeover, every commit writes the state: the writer before may wake and overwrite it.
+/// For this long after a takeover every commit writes the state, in case a zombie overwrites it.
 const ZOMBIE_MAX: Duration = Duration::from_secs(60);
 
-/// What the checkpoint of a partition is stored as: position, stamp and state, and when the first and the last
-/// of these were written.
+/// A stored checkpoint: position, stamp and state, and the write times of the first and the last of
+/// these.
 pub type Stored = (i64, i64, Option<Vec<u8>>, Option<i64>, Option<i64>);
 
-/// The cells of one partition of a log. Called by the thread of its worker, which it blocks.
+/// The cells of one log partition. Blocks the thread of its worker.
 pub struct CqlWriter {
     cql: Cql,
-    /// The name of the log: its topic.
+    /// The log's name: its topic.
     log: String,
     partition: Partition,
     runtime: Handle,
     gives_up: AtomicBool,
     feed: Option<Feed>,
     housekeeping: Housekeeping,
-    /// Generations are removed by a thread of their own, beside other work.
+    /// Removes generations in a task beside counting.
     removal: Housekeeping,
     inner: Mutex<Inner>,
 }
 
-/// Where readers learn of tiles that were written.
+/// Informs readers about stored tiles.
 #[derive(Clone)]
 pub struct Feed {
     pub feed: Arc<dyn TileFeed>,
@@ -64,17 +64,19 @@ pub struct Feed {
 
 struct Inner {
     tiles: Tiles,
-    /// Entries have this and their offset for a stamp.
+    /// An entry's stamp is at least this plus its offset.
     stamp_base_us: i64,
-    /// The stamp of the last entry that is committed.
+    /// Stamp of the last committed entry.
     committed_us: i64,
-    /// The last checkpoint was written under this timestamp.
+    /// Timestamp of the last checkpoint.
     checkpoint_us: i64,
-    /// The state that was written last.
+    /// The last state that was written.
     state: Option<Vec<u8>>,
-    /// The rows that hold what is stored, and the last timestamp under which they may have been written.
+    /// The rows of the stored state, and the latest timestamp under which they may have been
+    /// written.
     chunks: Option<(Chunks, i64)>,
-    /// When the partition was taken over. For a while, a writer that had it before may still write its own state.
+    /// When this process took the partition over. For a while its predecessor may still write its
+    /// state.
     taken_over: Instant,
 }
 
@@ -103,12 +105,12 @@ impl CqlWriter {
         }
     }
 
-    /// Publishes every tile behind its write, and then how far they go.
+    /// Publishes every tile after it has been written, and then the position.
     pub fn with_feed(self, feed: Feed) -> Self {
         Self { feed: Some(feed), ..self }
     }
 
-    /// Begins a work beside counting, or asks how far it is. The cursor is full while it is under way.
+    /// Starts a task beside counting, or reports its progress. `cursor` is not empty while it runs.
     fn advance(
         &self,
         generation: Generation,
@@ -151,7 +153,7 @@ impl BucketWriter for CqlWriter {
                 Ok(Some((row, chunks)))
             }))
             .map_err(Error::from)?;
-        // Whoever counted the partition before may have written tiles up to here without telling.
+        // The predecessor may have written tiles up to here without publishing them.
         if let Some(Feed { feed, .. }) = &self.feed {
             let position = row.as_ref().map_or(0, |((position, ..), _)| *position as Offset);
             feed.publish(
@@ -174,7 +176,7 @@ impl BucketWriter for CqlWriter {
             .map_err(Error::from)?;
         let progress = progress.map(|(rank, bytes)| buckets::Progress { rank, bytes });
         let (position, stamp_us, state, position_us, state_us) = row;
-        // Older timestamps would lose against what is stored.
+        // An older timestamp would lose against what is stored.
         let mut inner = self.inner.lock();
         let newest_us = position_us.max(state_us).unwrap_or(0);
         inner.checkpoint_us = inner.checkpoint_us.max(newest_us);
@@ -270,8 +272,9 @@ impl BucketWriter for CqlWriter {
             written?;
 
             let changed = inner.state.as_ref() != Some(&checkpoint.state);
-            // The state is a function of the log up to the stamp: whoever has read less of it never wins. What is
-            // restated although the log has not moved on needs a later timestamp.
+            // The state is a function of the log up to the stamp, so a process that has read less
+            // never wins. A state that changes although the log has not moved needs a later
+            // timestamp.
             let restated = changed && checkpoint.stamp_us <= inner.checkpoint_us;
             inner.checkpoint_us =
                 checkpoint.stamp_us.max(inner.checkpoint_us + i64::from(restated));
@@ -332,7 +335,7 @@ impl BucketWriter for CqlWriter {
         self.advance(generation, Work::Prolong(*horizons), stamp_us, cursor).map(drop)
     }
 
-    /// What has expired goes by itself. What is removed here are generations that are retired.
+    /// Expired cells disappear by themselves. This removes retired generations.
     fn expire(
         &self,
         generation: Generation,

@@ -33,13 +33,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SPAN_FLAG: u32 = 1 << 31;
 
-/// Where the writers of this process publish.
+/// Publishes the tiles that this process's writers store.
 pub struct KafkaFeed {
     topic: String,
     producer: Arc<Producer>,
-    /// How often something could not be sent.
+    /// Number of messages that could not be sent.
     losses: Arc<AtomicU64>,
-    /// Of each partition, how often by then something was lost, or may get there late, as was told there.
+    /// For each partition, the number of losses its readers have already been told about.
     told: Mutex<HashMap<Partition, u64>>,
 }
 
@@ -65,7 +65,7 @@ impl KafkaFeed {
         }
     }
 
-    /// Whether readers of a partition are to drop their tiles before they hear more.
+    /// Returns whether readers of a partition must drop their tiles before the next message.
     fn has_gap(&self, partition: Partition) -> bool {
         let troubles = self.losses.load(Ordering::Acquire) + self.producer.renewals();
         self.told.lock().insert(partition, troubles).unwrap_or(0) != troubles
@@ -81,7 +81,7 @@ impl TileFeed for KafkaFeed {
     }
 }
 
-/// Tells `apply` every tile that is published from now on, and of gaps.
+/// Calls `apply` with every tile published from now on, and with gaps.
 pub fn listen(
     topic: &KafkaTopic,
     apply: impl Fn(TileChanges) + Send + 'static,

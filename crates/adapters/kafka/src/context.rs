@@ -1,4 +1,4 @@
-//! What every client reports: whether the brokers are in reach, and librdkafka's own log.
+//! What every client reports: whether the brokers are reachable, and librdkafka's log.
 
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -7,7 +7,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether Kafka is in reach. Says so once when it changes.
+/// Whether Kafka is reachable. Logs each change once.
 pub struct Connection {
     place: String,
     lost: AtomicBool,
@@ -38,7 +38,7 @@ impl Connection {
     }
 }
 
-/// Quiet about what is retried.
+/// Does not log what is retried.
 #[derive(Clone)]
 pub struct Context {
     pub connection: Arc<Connection>,
@@ -56,7 +56,7 @@ impl ClientContext for Context {
 
 impl ConsumerContext for Context {}
 
-/// librdkafka calls much an error that it gets over by itself.
+/// Logs librdkafka's messages at a lower level: many of its errors are temporary.
 pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
     match level {
         RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {

@@ -1,15 +1,16 @@
-//! Control entries: how the processes of a cluster sign them, and which of them are obeyed.
+//! Signatures of control entries, and which entries are obeyed.
 //!
 //! ```text
 //! raingauge-signature: v1 <sent, ms since 1970> <nonce> <HMAC-SHA256>       nonce and HMAC in hexadecimal digits
 //!
 //! HMAC over ┌──────────────────────┬───────┬───────────┬─────────┬───────┬─────────┐
-//!           │ raingauge-control-v1 │ epoch │ partition │ sent ms │ nonce │ payload │   numbers are little-endian
+//!           │ raingauge-control-v1 │ epoch │ partition │ sent ms │ nonce │ payload │   little-endian
 //!           └──────────────────────┴───────┴───────────┴─────────┴───────┴─────────┘
 //! ```
 //!
-//! What becomes of a message is a function of the message, the time at which it was appended and the options. A signed
-//! entry has an identity and a time limit, so that a copy of it in the same partition is a repetition or too old.
+//! The decision on a message is a function of the message, its append time and the options. A
+//! signed entry has an identity and a time limit, so a copy of it in the same partition is either a
+//! repetition or too old.
 
 use crate::options::Options;
 use hmac::{Hmac, KeyInit, Mac};
@@ -18,23 +19,24 @@ use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::record::Identity;
 use sha2::Sha256;
 
-/// The header that holds the signature of a control entry.
+/// The header with a control entry's signature.
 pub const SIGNATURE: &str = "raingauge-signature";
 
 const VERSION: &str = "v1";
 const DOMAIN: &[u8] = b"raingauge-control-v1";
 const NONCE_LEN: usize = 16;
-/// Longest time between signing an entry and its being appended.
+/// Longest time between the signing of an entry and its append.
 const SIGNED_FOR_MS: i64 = 3_600_000;
 
-/// Which control entries are obeyed. Every process that reads the topic must have the same rules.
+/// Which control entries are obeyed. All processes that read the topic must share these rules.
 #[derive(Clone, Default)]
 pub struct ControlRules {
-    /// Secrets of the cluster. The first one signs, each of them verifies. Without any, entries need no signature.
+    /// The cluster's secrets. The first one signs, and each of them verifies. Empty: entries need
+    /// no signature.
     pub keys: Vec<Vec<u8>>,
-    /// Entries that were appended before this time, in milliseconds since 1970, need no signature.
+    /// Entries appended before this time, in milliseconds since 1970, need no signature.
     pub unsigned_until_ms: i64,
-    /// Looks at a payload; without a check every payload is taken.
+    /// Checks a payload. `None` accepts every payload.
     pub check: Option<ControlCheck>,
 }
 
@@ -51,30 +53,30 @@ impl std::fmt::Debug for ControlRules {
     }
 }
 
-/// What is wrong with the payload of a control entry.
+/// What is wrong with a control entry's payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlFault {
-    /// It is not a control entry.
+    /// It is no control entry.
     Malformed(String),
-    /// A kind that this program does not know.
+    /// This version does not know the kind.
     UnknownKind(String),
 }
 
-/// A place in the log, which a signature is good for.
+/// The place in the log that a signature is valid for.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub epoch: u16,
     pub partition: u16,
 }
 
-/// The signature of an entry that is sent now; none where entries are not signed.
+/// Signs an entry that is sent now; `None` if entries are not signed.
 pub fn signature(options: &Options, partition: u16, payload: &[u8]) -> Option<String> {
     let key = options.controls.keys.first()?;
     let place = Place { epoch: options.epoch, partition };
     Some(sign(key, place, SystemClock.now_ms(), rand::random(), payload))
 }
 
-/// The signature of an entry that is sent at a time.
+/// Signs an entry that is sent at a given time.
 pub fn sign(
     key: &[u8],
     place: Place,
@@ -86,8 +88,9 @@ pub fn sign(
     format!("{VERSION} {sent_ms} {} {}", hex::encode(nonce), hex::encode(mac))
 }
 
-/// Decides about a control entry: the identity of one that is signed, or why it is refused. A signed entry of an unknown
-/// kind was written by a newer version of this program, and is left to its reader, who must not pass it over.
+/// Decides on a control entry: returns the identity of a signed one, or why the entry is refused. A
+/// signed entry of an unknown kind comes from a newer version. It is left to the reader, which must
+/// not skip it.
 pub fn judge(
     options: &Options,
     partition: u16,
@@ -121,7 +124,7 @@ pub fn judge(
     }
 }
 
-/// Verifies a signature. Two entries have the same identity only when one is a copy of the other.
+/// Verifies a signature. Two entries share an identity only if one is a copy of the other.
 fn verify(
     options: &Options,
     place: Place,
@@ -137,7 +140,7 @@ fn verify(
     if !options.controls.keys.iter().any(verifies) {
         return Err(invalid());
     }
-    // Within this time of each other a copy meets the identity of the original in the dedupe window.
+    // Within this time a copy finds the original's identity in the dedupe window.
     let signed_for_ms = SIGNED_FOR_MS.min(options.dedupe_window_ms / 2);
     if (appended_ms - sent_ms).abs() > signed_for_ms {
         let detail = format!(
@@ -167,7 +170,7 @@ impl Signature {
             Self { sent_ms: sent_ms.parse().ok()?, nonce: [0; NONCE_LEN], mac: [0; 32] };
         hex::decode_to_slice(nonce, &mut signature.nonce).ok()?;
         hex::decode_to_slice(mac, &mut signature.mac).ok()?;
-        // Far from any real time, so that ages can be computed.
+        // Bounded far away from any real time, so that ages cannot overflow.
         (0..1 << 50).contains(&signature.sent_ms).then_some(signature)
     }
 }
@@ -285,7 +288,8 @@ mod tests {
         assert_eq!(code(&brief, NOW_MS + 1_001, Some(&good), b"note"), "control_expired");
     }
 
-    /// A newer process of a rolling upgrade wrote it: passing it over would count wrongly, so the reader decides.
+    /// It comes from a newer process in a rolling upgrade. Skipping it could miscount, so the
+    /// reader decides.
     #[test]
     fn a_signed_entry_of_an_unknown_kind_is_not_passed_over() {
         let keyed = options(&["key"]);
@@ -296,7 +300,7 @@ mod tests {
         );
     }
 
-    /// An entry that version 1 signed still verifies.
+    /// An entry signed by version 1 still verifies.
     #[test]
     fn a_signature_of_version_1_still_verifies() {
         let signature = signed("key", HERE, b"note");

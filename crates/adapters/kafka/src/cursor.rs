@@ -1,4 +1,4 @@
-//! A place in a partition from which it is read on.
+//! A position in a partition, from which messages are read in order.
 
 use crate::context::Context;
 use crate::ends;
@@ -14,25 +14,26 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message, Offset, Timestamp, TopicPartitionList};
 use std::time::{Duration, Instant};
 
-/// How long more of what is known to be there is waited for, once there is something to answer.
+/// How long to wait for more messages that are known to exist, once there is something to return.
 const MORE: Duration = Duration::from_millis(10);
-/// The client's word that there is nothing may be older than a message; only after this it is looked whether the offsets up to
-/// the end hold any.
+/// An empty poll may be older than a message. Only after this delay does the cursor check whether
+/// the offsets up to the end hold any messages.
 const STALE: Duration = Duration::from_millis(100);
-/// How long a broker waits for a message before it says that there is none: for whoever reads on, and for a question.
+/// How long a broker waits for messages before it returns none, for a continued read and for a
+/// probe.
 const READ_ON: Duration = Duration::from_millis(200);
 const ASK: Duration = Duration::from_millis(5);
 
-/// Why reading stopped.
+/// Why a read failed.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The offset is not there (any more).
+    /// The offset does not exist, or no longer exists.
     OutOfRange,
-    /// The brokers do not answer, or the client is of no use any more: another cursor may do better.
+    /// The brokers do not answer or the client is unusable. Another cursor may succeed.
     Broken(String),
-    /// What the broker sent was not what was written.
+    /// The broker sent something other than what was written.
     Damaged(String),
-    /// Nothing helps.
+    /// A permanent error.
     Log(log::Error),
 }
 
@@ -67,7 +68,7 @@ impl From<Unfit> for Trouble {
     }
 }
 
-/// What is at an offset is not what was read from there.
+/// The error for an offset whose content has changed since it was read.
 pub fn replaced(from: i64, appended_ms: i64) -> log::Error {
     let appended = format_rfc3339(appended_ms.div_euclid(1_000));
     log::Error::Replaced(format!(
@@ -76,36 +77,37 @@ pub fn replaced(from: i64, appended_ms: i64) -> log::Error {
     ))
 }
 
-/// Where a cursor is to begin.
+/// Where a cursor begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub partition: i32,
     pub from: i64,
-    /// Where the partition begins.
+    /// The partition's first offset.
     pub start: i64,
-    /// Everything before the place was appended no later than this, as far as that is known.
+    /// Everything before this position was appended no later than this; `None` if unknown.
     pub before_ms: Option<i64>,
 }
 
 pub struct Cursor {
-    /// None until messages are to be read.
+    /// `None` until messages are needed.
     consumer: Option<BaseConsumer<Context>>,
     partition: i32,
     start: i64,
     reader: Reader,
-    /// Stored chunks of the window that take the place of messages.
+    /// Stored chunks that are read in place of messages.
     restoring: Option<Restoring>,
-    /// When the window began to be rebuilt, until it is complete, and of how many chunks.
+    /// When rebuilding the window began, and from how many chunks; `None` once the window is
+    /// complete.
     rebuilding: Option<(Instant, u64)>,
-    /// The last answer, for whoever took only a part of it.
+    /// The last answer, in case the caller consumed only a part of it.
     answered: Vec<Block>,
     used: Instant,
 }
 
 impl Cursor {
-    /// Goes to a place behind the start. What of the window lies before the place is restored or read with
-    /// the first [`Cursor::fill`]; it begins with the first message that was appended at or after the start of a slice,
-    /// see [`dedupe::Window`]. Makes chunks of the window when it `records`.
+    /// Opens a cursor at a position. The first [`Cursor::fill`] restores the window before the
+    /// position from chunks or messages, starting with the first message appended at or after the
+    /// start of a slice; see [`dedupe::Window`]. Stores chunks of the window if it `records`.
     pub fn open(shared: &Shared, place: Place, records: bool) -> Result<Self, Trouble> {
         let Place { partition, from, start, before_ms } = place;
         let begin = match last_before(shared, partition, from, start)? {
@@ -123,7 +125,7 @@ impl Cursor {
                 partition,
                 from,
                 start,
-                "the dedupe window reaches to the start of the log: repetitions of what was trimmed cannot be told"
+                "the dedupe window reaches the start of the log: repetitions of trimmed events cannot be recognized"
             );
         }
         metrics::counter!("raingauge_log_cursors_total").increment(1);
@@ -152,22 +154,22 @@ impl Cursor {
         self.used
     }
 
-    /// The part of the last answer that begins with an offset, when it lies in it.
+    /// Returns the rest of the last answer from an offset on, if that offset lies in it.
     pub fn answered_from(&self, from: PortOffset) -> Option<Vec<Block>> {
         let place =
             self.answered.iter().position(|block| block.base <= from && from < block.end())?;
         Some(self.answered[place..].to_vec())
     }
 
-    /// Hands over what has been read.
+    /// Takes the messages read so far.
     pub fn answer(&mut self) -> Made {
         let made = self.reader.answer();
         self.answered.clone_from(&made.blocks);
         made
     }
 
-    /// Reads until there is about `bytes_max` to answer, or until there is anything and no more at hand, or until the time is
-    /// over. The partition is known to reach to `end`.
+    /// Reads until about `bytes_max` are available, until some are and no more are at hand, or
+    /// until the time is over. The partition is known to reach to `end`.
     pub fn fill(
         &mut self,
         shared: &Shared,
@@ -217,8 +219,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Puts stored chunks of the window in the place of messages, as far as there are any. Answers whether messages are to be
-    /// read now; `false` when the time is over.
+    /// Reads stored chunks in place of messages, as far as there are any. Returns whether to read
+    /// messages next; `false` if the time is over.
     fn restore(&mut self, shared: &Shared, deadline: Instant) -> bool {
         if self.restoring.is_none()
             && let Some(number) = self.reader.look_for()
@@ -234,7 +236,8 @@ impl Cursor {
                 continue;
             }
             if restoring.restored() > 0 {
-                // Another client goes on behind them, so that nothing comes that the one before had fetched.
+                // A new client continues after the chunks, since the old one may have prefetched
+                // messages.
                 self.consumer = None;
             }
             self.rebuilding =
@@ -259,7 +262,7 @@ impl Cursor {
         true
     }
 
-    /// Makes the client that reads on here, unless there is one.
+    /// Creates the client that continues here, unless it exists.
     fn connect(&mut self, shared: &Shared) -> Result<(), Trouble> {
         if self.consumer.is_none() {
             let at = self.reader.resumes_at(self.start);
@@ -268,7 +271,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Passes over offsets that hold no message, as that of a transaction's end.
+    /// Skips offsets without a message, such as a transaction's end marker.
     fn pass_over(&mut self, shared: &Shared) -> Result<(), Trouble> {
         if let Some(end) = empty_until(shared, self.partition, self.reader.next())? {
             self.reader.skip_to(end);
@@ -292,15 +295,15 @@ impl Cursor {
     }
 }
 
-/// What is found at an offset or behind it.
+/// What lies at or after an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Message { offset: i64, appended_ms: i64 },
     End,
 }
 
-/// Looks for the first message at an offset or behind it. A client of its own sees to it that what it says is no older than
-/// the question.
+/// Finds the first message at or after an offset. Uses a client of its own, so that the result is
+/// no older than the call.
 pub fn probe(shared: &Shared, partition: i32, from: i64) -> Result<Found, Trouble> {
     first_message(&consumer_at(shared, partition, from, ASK)?, shared.options.request_timeout)
 }
@@ -326,11 +329,11 @@ fn first_message(consumer: &BaseConsumer<Context>, timeout: Duration) -> Result<
     Err(Trouble::Broken("no broker answered in time".to_owned()))
 }
 
-/// The end of a partition when no offset from `from` up to there holds a message.
+/// Returns the end of a partition if no offset from `from` up to it holds a message.
 ///
-/// A new leader may not know yet how far the partition reaches: what it answers then looks like the end and is not. So one
-/// leader is first asked where the partition ends, which a new one refuses to tell until it knows, and then once more for messages:
-/// what it finds reaches to that end at least.
+/// A new leader may not know yet how far the partition reaches, and then answers with an end that
+/// is too early. So the function first asks a leader for the end, which a new leader refuses until
+/// it knows, and then asks for messages once more: that answer reaches at least to this end.
 fn empty_until(shared: &Shared, partition: i32, from: i64) -> Result<Option<i64>, Trouble> {
     let timeout = shared.options.request_timeout;
     let consumer = consumer_at(shared, partition, from, ASK)?;
@@ -362,8 +365,8 @@ fn leader_of(
         .ok_or_else(|| Trouble::Broken("the partition has no leader".to_owned()))
 }
 
-/// When some message not far before an offset was appended; nothing when there is none. Reaches back further and further, because
-/// offsets need not hold a message.
+/// Returns the append time of some message shortly before an offset, or `None` without one. Looks
+/// back in growing steps, since offsets need not hold a message.
 pub fn last_before(
     shared: &Shared,
     partition: i32,

@@ -1,4 +1,5 @@
-//! Messages that cannot be counted, and where they go: as they came, with headers that say why and where from.
+//! Sends messages that cannot be counted to the dead-letter topic, unchanged, with headers that
+//! give the reason and the origin.
 
 use crate::producer::{Outgoing, Producer, Ticket};
 use crate::topic::Shared;
@@ -11,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What a refused message takes in memory besides its texts, about.
+/// Approximate memory for a refused message besides its texts.
 const OVERHEAD_BYTES: usize = 256;
 
-/// A message that was refused.
+/// A refused message.
 pub struct Poison {
     pub message: OwnedMessage,
     pub rejection: Rejection,
@@ -32,7 +33,7 @@ impl Poison {
         Self { message, rejection }
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory use.
     pub fn bytes(&self) -> usize {
         let headers = self.message.headers().into_iter().flat_map(|headers| headers.iter());
         let headers: usize =
@@ -44,7 +45,8 @@ impl Poison {
     }
 }
 
-/// The headers of a message; rdkafka panics at one whose name is not UTF-8, and then all are left out.
+/// Copies a message's headers. rdkafka panics at a header name that is not UTF-8; all headers are
+/// then left out.
 fn copied<M: Message>(message: &M) -> Option<OwnedHeaders> {
     let headers = message.headers()?;
     Some(
@@ -54,17 +56,17 @@ fn copied<M: Message>(message: &M) -> Option<OwnedHeaders> {
     )
 }
 
-/// How often the wait for confirmations looks whether it is to end.
+/// How often the wait for confirmations checks whether it must end.
 const POLL: Duration = Duration::from_millis(50);
-/// How long a send waits before it is tried again, when the brokers took nothing.
+/// Pause before a send is retried when the brokers accepted nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What became of one letter: its place in the batch, whether its value was sent, and the outcome.
+/// The outcome of one letter: its place in the batch, whether its value was sent, and the result.
 type Report = (usize, bool, Result<(), KafkaError>);
 
-/// Sends them all at once and waits until each is confirmed, or until `stops` turns true. Leaves those in place that must be
-/// sent again: the brokers are out of reach, or the wait was cut short. One that the brokers refuse for good is given up, and
-/// counted. Answers whether all are dealt with.
+/// Sends all messages at once and waits for each confirmation, or until `stops` is set. Keeps those
+/// to send again, because the brokers are unreachable or the wait was cut short. A message that the
+/// brokers refuse permanently is dropped and counted. Returns whether none is left.
 pub fn send(shared: &Shared, poisons: &mut Vec<Poison>, stops: &AtomicBool) -> bool {
     if poisons.is_empty() {
         return true;
@@ -89,7 +91,7 @@ pub fn send(shared: &Shared, poisons: &mut Vec<Poison>, stops: &AtomicBool) -> b
     poisons.is_empty()
 }
 
-/// Answers which of them are dealt with.
+/// Returns which messages are done.
 fn deliver_all(
     shared: &Shared,
     producer: &Producer,
@@ -109,7 +111,7 @@ fn deliver_all(
         let is_too_large =
             |error: &KafkaError| error.rdkafka_error_code() == Some(Code::MessageSizeTooLarge);
         match outcome {
-            // With its reason it is larger than what fits: the place where it lies is told all the same.
+            // With its reason the message exceeds the size limit, so only its location is sent.
             Err(error) if with_value && is_too_large(&error) => {
                 deliver(shared, producer, place, poison, false, &sender);
                 continue;
@@ -131,7 +133,7 @@ fn deliver_all(
     done
 }
 
-/// Hands one over. What becomes of it is reported once.
+/// Enqueues one message. Its outcome is reported once.
 fn deliver(
     shared: &Shared,
     producer: &Producer,

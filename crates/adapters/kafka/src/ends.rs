@@ -1,4 +1,5 @@
-//! Where partitions begin and end, asked of the brokers by a thread of its own, in one request for all of them.
+//! Watches the first and last offsets of partitions: one thread asks the brokers for all of them in
+//! one request.
 
 use crate::context::{Connection, Context};
 use crate::error::{self, Error};
@@ -15,18 +16,19 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How old an answer may be while the brokers are in reach, besides their own time.
+/// Maximum age of the offsets while the brokers are reachable, besides the brokers' own delay.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Beginnings move seldom: they are asked for once in so many rounds, and so are transactions.
+/// First offsets and open transactions change rarely; they are requested once in this many rounds.
 const ROUNDS_PER_START: u32 = 20;
-/// A partition that ends earlier than it did is believed only after this: a new leader may not know the end yet.
+/// An end that moved back is believed only after this time, since a new leader may not know the
+/// end.
 const SHRUNK_FOR: Duration = Duration::from_secs(30);
-/// How often it is looked whether the topic still has as many partitions, and whether it is still the same.
+/// How often the number of partitions and the topic's id are checked.
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(60);
 const TOPIC_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The offsets, in Kafka's count, between which a partition holds messages. Behind the end lie those of transactions
-/// that are not committed yet.
+/// The range of Kafka's offsets that hold messages. Messages of open transactions lie after the
+/// end.
 pub struct Span {
     partition: i32,
     start: AtomicI64,
@@ -55,15 +57,15 @@ impl Span {
     }
 }
 
-/// The client that is asked, and whoever waits for its answers.
+/// The client that asks the brokers, and the waiting callers.
 pub struct Ends {
     client: BaseConsumer<Context>,
-    /// Sees the messages of transactions that are not over, too.
+    /// Also sees the messages of open transactions.
     uncommitted: BaseConsumer<Context>,
     connection: Arc<Connection>,
     topic: Arc<str>,
     partitions: Partition,
-    /// What the brokers called the topic first; `None` where they know of no ids, or could not tell.
+    /// The topic's id when it was first seen; `None` if the brokers have no ids or did not say.
     topic_id: Option<u128>,
     /// Why the topic is not the one that was counted, once that is known.
     replaced: OnceLock<String>,
@@ -78,7 +80,7 @@ struct State {
     stopped: bool,
 }
 
-/// The thread; it ends when this is dropped.
+/// The watching thread, which ends when this is dropped.
 pub struct Watching {
     pub ends: Arc<Ends>,
     thread: Option<JoinHandle<()>>,
@@ -95,7 +97,7 @@ impl Drop for Watching {
 }
 
 impl Ends {
-    /// Finds the topic, and begins to watch it. Blocks the thread.
+    /// Finds the topic and starts to watch it. Blocks the thread.
     pub fn watch(options: &Options, connection: Arc<Connection>) -> Result<Watching, Error> {
         let context = Context { connection: Arc::clone(&connection) };
         let uncommitted = options
@@ -106,7 +108,7 @@ impl Ends {
             options.admin_config().create_with_context(context).map_err(error::settings)?;
         let partitions = partitions_of(&client, options, options.request_timeout)?;
         let topic_id = topic_id::ask(&client, &options.topic, options.request_timeout).unwrap_or_else(|error| {
-            tracing::warn!(%error, topic = options.topic, "the brokers do not tell the id of the topic");
+            tracing::warn!(%error, topic = options.topic, "the brokers do not report the topic's id");
             None
         });
         let ends = Arc::new(Self {
@@ -136,20 +138,21 @@ impl Ends {
         self.topic_id
     }
 
-    /// Why the topic is not the one that was counted; nothing as long as it is.
+    /// Why the topic is not the one that was counted; `None` while it is.
     pub fn replaced(&self) -> Option<&str> {
         self.replaced.get().map(String::as_str)
     }
 
-    /// Notes that the topic is not the one that was counted. From now on nothing of it is read.
+    /// Notes that the topic is not the one that was counted, which ends all reading.
     pub fn refuse(&self, reason: String) {
         if self.replaced.set(reason).is_ok() {
-            tracing::error!(topic = %self.topic, reason = self.replaced(), "nothing of the topic is read any more");
+            tracing::error!(topic = %self.topic, reason = self.replaced(), "reading the topic has stopped");
             self.changed.notify_all();
         }
     }
 
-    /// Asks where a partition begins and ends, and goes on asking while the answer is held. Blocks the thread.
+    /// Returns a partition's range, which is kept up to date while the caller holds it. Blocks the
+    /// thread.
     pub fn span(&self, partition: Partition) -> Result<Arc<Span>, KafkaError> {
         let span = Arc::new(Span {
             partition: partition.into(),
@@ -162,7 +165,7 @@ impl Ends {
         Ok(span)
     }
 
-    /// Asks for one partition at once. Blocks the thread.
+    /// Refreshes one partition immediately. Blocks the thread.
     pub fn refresh(&self, span: &Span) -> Result<(), KafkaError> {
         let (start, end) =
             self.client.fetch_watermarks(&self.topic, span.partition, self.timeout)?;
@@ -171,14 +174,14 @@ impl Ends {
         Ok(())
     }
 
-    /// The offset of the first message that was appended at this time or later. Blocks the thread.
+    /// Returns the offset of the first message appended at or after a time. Blocks the thread.
     pub fn first_since(&self, partition: i32, appended_ms: i64) -> Result<Option<i64>, KafkaError> {
         let time = Offset::Offset(appended_ms.max(0));
         let answers = ask(&self.client, &self.topic, &[partition], time, self.timeout)?;
         Ok(answers.first().map(|(_, offset)| *offset))
     }
 
-    /// Notes that a partition is known to reach this far.
+    /// Notes that a partition reaches at least to this offset.
     pub fn reaches(&self, span: &Span, end: i64) {
         if span.end.fetch_max(end, Ordering::AcqRel) < end {
             drop(self.state.lock());
@@ -186,7 +189,7 @@ impl Ends {
         }
     }
 
-    /// Waits until a partition ends beyond this offset.
+    /// Waits until a partition ends after this offset.
     pub fn wait(&self, span: &Span, offset: i64, timeout: Duration) {
         let deadline = Instant::now() + timeout;
         let mut state = self.state.lock();
@@ -198,7 +201,7 @@ impl Ends {
         let (mut counted, mut identified) = (Instant::now(), Instant::now());
         let mut pause = INTERVAL;
         while let Some(spans) = self.pause(pause) {
-            // Whatever the client has to report, among it that no broker answers.
+            // Serves the client's callbacks, such as the one for unreachable brokers.
             let _ = self.client.poll(Duration::ZERO);
             pause = match self.ask_all(&spans, round.is_multiple_of(ROUNDS_PER_START)) {
                 Ok(()) => INTERVAL,
@@ -219,7 +222,7 @@ impl Ends {
         }
     }
 
-    /// Waits a little. Answers what is watched, or nothing when it is time to end.
+    /// Waits for a moment. Returns the watched partitions, or `None` when the thread must end.
     fn pause(&self, pause: Duration) -> Option<Vec<Arc<Span>>> {
         let deadline = Instant::now() + pause;
         let mut state = self.state.lock();
@@ -232,7 +235,7 @@ impl Ends {
         if spans.is_empty() {
             return Ok(());
         }
-        // Of one that is asked for twice, a broker answers neither.
+        // A broker returns nothing for a partition that is requested twice.
         let mut partitions: Vec<i32> = spans.iter().map(|span| span.partition).collect();
         partitions.sort_unstable();
         partitions.dedup();
@@ -244,7 +247,8 @@ impl Ends {
             {
                 of(partition).for_each(|span| span.start.store(start, Ordering::Release));
             }
-            // Before the ends, so that messages that come in between are in no transaction.
+            // Asked before the ends: a message that arrives in between then belongs to no
+            // transaction.
             uncommitted.extend(ask(
                 &self.uncommitted,
                 &self.topic,
@@ -270,7 +274,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Looks whether the topic was made anew while it is read.
+    /// Checks whether the topic was replaced while it was read.
     fn check_topic(&self) {
         let Some(first) = self.topic_id.filter(|_| self.replaced().is_none()) else {
             return;
@@ -299,7 +303,7 @@ impl Ends {
     }
 }
 
-/// A topic with the name of the one that was counted, and another id.
+/// The reason given for a topic that has the right name and another id.
 pub fn made_anew(topic: &str) -> String {
     format!(
         "the topic {topic} was made anew: its id is not the one of the topic that was counted; stop all processes, raise \
@@ -307,8 +311,8 @@ pub fn made_anew(topic: &str) -> String {
     )
 }
 
-/// Asks for the offset of a time in each partition, or for their beginnings or ends. A partition without a leader is left
-/// out; an error is that of all of them.
+/// Requests the offset of a time in each partition, or their first or last offsets. Leaves out a
+/// partition without a leader; an error concerns all of them.
 pub fn ask(
     client: &BaseConsumer<Context>,
     topic: &str,
@@ -335,7 +339,7 @@ pub fn ask(
     }
 }
 
-/// How many partitions the topic has, however many are wanted.
+/// Returns how many partitions the topic has, whatever number is expected.
 pub async fn find(options: &Options, connection: Arc<Connection>) -> Result<Partition, Error> {
     let options = Options { partitions: None, ..options.clone() };
     let find = move || {
@@ -350,7 +354,7 @@ pub async fn find(options: &Options, connection: Arc<Connection>) -> Result<Part
         .map_err(|_| Error::Settings("raingauge is stopping".to_owned()))?
 }
 
-/// How many partitions the topic has.
+/// Returns how many partitions the topic has.
 fn partitions_of(
     client: &BaseConsumer<Context>,
     options: &Options,

@@ -1,4 +1,4 @@
-//! What can go wrong with the topic, in sentences that say what to do.
+//! Errors of the topic, in sentences that say what to do.
 
 use raingauge_ports::log;
 use rdkafka::error::KafkaError;
@@ -6,7 +6,7 @@ use rdkafka::error::KafkaError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "Kafka at {brokers} is out of reach: {reason}: look whether the brokers run, and at kafka.brokers"
+        "Kafka at {brokers} is out of reach: {reason}: check that the brokers run, and check kafka.brokers"
     )]
     Unreachable { brokers: String, reason: String },
     #[error("the settings of Kafka cannot be used: {0}")]
@@ -44,7 +44,7 @@ impl From<Error> for log::Error {
     }
 }
 
-/// A client that could not be made: what librdkafka has against its settings.
+/// A client that librdkafka refused to create because of its settings.
 pub fn settings(error: KafkaError) -> Error {
     Error::Settings(match error {
         KafkaError::ClientConfig(_, description, key, value) => {

@@ -16,17 +16,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How often the thread looks whether it is to end.
+/// How often the thread checks whether it must end.
 const POLL: Duration = Duration::from_millis(100);
-/// How long a process whose membership ended waits before it joins again: doubled each time, up to the longest.
+/// Pause before a process whose membership ended joins again. It doubles up to the maximum.
 const REJOIN_MIN: Duration = Duration::from_secs(1);
 const REJOIN_MAX: Duration = Duration::from_secs(30);
 
-/// What this process has in the group.
+/// This process's share of the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assigned {
     pub partitions: BTreeSet<Partition>,
-    /// Why this process is out of the group, until it is in it again.
+    /// Why this process is not in the group; `None` while it is.
     pub failure: Option<Arc<str>>,
 }
 
@@ -47,7 +47,8 @@ impl ClientContext for Membership {
 
 impl ConsumerContext for Membership {
     fn pre_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        // Told before it is confirmed, so that the successor seldom meets the predecessor.
+        // Published before the revocation is confirmed, so predecessor and successor rarely count
+        // at once.
         if let Rebalance::Revoke(partitions) = rebalance {
             self.change(partitions, |assigned, partition| assigned.remove(&partition));
         }
@@ -56,7 +57,7 @@ impl ConsumerContext for Membership {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(partitions) = rebalance {
             if let Err(error) = consumer.pause(partitions) {
-                tracing::debug!(%error, "messages are fetched for nothing");
+                tracing::debug!(%error, "messages were fetched although this client reads none");
             }
             self.assigned.send_if_modified(|assigned| assigned.failure.take().is_some());
             self.change(partitions, |assigned, partition| assigned.insert(partition));
@@ -65,7 +66,7 @@ impl ConsumerContext for Membership {
 
     fn commit_callback(&self, result: KafkaResult<()>, _offsets: &TopicPartitionList) {
         if let Err(error) = result {
-            tracing::debug!(%error, "a position could not be told to the group");
+            tracing::debug!(%error, "a position could not be reported to the group");
         }
     }
 }
@@ -90,11 +91,11 @@ impl Membership {
         });
         let assigned = self.assigned.borrow();
         metrics::gauge!("raingauge_log_partitions").set(assigned.partitions.len() as f64);
-        tracing::info!(partitions = ?assigned.partitions, "the group gives this process partitions to count");
+        tracing::info!(partitions = ?assigned.partitions, "the group assigned partitions to this process");
     }
 }
 
-/// What it takes to become a member.
+/// What is needed to become a member.
 struct Join {
     config: ClientConfig,
     topic: Arc<str>,
@@ -114,8 +115,9 @@ impl Join {
         Ok(Arc::new(consumer))
     }
 
-    /// Polls until it is to stop. A membership can end for good: the coordinator takes a member with an instance id whose
-    /// session was over, as when the broker was away, for a second one of that name. Then another one is begun.
+    /// Polls until it must stop. A membership can end permanently: after a broker outage the
+    /// coordinator may take a member whose session expired for a second one with the same instance
+    /// id. The thread then joins as a new member.
     fn keep(&self, member: &Mutex<Arc<BaseConsumer<Membership>>>, stop: &AtomicBool) {
         let (mut pause, mut joined) = (REJOIN_MIN, Instant::now());
         while !stop.load(Ordering::Acquire) {
@@ -136,7 +138,7 @@ impl Join {
             joined = Instant::now();
             match self.member() {
                 Ok(new) => *member.lock() = new,
-                // The old one answers the same at the next poll.
+                // The old member returns the same error at the next poll.
                 Err(error) => tracing::error!(%error, "the consumer group cannot be joined"),
             }
         }
@@ -157,8 +159,8 @@ impl Join {
 
 /// A member of the consumer group.
 ///
-/// Membership decides who counts a partition, not whether counts are right: whoever was paused longer than the session lasts
-/// goes on for a moment beside its successor, and what both write is the same.
+/// Membership decides who counts a partition, not whether counts are right: a process that was
+/// paused for longer than its session briefly counts beside its successor, and both write the same.
 pub struct Group {
     member: Arc<Mutex<Arc<BaseConsumer<Membership>>>>,
     assigned: watch::Sender<Assigned>,
@@ -169,7 +171,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Joins the group, in the background.
+    /// Joins the group in the background.
     pub fn join(topic: &KafkaTopic) -> Result<Self, Error> {
         let assigned = watch::Sender::new(Assigned::default());
         let join = Join {
@@ -194,12 +196,13 @@ impl Group {
         })
     }
 
-    /// The partitions that this process has to count, now and whenever they change.
+    /// The partitions that this process must count, now and after each change.
     pub fn assigned(&self) -> watch::Receiver<Assigned> {
         self.assigned.subscribe()
     }
 
-    /// Tells the group how far a partition is counted, and the metrics, for tools that watch the lag. Nothing is read from there.
+    /// Reports a partition's position to the group and to the metrics, for tools that watch the
+    /// lag. raingauge does not read it back.
     pub fn commit(&self, partition: Partition, position: PortOffset) {
         let Some(place) = position.checked_sub(self.base) else {
             return;
@@ -211,13 +214,14 @@ impl Group {
             .add_partition_offset(&self.topic, partition.into(), Offset::Offset(place as i64))
             .and_then(|()| self.member.lock().commit(&offsets, CommitMode::Async));
         if let Err(error) = committed {
-            tracing::debug!(%error, partition, "a position could not be told to the group");
+            tracing::debug!(%error, partition, "a position could not be reported to the group");
         }
     }
 }
 
 impl Drop for Group {
-    /// Leaves the group. One with an instance id keeps its partitions until its session is over.
+    /// Leaves the group. A member with an instance id keeps its partitions until its session
+    /// expires.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

@@ -1,4 +1,4 @@
-//! Storing the chunks of a window behind the reader that makes them.
+//! Stores the chunks of a dedupe window in the background.
 
 use parking_lot::Mutex;
 use raingauge_ports::dedupe::{Chunk, ChunkStore};
@@ -9,19 +9,18 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Chunks that wait to be stored: some MB.
+/// Maximum number of chunks that wait to be stored: some MB.
 const WAITING_MAX: usize = 16;
-/// How long a reader waits when so many wait. Then a chunk is dropped, and a successor reads its
-/// messages instead.
+/// How long a reader waits when the queue is full. The chunk is then dropped, and a successor reads
+/// its messages instead.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 const WAIT_STEP: Duration = Duration::from_millis(10);
-/// How long the store is asked to take a chunk, and how long it is left alone in between: doubled
-/// each time, up to the longest.
+/// How long storing a chunk is retried. The pause between two attempts doubles up to the maximum.
 const TRY_MAX: Duration = Duration::from_secs(60);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// A thread that stores what it is given, in order.
+/// A thread that stores chunks in order.
 pub struct Keeper {
     partition: Partition,
     chunks: Mutex<SyncSender<Chunk>>,
@@ -38,13 +37,13 @@ impl Keeper {
         Ok(Self { partition, chunks: Mutex::new(sender), is_left })
     }
 
-    /// Stores a chunk soon. Counting never waits for it for long.
+    /// Enqueues a chunk. Delays counting by at most [`WAIT_MAX`].
     pub fn keep(&self, mut chunk: Chunk) {
         let deadline = Instant::now() + WAIT_MAX;
         let chunks = self.chunks.lock();
         while let Err(TrySendError::Full(back)) = chunks.try_send(chunk) {
             if Instant::now() >= deadline {
-                return dropped(self.partition, back.number, "too many wait to be stored");
+                return dropped(self.partition, back.number, "too many chunks wait to be stored");
             }
             chunk = back;
             thread::sleep(WAIT_STEP);
@@ -58,7 +57,7 @@ impl Drop for Keeper {
     }
 }
 
-/// Ends when the keeper is dropped and everything has been stored, or tried once.
+/// Ends when the keeper has been dropped and each chunk has been stored or tried once.
 fn store_all(
     store: &dyn ChunkStore,
     partition: Partition,
@@ -84,6 +83,6 @@ fn dropped(partition: Partition, chunk: u64, reason: &str) {
         partition,
         chunk,
         reason,
-        "a part of the dedupe window is not stored: a successor reads it from the log"
+        "a part of the dedupe window could not be stored: a successor will read it from the log"
     );
 }

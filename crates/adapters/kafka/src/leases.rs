@@ -20,7 +20,7 @@ use raingauge_ports::leases::{LeaseMessage, LeaseTopic, Sent};
 use rdkafka::message::OwnedHeaders;
 use std::sync::Arc;
 
-/// Where readers and those who acknowledge events tell each other of leases.
+/// The topic through which readers and acknowledging processes exchange leases.
 pub struct KafkaLeases {
     topic: KafkaTopic,
     name: String,
@@ -28,14 +28,14 @@ pub struct KafkaLeases {
 }
 
 impl KafkaLeases {
-    /// Answers when the topic is there.
+    /// Returns once the topic exists.
     pub async fn open(topic: &KafkaTopic) -> Result<Self, Error> {
         let (name, producer) = (topic.options().leases_topic(), topic.producer()?);
         topic.look_for(&name).await?;
         Ok(Self { topic: topic.clone(), name, producer })
     }
 
-    /// Tells `apply` everything that is sent from now on, and of gaps.
+    /// Calls `apply` with everything sent from now on, and with gaps.
     pub fn listen(
         &self,
         apply: impl Fn(LeaseMessage) + Send + 'static,
@@ -56,7 +56,7 @@ impl LeaseTopic for KafkaLeases {
             headers,
         };
         if let Err(error) = self.producer.send(outgoing, &ticket) {
-            tracing::debug!(%error, "a lease could not be told");
+            tracing::debug!(%error, "a lease could not be sent");
         }
     }
 }

@@ -7,18 +7,19 @@
 //!                                      └── what cannot be counted ─▶ dead-letter topic
 //! ```
 //!
-//! The partition of an event is `identity % P`, so that an event meets its repetitions in one partition; other producers
-//! must see to that themselves, with any partitioner by `source` and `id`. Nothing is deduplicated on the way in: the
-//! *reader* tells repetitions, and what it answers for an offset is a function of what the partition holds, of the time
-//! at which the broker appended it and of the options, and of nothing else: whoever reads, from wherever, at any time,
-//! reads the same. Repetitions, messages that are refused and offsets without a message are read as
-//! [`raingauge_ports::record::Entry::Void`].
+//! The partition of an event is `identity % P`, so an event and its repetitions share a partition.
+//! Other producers must guarantee the same, with any partitioner by `source` and `id`. The sink
+//! does not deduplicate: the *reader* recognizes repetitions. What it returns for an offset is a
+//! function of the partition's content, the broker's append times and the options alone, so every
+//! reader returns the same. It returns repetitions, refused messages and offsets without a message
+//! as [`raingauge_ports::record::Entry::Void`].
 //!
-//! A reader needs the identities of the dedupe window before its place. They are kept in chunks that it makes while it reads,
-//! where the topic was given a store for them, and read from the topic where they are missing: see
-//! [`raingauge_ports::dedupe`].
+//! A reader needs the identities of the dedupe window before its position. It keeps them in chunks,
+//! which it writes while it reads if the topic has a store for them, and reads them from the topic
+//! where a chunk is missing: see [`raingauge_ports::dedupe`].
 //!
-//! Offsets of the ports are `epoch * 2^48 + offset in Kafka`. The epoch is raised by whoever recreates a topic.
+//! Offsets of the ports are `epoch * 2^48 + Kafka's offset`. An operator who recreates a topic
+//! raises the epoch.
 
 mod changes;
 mod context;

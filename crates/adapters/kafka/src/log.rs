@@ -1,4 +1,4 @@
-//! One partition, read.
+//! Reads one partition.
 
 use crate::cursor::{Cursor, Found, Place, Trouble, last_before, probe, replaced};
 use crate::dead_letters;
@@ -13,41 +13,43 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Most places of a partition that are read at once, each with a client and a dedupe window of its own.
+/// Maximum number of positions that are read at once, each with its own client and dedupe window.
 const CURSORS_MAX: usize = 4;
-/// How long reading waits for what must be there before it answers that there is nothing yet.
+/// How long a read waits for messages that must exist before it returns nothing.
 const READ_WAIT: Duration = Duration::from_secs(1);
-/// How long a backfill waits for it, while the events of now wait for the backfill.
+/// The same wait for a backfill, which must not delay live events.
 const BEHIND_WAIT: Duration = Duration::from_millis(20);
-/// A place that nobody reads any more is given up after this, and that of a backfill, which has ended then.
+/// A cursor that nobody has used for this long is closed.
 const IDLE: Duration = Duration::from_secs(600);
 const BEHIND_IDLE: Duration = Duration::from_secs(60);
-/// How often in a row messages may come damaged over the network before they are taken to lie there so.
+/// Damaged reads in a row after which the damage is taken to be in the topic, not on the network.
 const DAMAGED_MAX: u32 = 3;
 
-/// One partition of the topic. Reading on where the last answer ended is cheap; beginning anywhere else rebuilds
-/// the dedupe window before that place first, from what is stored of it and else from the topic, and answers nothing until then.
+/// One partition of the topic. Continuing where the last read ended is cheap. Reading from any
+/// other offset first rebuilds the dedupe window, from stored chunks or else from the topic, and
+/// returns nothing until that is done.
 ///
-/// While the brokers are out of reach, reading answers nothing, after a second, and the ends are what they were last.
+/// While the brokers are unreachable, reads return nothing after a second, and the ends keep their
+/// last known values.
 pub struct KafkaLog {
     shared: Arc<Shared>,
     partition: Partition,
     base: Offset,
     span: Arc<Span>,
-    /// Before this offset what cannot be counted has been sent to the dead-letter topic; -1 before the first read. Only
-    /// logs that are counted have it.
+    /// Uncountable messages before this offset are in the dead-letter topic; -1 before the first
+    /// read. `None` for logs that do not count.
     dead_lettered: Option<Arc<AtomicI64>>,
-    /// Stores the chunks of the window of what is counted.
+    /// Stores the chunks of the counting reader's dedupe window.
     keeper: Option<Keeper>,
     cursors: Mutex<Vec<Cursor>>,
-    /// Where a backfill reads. It is none of the others, so that it never takes the place of who counts.
+    /// The backfill's cursor, kept apart so that it never displaces a counting reader's.
     behind: Mutex<Option<Cursor>>,
     damaged: AtomicU32,
-    /// Whether reads are not to wait any more.
+    /// Set when reads must return without waiting.
     stops: AtomicBool,
-    /// The offset behind the last answer, and when the last message before it was appended.
+    /// The offset after the last answer, and the append time of the message before it.
     answered: Mutex<Option<(i64, i64)>>,
-    /// The offset of the first message that is kept, and when it was appended.
+    /// The offset and append time of the first retained message.
     first: Mutex<Option<(i64, i64)>>,
 }
 
@@ -76,7 +78,7 @@ impl KafkaLog {
         })
     }
 
-    /// Kafka's offset. What an older epoch had is gone with its topic, and the new one is read from its beginning.
+    /// Kafka's offset. An offset of an older epoch maps to the start of the current topic.
     fn place_of(&self, from: Offset) -> Result<i64, Error> {
         match from.saturating_sub(self.base) {
             place if place < EPOCH_STEP => Ok(place as i64),
@@ -87,7 +89,7 @@ impl KafkaLog {
         }
     }
 
-    /// Looks whether the partition has a place: `false` when it is its end, and there is nothing to read.
+    /// Returns whether there is a message to read at `place`; `false` at the partition's end.
     fn look(&self, from: Offset, place: i64) -> Result<bool, Error> {
         if let Some(reason) = self.shared.ends().replaced() {
             return Err(Error::Replaced(reason.to_owned()));
@@ -96,7 +98,7 @@ impl KafkaLog {
             return Err(Error::Trimmed { asked: from, start: self.start() });
         }
         if place > self.span.end() {
-            // Another process may know more; what it knows can be asked for.
+            // Another process may know a later end, so ask the brokers.
             let asked = self.shared.ends().refresh(&self.span);
             if asked.is_ok() && place > self.span.end() {
                 return Err(Error::Corrupt(format!(
@@ -109,7 +111,7 @@ impl KafkaLog {
         Ok(place < self.span.end())
     }
 
-    /// A cursor that stands at a place, or a new one.
+    /// Returns a cursor that stands at `place`, opening one if necessary.
     fn cursor_at(&self, place: i64) -> Result<Cursor, Trouble> {
         match self.standing_at(place) {
             Some(cursor) => Ok(cursor),
@@ -123,7 +125,7 @@ impl KafkaLog {
         self.open_at(place, before_ms, self.keeper.is_some())
     }
 
-    /// A cursor that makes chunks of its window when it `records`.
+    /// Opens a cursor, which stores chunks of its window if it `records`.
     fn open_at(
         &self,
         place: i64,
@@ -139,7 +141,8 @@ impl KafkaLog {
         Cursor::open(&self.shared, span, records)
     }
 
-    /// Whoever counts, and waits at the end, will read on there: what of the window lies before it is read meanwhile.
+    /// A counting reader that waits at the end will continue here, so its dedupe window is loaded
+    /// while it waits.
     fn ready_cursor(&self, place: i64) -> Option<Cursor> {
         let counts = self.dead_lettered.is_some()
             && place == self.span.end()
@@ -159,7 +162,8 @@ impl KafkaLog {
     fn keep(&self, cursor: Cursor) {
         let mut cursors = self.cursors.lock();
         cursors.push(cursor);
-        // The one that was read longest ago comes first; stopping a client takes a moment, and is done without the lock.
+        // Least recently used first. Stopping a client takes a moment, so that happens without the
+        // lock.
         cursors.sort_by_key(Cursor::used);
         let idle = cursors.iter().take_while(|cursor| cursor.used().elapsed() > IDLE).count();
         let surplus = cursors.len().saturating_sub(CURSORS_MAX);
@@ -169,7 +173,8 @@ impl KafkaLog {
         self.behind.lock().take_if(|behind| behind.used().elapsed() > BEHIND_IDLE);
     }
 
-    /// Reads on with a cursor. What is answered has been dealt with: repetitions are counted and refused messages are sent.
+    /// Reads on with a cursor, counting repetitions and sending refused messages to the dead
+    /// letters.
     fn advance(
         &self,
         cursor: &mut Cursor,
@@ -183,7 +188,7 @@ impl KafkaLog {
         self.shared.connection.restored();
         let sends = self.dead_lettered.is_some();
         if sends && !dead_letters::send(&self.shared, cursor.reader().poison(), &self.stops) {
-            // The next read sends what is left, before it answers.
+            // The next read sends the rest before it returns anything.
             return Ok(Vec::new());
         }
         let made = cursor.answer();
@@ -209,7 +214,7 @@ impl KafkaLog {
     ) -> Result<(), Trouble> {
         if let Some(sent_to) = &self.dead_lettered {
             let from = cursor.reader().answers_from();
-            // Whoever counted before this process has sent what lies before its first place.
+            // The process that counted before has sent everything before this one's first offset.
             let _ = sent_to.compare_exchange(-1, from, Ordering::AcqRel, Ordering::Acquire);
             cursor.reader().keep_poison_from(sent_to.load(Ordering::Acquire));
         }
@@ -233,12 +238,12 @@ impl KafkaLog {
                 partition = self.partition,
                 forgotten,
                 ids_max = self.shared.options.dedupe_ids_max,
-                "forgetting identities before their window has passed: raise dedupe.ids_max everywhere, or shorten the window"
+                "the dedupe window holds more identities than dedupe.ids_max, so the oldest are forgotten early: raise the limit on every process, or shorten the window"
             );
         }
     }
 
-    /// What a trouble means to whoever reads: nothing yet, or an error that stays.
+    /// Turns a failed read into "nothing yet", or into an error that stays.
     fn explain(&self, from: Offset, place: i64, trouble: Trouble) -> Result<Vec<Block>, Error> {
         match trouble {
             Trouble::Log(error) => return Err(error),
@@ -248,7 +253,7 @@ impl KafkaLog {
                 }
             }
             Trouble::Broken(reason) => {
-                tracing::debug!(partition = self.partition, reason, "reading begins anew");
+                tracing::debug!(partition = self.partition, reason, "restarting the read");
                 self.shared.connection.lost(&reason);
             }
             Trouble::Damaged(reason) => {
@@ -343,8 +348,8 @@ impl EventLog for KafkaLog {
         self.base + self.span.start() as Offset
     }
 
-    /// Asks the broker when the start has moved, and blocks the thread then. When the brokers are out of reach, it is now:
-    /// nothing is promised to be in the log.
+    /// Asks the broker if the start has moved, blocking the thread. Returns the current time while
+    /// the brokers are unreachable, which promises nothing about the log's content.
     fn start_ms(&self) -> i64 {
         let start = self.span.start();
         if start == 0 {
@@ -363,7 +368,8 @@ impl EventLog for KafkaLog {
         }
     }
 
-    /// Asks the broker. One that does not answer costs reading, not knowing.
+    /// Asks the broker. If it does not answer, the reader reads more than it needs, but misses
+    /// nothing.
     fn begin_since(&self, appended_ms: i64) -> Offset {
         match self.shared.ends().first_since(self.partition.into(), appended_ms) {
             Ok(Some(place)) => {
@@ -392,7 +398,8 @@ impl EventLog for KafkaLog {
         if self.span.end() > place {
             return self.end();
         }
-        // Whoever reads on is told by the messages themselves, before the broker is asked for the end.
+        // A message ends the wait of a reader at the end sooner than a question about the end
+        // would.
         match self.standing_at(place).or_else(|| self.ready_cursor(place)) {
             None => self.shared.ends().wait(&self.span, place, timeout),
             Some(mut cursor) => {
@@ -408,7 +415,7 @@ impl EventLog for KafkaLog {
         self.stops.store(true, Ordering::Release);
     }
 
-    /// The brokers trim.
+    /// The brokers trim the topic by its retention.
     fn trim(&self, _applied_to: Offset) -> Result<(), Error> {
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Events as messages, by the Kafka binding of CloudEvents 1.0.
 //!
-//! Written in its binary mode: the attributes are headers (`ce_id`, `ce_source`, …), the value is the data, and the key
-//! is the identity as 32 hexadecimal digits. Read in its binary and its structured mode. A control entry is a message
-//! with the header `raingauge-control`; [`control`] decides whether it is obeyed.
+//! Written in binary mode: attributes are headers (`ce_id`, `ce_source`, …), the value is the data,
+//! and the key is the identity as 32 hexadecimal digits. Read in binary and structured mode. A
+//! control entry is a message with the header `raingauge-control`; [`control`] decides whether it
+//! is obeyed.
 
 use crate::control;
 use crate::options::Options;
@@ -22,11 +23,11 @@ const SPECVERSION: &str = "ce_specversion";
 /// Hashes of keys under which the event does not count, 16 hexadecimal digits each.
 const REFUSED_KEYS: &str = "raingauge-refused-keys";
 
-/// What a message is.
+/// A decoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading<'a> {
     Event(Event<'a>),
-    /// A control entry, and its identity when it is signed.
+    /// A control entry, with its identity if it is signed.
     Control(&'a [u8], Option<Identity>),
     Refused(Rejection),
 }
@@ -53,7 +54,7 @@ pub fn headers_of(event: &Event<'_>) -> OwnedHeaders {
     headers.insert(header(REFUSED_KEYS, &hashes))
 }
 
-/// The hashes of such a header; what is malformed refuses nothing.
+/// Parses the hashes of that header. Malformed ones refuse no key.
 fn refused_keys(value: Option<&[u8]>) -> Cow<'static, [u8]> {
     let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes = value.map(|value| value.chunks(2).map(digits).collect::<Option<Vec<u8>>>());
@@ -86,9 +87,9 @@ fn rfc3339_ms(time_ms: i64) -> String {
     }
 }
 
-/// Reads a message that was appended at `appended_ms`. A function of its arguments.
+/// Decodes a message that was appended at `appended_ms`. A pure function of its arguments.
 pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options) -> Reading<'a> {
-    // rdkafka panics at the name of a header that is not UTF-8; such a message must not end the counting.
+    // rdkafka panics at a header name that is not UTF-8. Such a message must not end the counting.
     let Ok(headers) = catch_unwind(AssertUnwindSafe(|| Known::of(message))) else {
         return Reading::Refused(Rejection::new(
             "header_malformed",
@@ -116,7 +117,7 @@ pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options)
     event.map_or_else(Reading::Refused, Reading::Event)
 }
 
-/// Refuses an event that lies in another partition than its repetitions do.
+/// Refuses an event that lies in another partition than its repetitions.
 fn check_partition(event: &Event<'_>, partition: i32, options: &Options) -> Result<(), Rejection> {
     let Some(partitions) = options.partitions.filter(|_| options.checks_partitions) else {
         return Ok(());
@@ -136,7 +137,7 @@ pub fn partition_of(identity: Identity, partitions: Partition) -> Partition {
     (identity % Identity::from(partitions)) as Partition
 }
 
-/// The headers that are read, the first of each name.
+/// The headers that are read; the first one of each name counts.
 #[derive(Default)]
 struct Known<'a> {
     control: bool,
@@ -190,7 +191,7 @@ impl<'a> Known<'a> {
             "application/cloudevents+json" | "application/json" | "" => Event::from_json(body),
             "application/cloudevents-batch+json" => Err(Rejection::new(
                 "batch_unsupported",
-                "a message holds one event: the Kafka binding of CloudEvents has no batches; send each by itself",
+                "a message holds one event, since the Kafka binding of CloudEvents has no batches: send each event as a message",
             )),
             other => Err(Rejection::new(
                 "media_type_unknown",
@@ -221,7 +222,7 @@ fn text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>,
     Ok(text.map(Cow::Borrowed))
 }
 
-/// The data of an event in binary mode; empty when it is not JSON.
+/// The data of an event in binary mode; empty unless it is JSON.
 fn data_of<'a>(media_type: &str, body: &'a [u8]) -> Result<&'a str, Rejection> {
     let is_json =
         media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");

@@ -1,4 +1,4 @@
-//! Making the topics, and looking whether topics that are there can be counted by.
+//! Creates the topics, and checks whether existing topics are suitable for counting.
 
 use crate::context::{Connection, Context};
 use crate::ends;
@@ -11,37 +11,38 @@ use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::time::Duration;
 
-/// How topics are made that are not there.
+/// How missing topics are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub partitions: u16,
     pub replication: u16,
-    /// How long messages are kept: longer than the dedupe window by the longest time that counting may stand still.
+    /// How long messages are kept: the dedupe window plus the longest expected outage of counting.
     pub retention_ms: i64,
 }
 
 impl Plan {
-    /// Copies that must have a message before it is acknowledged: all but one, so that one may be away.
+    /// Copies that must hold a message before it is acknowledged: all but one, so that one may
+    /// fail.
     fn in_sync_min(&self) -> u16 {
         self.replication.saturating_sub(1).max(1)
     }
 }
 
-/// What became of a topic.
+/// The result for one topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     pub topic: String,
-    /// Whether it was made now.
+    /// Whether this run created it.
     pub created: bool,
-    /// What about it is worth a look, in sentences.
+    /// Settings worth checking, as sentences.
     pub warnings: Vec<String>,
 }
 
 type Admin = AdminClient<Context>;
 
-/// Makes the topic and the dead-letter topic unless they are there, and looks whether the topic can be counted by: it must
-/// stamp messages with the time at which they are appended, must not be compacted, and must have as many partitions as
-/// planned. Changes nothing about a topic that is there.
+/// Creates the topic and the dead-letter topic unless they exist, and checks whether the topic is
+/// suitable: it must stamp messages with the append time, must not be compacted, and must have the
+/// planned number of partitions. Changes nothing about an existing topic.
 pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Error> {
     if plan.retention_ms >= 0 && plan.retention_ms <= options.dedupe_window_ms {
         return Err(Error::Settings(format!(
@@ -67,7 +68,7 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     let warnings = if created { Vec::new() } else { verify(&admin, options, plan).await? };
     let mut done = vec![Migrated { topic: options.topic.clone(), created, warnings }];
     if options.dead_letter_topic != options.topic {
-        // Headers with the reason come on top of the original.
+        // The headers with the reason come on top of the original message.
         let length = (MESSAGE_LEN_MAX + (64 << 10)).to_string();
         let letters = NewTopic::new(
             &options.dead_letter_topic,
@@ -85,7 +86,7 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
             warnings: Vec::new(),
         });
     }
-    // Only what is new is listened to; an hour is for those who look into it.
+    // Listeners read only new messages; an hour is kept for people who inspect the topics.
     for (name, partitions) in
         [(options.changes_topic(), plan.partitions), (options.leases_topic(), 1)]
     {
@@ -103,7 +104,8 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     Ok(done)
 }
 
-/// Looks whether the topic can be counted by. Who may not read its settings is told later, by the messages.
+/// Checks whether the topic is suitable. If its settings may not be read, an unsuitable message
+/// will be refused later.
 pub async fn check(options: &Options) -> Result<(), Error> {
     let Some(config) = describe(&admin(options)?, options).await? else {
         return Ok(());
@@ -129,17 +131,17 @@ async fn create(admin: &Admin, options: &Options, topic: &NewTopic<'_>) -> Resul
         Some(Err((topic, code))) => Err(Error::Refused {
             topic,
             reason: format!(
-                "it could not be made: {code}: make it by hand, or look at the replication"
+                "it could not be created: {code}: create it by hand, or check the replication factor"
             ),
         }),
         None => Err(Error::Refused {
             topic: topic.name.to_owned(),
-            reason: "the brokers did not say whether it was made".to_owned(),
+            reason: "the brokers did not confirm its creation".to_owned(),
         }),
     }
 }
 
-/// Looks at a topic that was there. Answers what is worth a look.
+/// Checks an existing topic. Returns warnings.
 async fn verify(admin: &Admin, options: &Options, plan: &Plan) -> Result<Vec<String>, Error> {
     let found = ends::find(options, Connection::new(options.place())).await?;
     let topic = options.topic.clone();
@@ -152,7 +154,7 @@ async fn verify(admin: &Admin, options: &Options, plan: &Plan) -> Result<Vec<Str
     }
     let Some(config) = describe(admin, options).await? else {
         return Ok(vec![
-            "its settings may not be read: see to message.timestamp.type=LogAppendTime".to_owned(),
+            "its settings cannot be read with these credentials: make sure that message.timestamp.type=LogAppendTime".to_owned(),
         ]);
     };
     check_config(&config, options)?;
@@ -210,26 +212,26 @@ fn warnings(config: &ConfigResource, options: &Options, plan: &Plan) -> Vec<Stri
     }
     if let Some(bytes) = number("retention.bytes").filter(|bytes| *bytes >= 0) {
         warnings.push(format!(
-            "it keeps at most {bytes} bytes of a partition: messages may go before they are counted"
+            "it keeps at most {bytes} bytes of a partition: messages may be deleted before they are counted"
         ));
     }
     let wanted = plan.in_sync_min();
     if let Some(in_sync) = number("min.insync.replicas").filter(|in_sync| *in_sync < wanted.into())
     {
         warnings.push(format!(
-            "it acknowledges events that {in_sync} copies have: set min.insync.replicas={wanted}, so that no single loss takes them"
+            "it acknowledges events that only {in_sync} copies hold: set min.insync.replicas={wanted}, so that losing one copy loses nothing"
         ));
     }
     if setting(config, "unclean.leader.election.enable") == "true" {
         warnings.push(
-            "a copy that lacks acknowledged events may become its leader: set unclean.leader.election.enable=false"
+            "a copy that lacks acknowledged events may become leader: set unclean.leader.election.enable=false"
                 .to_owned(),
         );
     }
     if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < MESSAGE_LEN_MAX as i64)
     {
         warnings.push(format!(
-            "it takes messages of at most {bytes} bytes: requests that set many buckets may fail"
+            "it accepts messages of at most {bytes} bytes: requests that set many buckets may fail"
         ));
     }
     warnings

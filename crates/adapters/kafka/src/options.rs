@@ -1,4 +1,4 @@
-//! How the topic is reached, written and read.
+//! How to reach, write and read the topic.
 
 use crate::control::ControlRules;
 use rdkafka::ClientConfig;
@@ -8,63 +8,65 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What an epoch adds to the offsets of a topic.
+/// What each epoch adds to the topic's offsets.
 pub const EPOCH_STEP: u64 = 1 << 48;
 
-/// Largest message that is sent: a request that sets the most buckets, with the longest keys, fits.
+/// Largest message that is sent. A request that sets the most buckets, with the longest keys, fits.
 pub const MESSAGE_LEN_MAX: usize = 8 << 20;
 
-/// Of these, `epoch`, `dedupe_window_ms`, `dedupe_ids_max`, `future_allowance_s`, `controls` and `checks_partitions` decide
-/// what is counted: every process that reads the topic must have the same ones.
+/// `epoch`, `dedupe_window_ms`, `dedupe_ids_max`, `future_allowance_s`, `controls` and
+/// `checks_partitions` decide what is counted: all processes that read the topic must share them.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Some of the brokers, `host:port`; the others are learnt from them.
+    /// Some of the brokers, `host:port`; they name the others.
     pub brokers: Vec<String>,
     pub topic: String,
-    /// Where messages go that cannot be counted.
+    /// The topic for messages that cannot be counted.
     pub dead_letter_topic: String,
     /// The consumer group whose members share the partitions.
     pub group: String,
-    /// The name of this process in the group: when it comes back within the session's time-out, it keeps its partitions.
+    /// This process's name in the group. A process that returns within the session timeout keeps
+    /// its partitions.
     pub instance_id: Option<String>,
-    /// Raised when the topic is recreated, which begins its offsets anew.
+    /// Raised when the topic is recreated, since its offsets then start at 0 again.
     pub epoch: u16,
-    /// How many partitions the topic must have; whatever it has when this is left out.
+    /// How many partitions the topic must have; `None` accepts any number.
     pub partitions: Option<u16>,
-    /// How long `source` and `id` of an event are remembered since they were last seen, at least.
+    /// Minimum time for which an event's `source` and `id` are remembered after they were last
+    /// seen.
     pub dedupe_window_ms: i64,
-    /// Most identities that are remembered for each place in a partition that is read; the oldest are forgotten early.
+    /// Maximum number of identities remembered for each cursor; the oldest are forgotten first.
     pub dedupe_ids_max: usize,
-    /// How far the time of an event may lie ahead of the time at which the broker appended it.
+    /// How far an event's time may lie after its append time.
     pub future_allowance_s: i64,
     /// Which control entries are obeyed.
     pub controls: ControlRules,
-    /// Whether an event whose identity belongs to another of the `partitions` is refused.
+    /// Whether to refuse an event whose identity belongs to another of the `partitions`.
     pub checks_partitions: bool,
-    /// A member of the group that is not heard of for so long loses its partitions.
+    /// A group member that is silent for this long loses its partitions.
     pub session_timeout: Duration,
-    /// How long sending may take before the caller is told that it failed.
+    /// How long a send may take before it fails.
     pub delivery_timeout: Duration,
-    /// How long a question to the brokers may take.
+    /// How long a request to the brokers may take.
     pub request_timeout: Duration,
-    /// Most bytes that wait to be sent; whoever comes then is told to come back.
+    /// Maximum bytes that wait to be sent; further requests are refused with a time to retry.
     pub queue_bytes_max: usize,
     pub security: Security,
-    /// Properties of librdkafka, which have the last word.
+    /// Properties of librdkafka, which override raingauge's own.
     pub properties: BTreeMap<String, String>,
 }
 
-/// How brokers and this process know each other.
+/// How brokers and this process authenticate each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
     pub tls: Option<Tls>,
     pub sasl: Option<Sasl>,
 }
 
-/// A certificate authority, and a certificate of one's own where the brokers ask for one. PEM files.
+/// A certificate authority, and this process's certificate if the brokers ask for one. PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The system's authorities when it is left out.
+    /// `None` uses the system's authorities.
     pub ca: Option<PathBuf>,
     /// The certificate and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
@@ -116,34 +118,35 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Where Kafka is, for people.
+    /// The brokers' addresses, for messages.
     pub fn place(&self) -> String {
         self.brokers.join(", ")
     }
 
-    /// The topic of tiles that were written.
+    /// The topic of stored tiles.
     pub fn changes_topic(&self) -> String {
         format!("{}-changes", self.topic)
     }
 
-    /// The topic of the leases of readers.
+    /// The topic of readers' leases.
     pub fn leases_topic(&self) -> String {
         format!("{}-leases", self.topic)
     }
 
-    /// The port's offset of the topic's first message ever.
+    /// The port's offset of the topic's very first message.
     pub fn base(&self) -> u64 {
         u64::from(self.epoch) * EPOCH_STEP
     }
 
-    /// A hash of the options that decide on which messages have an identity. Chunks of the dedupe window are kept by it.
+    /// A hash of the options that decide which messages have an identity. It names the stored
+    /// chunks of the dedupe window.
     pub(crate) fn dedupe_rules(&self) -> u64 {
         let decides = (self.future_allowance_s, self.checks_partitions, self.partitions);
         let digest = Sha256::digest(format!("{decides:?}"));
         digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
     }
 
-    /// What every client has.
+    /// What every client is configured with.
     fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config
@@ -186,7 +189,7 @@ impl Options {
         }
     }
 
-    /// The operator's own properties, which have the last word.
+    /// Adds the operator's own properties, which override all but the fixed ones.
     fn with_properties(&self, mut config: ClientConfig, fixed: &[(&str, &str)]) -> ClientConfig {
         for (name, value) in &self.properties {
             config.set(name, value);
@@ -197,12 +200,12 @@ impl Options {
         config
     }
 
-    /// For questions about topics and offsets.
+    /// For requests about topics and offsets.
     pub(crate) fn admin_config(&self) -> ClientConfig {
         self.with_properties(self.client(), &[("isolation.level", "read_committed")])
     }
 
-    /// For the question where a partition ends with the messages of transactions that are not over.
+    /// For a partition's end including the messages of open transactions.
     pub(crate) fn uncommitted_config(&self) -> ClientConfig {
         self.with_properties(self.client(), &[("isolation.level", "read_uncommitted")])
     }
@@ -215,12 +218,12 @@ impl Options {
             .set("message.max.bytes", MESSAGE_LEN_MAX.to_string())
             .set("delivery.timeout.ms", self.delivery_timeout.as_millis().to_string())
             .set("queue.buffering.max.messages", "1000000")
-            // What may wait is bounded by the sink, which knows whole batches.
+            // The sink, which knows whole batches, bounds what may wait.
             .set("queue.buffering.max.kbytes", i32::MAX.to_string());
         self.with_properties(config, &[("acks", "all"), ("enable.idempotence", "true")])
     }
 
-    /// For messages of several partitions as a whole.
+    /// For messages that reach several partitions together.
     pub(crate) fn transactional_config(
         &self,
         id: &str,
@@ -238,8 +241,8 @@ impl Options {
         config
     }
 
-    /// For one place in one partition, where the broker waits at most so long for a message. The group is never joined, but
-    /// librdkafka wants a name for reading.
+    /// For reading one partition; the broker waits at most `wait` for a message. The group is never
+    /// joined, but librdkafka requires a name for it.
     pub(crate) fn cursor_config(&self, wait: Duration) -> ClientConfig {
         let mut config = self.client();
         config
@@ -256,7 +259,7 @@ impl Options {
             ("enable.partition.eof", "true"),
             ("enable.auto.commit", "false"),
             ("enable.auto.offset.store", "false"),
-            // An offset that is gone is told, never replaced by another one.
+            // A missing offset is reported, never replaced by another one.
             ("auto.offset.reset", "error"),
         ];
         self.with_properties(config, &fixed)
@@ -273,7 +276,8 @@ impl Options {
             config.set("group.instance.id", instance_id);
         }
         let fixed = [
-            // Partitions that stay where they are go on being counted while others move.
+            // Partitions that stay with their process are counted without a break while others
+            // move.
             ("partition.assignment.strategy", "cooperative-sticky"),
             ("enable.auto.commit", "false"),
             ("enable.auto.offset.store", "false"),

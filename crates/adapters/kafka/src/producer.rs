@@ -1,4 +1,4 @@
-//! Sending: an idempotent producer, and tickets that are called in when every message of a batch is confirmed.
+//! Sends messages with an idempotent producer, and reports when a whole batch is confirmed.
 
 use crate::context::{self, Connection};
 use crate::error::{self, Error};
@@ -17,22 +17,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// One message on its way.
+/// A message to send.
 pub struct Outgoing<'a> {
     pub topic: &'a str,
-    /// Wherever the key leads to when it is left out.
+    /// `None` lets the key choose.
     pub partition: Option<Partition>,
     pub key: Option<&'a [u8]>,
     pub payload: Option<&'a [u8]>,
     pub headers: OwnedHeaders,
 }
 
-/// What became of the messages of a ticket: of each partition, the offset behind the last one, or the first failure.
+/// The result for a ticket: for each partition the offset after its last message, or the first
+/// failure.
 pub type Outcome = Result<BTreeMap<i32, i64>, KafkaError>;
 
 type Done = Box<dyn FnOnce(Outcome) + Send>;
 
-/// Called in when the last message that holds it has been confirmed, or has failed.
+/// Resolves when the last message that holds it has been confirmed or has failed.
 pub struct Ticket {
     outcome: Mutex<Outcome>,
     done: Mutex<Option<Done>>,
@@ -46,7 +47,7 @@ impl Ticket {
         })
     }
 
-    /// Notes that a message was not handed over.
+    /// Notes that a message could not be enqueued.
     pub fn fail(&self, error: KafkaError) {
         let mut outcome = self.outcome.lock();
         if outcome.is_ok() {
@@ -58,7 +59,8 @@ impl Ticket {
         let mut outcome = self.outcome.lock();
         match (result, &mut *outcome) {
             (Ok(message), Ok(ends)) => {
-                // A broker that already had the message, from a first try, confirms it without its offset.
+                // A broker that already had the message from a first attempt confirms it without
+                // its offset.
                 let end = if message.offset() < 0 { i64::MAX } else { message.offset() + 1 };
                 let known = ends.entry(message.partition()).or_insert(end);
                 *known = end.max(*known);
@@ -77,12 +79,12 @@ impl Drop for Ticket {
     }
 }
 
-/// Partitions whose messages time out, one after another, while none is confirmed.
+/// Partitions whose messages keep timing out while none is confirmed.
 #[derive(Default)]
 struct Stalls {
-    /// Whether there are any, for those who would otherwise ask for each message.
+    /// Whether there are any, so that sends need not take the lock.
     some: AtomicBool,
-    /// When the first and the last message of each timed out, by topic and partition.
+    /// When the first and last message of each timed out, by topic and partition.
     timed_out: Mutex<BTreeMap<(String, i32), (Instant, Instant)>>,
 }
 
@@ -101,7 +103,8 @@ impl Stalls {
         self.some.store(true, Ordering::Relaxed);
     }
 
-    /// A partition of which nothing was confirmed for so long, although it was tried.
+    /// Returns a partition of which nothing was confirmed for longer than `limit`, despite
+    /// attempts.
     fn longer_than(&self, limit: Duration) -> Option<(String, i32)> {
         if !self.some.load(Ordering::Relaxed) {
             return None;
@@ -164,12 +167,13 @@ impl Producer {
         Ok(Self { options: options.clone(), connection, native, renewals: AtomicU64::new(0) })
     }
 
-    /// How often another producer was begun. What was sent before may get there later than what is sent since.
+    /// Number of producers that replaced this one. Messages sent before a replacement may arrive
+    /// after those sent since.
     pub fn renewals(&self) -> u64 {
         self.renewals.load(Ordering::Acquire)
     }
 
-    /// Hands a message over; it is sent in the background.
+    /// Enqueues a message, which is sent in the background.
     pub fn send(&self, outgoing: Outgoing<'_>, ticket: &Arc<Ticket>) -> Result<(), KafkaError> {
         let record = BaseRecord {
             topic: outgoing.topic,
@@ -184,20 +188,20 @@ impl Producer {
         native.send(record).map_err(|(error, _)| error)
     }
 
-    /// Begins another producer when this one is of no use any more: it lost the broker's trust, or it waits for ever for
-    /// answers from before the broker was away, and lets everything time out that is handed to it since.
+    /// Replaces a producer that no longer works: it lost the brokers' trust, or it waits forever
+    /// for answers from before an outage and lets all new messages time out.
     pub fn renew_when_broken(&self) -> Result<(), Error> {
         if self.broken(&self.native.read()).is_none() {
             return Ok(());
         }
         let mut native = self.native.write();
         if let Some(reason) = self.broken(&native) {
-            tracing::warn!(reason, "the producer failed; beginning another one");
+            tracing::warn!(reason, "the producer failed; starting another one");
             let old =
                 std::mem::replace(&mut *native, Arc::new(start(&self.options, &self.connection)?));
             self.renewals.fetch_add(1, Ordering::AcqRel);
             let patience = self.options.delivery_timeout;
-            // What it holds may still be confirmed, or times out.
+            // Its messages may still be confirmed, or time out.
             std::thread::Builder::new()
                 .name("kafka-producer-end".to_owned())
                 .spawn(move || drop(old.flush(patience)))
@@ -220,7 +224,7 @@ impl Producer {
         ))
     }
 
-    /// The offset behind a partition's last message, asked of the broker. Blocks the thread.
+    /// Asks the broker for the offset after a partition's last message. Blocks the thread.
     pub fn end(&self, partition: i32) -> Result<i64, KafkaError> {
         let native = Arc::clone(&self.native.read());
         let watermarks = native.client().fetch_watermarks(
@@ -231,17 +235,17 @@ impl Producer {
         watermarks.map(|(_, end)| end)
     }
 
-    /// What a failure means to whoever sent.
+    /// Explains a failure to the sender.
     pub fn sentence(&self, error: &KafkaError) -> String {
         let brokers = self.options.place();
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::MessageTimedOut) => format!(
-                "the brokers at {brokers} did not confirm within {} s that they have the events: send them again, \
+                "the brokers at {brokers} did not confirm the events within {} s: send them again, \
                  repetitions are not counted twice",
                 self.options.delivery_timeout.as_secs_f64()
             ),
             _ => format!(
-                "the brokers at {brokers} refused the events: {error}: send them again, repetitions are not counted twice"
+                "the brokers at {brokers} refused the events: {error}: send them again; repetitions are not counted twice"
             ),
         }
     }
@@ -256,7 +260,7 @@ pub fn create(config: &ClientConfig, connection: &Arc<Connection>) -> Result<Nat
     config.create_with_context(context)
 }
 
-/// How long whoever meets a full queue is told to wait.
+/// How long a sender should wait when the queue is full.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From messages to blocks: what every reader of a partition makes of it, without a broker.
+//! Turns messages into blocks, as every reader of a partition does, without a broker.
 
 use crate::dead_letters::Poison;
 use crate::message::{self, Reading};
@@ -9,10 +9,11 @@ use raingauge_ports::record;
 use rdkafka::{Message, Timestamp};
 use std::sync::Arc;
 
-/// A block is closed when it has this many bytes.
+/// A block is closed at this many bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Takes the messages of a partition in order and makes entries of them. Offsets are Kafka's, except in blocks.
+/// Takes a partition's messages in order and makes entries of them. Offsets are Kafka's, except in
+/// blocks.
 pub struct Reader {
     recorder: Recorder,
     options: Arc<Options>,
@@ -20,45 +21,46 @@ pub struct Reader {
     base: Offset,
     /// The offset of the next message.
     next: i64,
-    /// Where answers begin; what lies before is read for its identities only.
+    /// Where answers begin; earlier messages are read for their identities only.
     answers_from: i64,
-    /// When the last message was appended; 0 before the first one.
+    /// Append time of the last message; 0 before the first one.
     last_ms: i64,
     blocks: Vec<Block>,
-    /// Bytes of the blocks.
+    /// Bytes in the blocks.
     bytes: usize,
-    /// Refused messages of the blocks from this offset on are kept; of others it is only known that they are void.
+    /// Refused messages are kept from this offset on; earlier ones only leave void entries.
     poison_from: i64,
     poison: Vec<Poison>,
-    /// Bytes that the refused messages take.
+    /// Bytes of the refused messages.
     poison_bytes: usize,
     repetitions: u64,
-    /// Where an entry is put together.
+    /// Buffer for the entry under construction.
     entry: Vec<u8>,
-    /// The last message that the stored chunks include: its offset, and when it was appended. It is read again, so that
-    /// chunks of another log are noticed.
+    /// Offset and append time of the last message that the stored chunks include. It is read again,
+    /// so that chunks of another log are noticed.
     expected: Option<(i64, i64)>,
 }
 
-/// A message that cannot be counted after what was counted before it.
+/// Why a message cannot be counted after those before it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// It tells no append time.
+    /// It has no append time.
     NotAppendTime { offset: i64 },
-    /// It is not the one that lay at its offset, or there is none any more.
+    /// Its offset holds another message than before, or none.
     Replaced { offset: i64, appended_ms: i64 },
 }
 
-/// What was made of some messages.
+/// The blocks made of some messages.
 #[derive(Default)]
 pub struct Made {
     pub blocks: Vec<Block>,
-    /// Events among them that were repetitions.
+    /// Number of events that were repetitions.
     pub repetitions: u64,
 }
 
 impl Reader {
-    /// Reads from `begin` on, and answers from `answers_from` on. Makes chunks of the window when it `records`.
+    /// Reads from `begin` and answers from `answers_from`. Stores chunks of the window if it
+    /// `records`.
     pub fn new(options: &Arc<Options>, begin: i64, answers_from: i64, records: bool) -> Self {
         let window = Window::new(options.dedupe_window_ms, options.dedupe_ids_max);
         let first = options.base() + begin as Offset;
@@ -80,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// The offset behind everything that has been taken.
+    /// The offset after the last message taken.
     pub fn next(&self) -> i64 {
         self.next
     }
@@ -90,17 +92,17 @@ impl Reader {
         self.answers_from
     }
 
-    /// When the last message was appended; 0 before the first one.
+    /// Append time of the last message; 0 before the first one.
     pub fn last_ms(&self) -> i64 {
         self.last_ms
     }
 
-    /// Bytes in memory until they are answered.
+    /// Bytes held in memory until they are returned.
     pub fn bytes(&self) -> usize {
         self.bytes + self.poison_bytes
     }
 
-    /// The refused messages that wait to be dealt with.
+    /// The refused messages that wait to be sent to the dead letters.
     pub fn poison(&mut self) -> &mut Vec<Poison> {
         &mut self.poison
     }
@@ -113,17 +115,17 @@ impl Reader {
         &mut self.recorder
     }
 
-    /// The chunks that have become full.
+    /// Takes the chunks that are complete.
     pub fn take_full(&mut self) -> Vec<Chunk> {
         self.recorder.take_full()
     }
 
-    /// The number of the chunk that would save reading on here, once for each.
+    /// The number of the chunk that could replace reading from here, once for each chunk.
     pub fn look_for(&mut self) -> Option<u64> {
         self.recorder.look_for(self.base + self.answers_from as Offset)
     }
 
-    /// Goes on behind a stored chunk. Answers `false` when it cannot be used.
+    /// Continues after a stored chunk. Returns `false` if it is unusable.
     pub fn restore(&mut self, bytes: &[u8]) -> bool {
         let Some(restored) = self.recorder.restore(bytes) else {
             return false;
@@ -136,18 +138,18 @@ impl Reader {
         true
     }
 
-    /// Where reading has to begin: with the last message that is known, or where the partition begins by now.
+    /// Where reading must begin: with the last known message, or at the partition's current start.
     pub fn resumes_at(&mut self, start: i64) -> i64 {
         self.expected = self.expected.filter(|(offset, _)| *offset >= start);
         self.expected.map_or(self.next, |(offset, _)| offset)
     }
 
-    /// From which offset on refused messages are to be kept.
+    /// Keeps refused messages from this offset on.
     pub fn keep_poison_from(&mut self, offset: i64) {
         self.poison_from = offset;
     }
 
-    /// Hands over what has been made; the refused messages have been dealt with.
+    /// Takes what has been made; its refused messages have been sent.
     pub fn answer(&mut self) -> Made {
         let made = Made {
             blocks: std::mem::take(&mut self.blocks),
@@ -159,7 +161,7 @@ impl Reader {
         made
     }
 
-    /// Takes a message. One that lies before the next offset has been taken already.
+    /// Takes a message. Ignores one before the next offset, which has been taken already.
     pub fn take<M: Message>(&mut self, message: &M) -> Result<(), Unfit> {
         let offset = message.offset();
         let Timestamp::LogAppendTime(appended_ms) = message.timestamp() else {
@@ -219,8 +221,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Offsets without a message, before `offset`: those of transactions, and of what they took back. They are void, and
-    /// as old as the message before them, so that they never move the time.
+    /// Fills offsets before `offset` that hold no message (those of transactions) with void
+    /// entries. They get the time of the message before them, so that they never move it.
     pub fn skip_to(&mut self, offset: i64) {
         let mut void = Vec::new();
         record::push_void(&mut void);
@@ -231,7 +233,7 @@ impl Reader {
         self.recorder.skip_to(self.base + self.next as Offset);
     }
 
-    /// Appends the entry at an offset to its block: entries that were appended together lie in one.
+    /// Appends an entry to its block; entries that were appended together share one.
     fn push(&mut self, offset: i64, appended_ms: i64, entry: &[u8]) {
         let base = self.base + offset as Offset;
         let fits =

@@ -1,5 +1,4 @@
-//! Rebuilding the window before a place from stored chunks, which are read ahead while others are
-//! put in.
+//! Rebuilds the window before a position from stored chunks, reading ahead while it inserts them.
 
 use crate::reader::Reader;
 use crate::topic::Shared;
@@ -10,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Chunks that are read at once: with those that are being put in, up to 25 MB.
+/// Chunks in one read; with those being inserted, up to 25 MB.
 const AT_ONCE: u64 = 16;
 
 type Answer = Result<Vec<Option<Vec<u8>>>, Error>;
@@ -19,15 +18,15 @@ pub struct Restoring {
     store: Arc<dyn ChunkStore>,
     partition: Partition,
     rules: u64,
-    /// The chunks that were not asked for yet.
+    /// The chunks that were not requested yet.
     rest: Range<u64>,
-    /// The answer that is waited for.
+    /// The pending answer.
     coming: Option<JoinHandle<Answer>>,
     restored: u64,
 }
 
 impl Restoring {
-    /// Begins with the chunk of this number, where chunks are stored at all.
+    /// Begins with the chunk of this number; `None` if no chunks are stored.
     pub fn begin(
         shared: &Shared,
         partition: i32,
@@ -39,12 +38,12 @@ impl Restoring {
         let (rules, partition) = (reader.recorder().rules(), partition as Partition);
         let mut restoring =
             Self { store, partition, rules, rest: number..until, coming: None, restored: 0 };
-        // Most likely it is there, and all behind it, or it is not, and nor are those.
+        // Usually all of the chunks exist, or none, so one is requested first.
         restoring.ask(1);
         Some(restoring)
     }
 
-    /// Chunks that were put in.
+    /// Number of chunks inserted.
     pub fn restored(&self) -> u64 {
         self.restored
     }
@@ -60,8 +59,7 @@ impl Restoring {
         self.coming = std::thread::Builder::new().name("window-chunks".to_owned()).spawn(read).ok();
     }
 
-    /// Puts in the next chunks. Answers whether there may be more: the first one that is missing
-    /// ends it.
+    /// Inserts the next chunks. Returns whether there may be more; the first missing one ends it.
     pub fn step(&mut self, reader: &mut Reader) -> bool {
         let Some(coming) = self.coming.take() else {
             return false;

@@ -1,4 +1,4 @@
-//! Events on their way into the topic.
+//! Sends events to the topic.
 
 use crate::context::Connection;
 use crate::control;
@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 
-/// Sends events to the partitions of their identities and answers when the brokers have confirmed all of them.
+/// Sends events to the partitions of their identities, and returns when the brokers have confirmed
+/// all of them.
 ///
-/// Repetitions are not told here, not even within one batch: all events are `accepted`, and counted once by whoever reads
-/// them. An answer that is an error claims nothing: some of the batch may be in the topic all the same, and the
+/// It does not recognize repetitions, not even within a batch: all events are `accepted`, and
+/// readers count each once. An error claims nothing: some of the batch may be in the topic, and the
 /// caller sends all of it again.
 pub struct KafkaSink {
     producer: Arc<Producer>,
@@ -29,10 +30,10 @@ pub struct KafkaSink {
     base: Offset,
     options: Arc<Options>,
     connection: Arc<Connection>,
-    /// Begun when they are needed first.
+    /// Started when first needed.
     transactions: Mutex<Option<Arc<Transactions>>>,
     queue_bytes_max: usize,
-    /// Bytes of batches that are not confirmed yet.
+    /// Bytes of unconfirmed batches.
     waiting_bytes: Arc<AtomicUsize>,
 }
 
@@ -51,7 +52,7 @@ impl KafkaSink {
         })
     }
 
-    /// Hands the whole batch over.
+    /// Enqueues the whole batch.
     fn send(&self, batch: &Batch) -> Result<oneshot::Receiver<Outcome>, log::Error> {
         self.producer.renew_when_broken()?;
         let (ticket, answer) = self.ticket_for(batch.bytes.len())?;
@@ -74,7 +75,8 @@ impl KafkaSink {
         Ok(answer)
     }
 
-    /// A ticket for so many bytes, unless too many wait already. A batch that is larger than all that may wait goes alone.
+    /// Reserves room for a batch unless too many bytes wait already. A batch larger than the whole
+    /// limit is sent alone.
     fn ticket_for(
         &self,
         bytes: usize,
@@ -84,7 +86,7 @@ impl KafkaSink {
         let (sender, receiver) = oneshot::channel();
         let ticket = Ticket::new(move |outcome| {
             waiting.fetch_sub(bytes, Ordering::AcqRel);
-            // Nobody waits any more when the request was given up.
+            // The request may have been abandoned.
             drop(sender.send(outcome));
         });
         if before > 0 && before + bytes > self.queue_bytes_max {
@@ -113,7 +115,7 @@ impl KafkaSink {
         }
     }
 
-    /// Waits for the confirmations and answers the ends as the ports count.
+    /// Waits for the confirmations and returns the ends as the ports count them.
     async fn confirmed(
         &self,
         answer: oneshot::Receiver<Outcome>,
@@ -132,7 +134,7 @@ impl KafkaSink {
         Ok(ends)
     }
 
-    /// Where the partition ends by now: at or behind a message that was confirmed without its offset.
+    /// The partition's current end, at or after a message that was confirmed without an offset.
     async fn end_of(&self, partition: i32) -> Result<i64, log::Error> {
         let producer = Arc::clone(&self.producer);
         let asked = tokio::task::spawn_blocking(move || producer.end(partition)).await;
@@ -185,7 +187,7 @@ impl EventSink for KafkaSink {
         payload_of: PayloadOf,
     ) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, log::Error>> {
         Box::pin(async move {
-            // One message is whole by itself.
+            // A single message needs no transaction.
             if self.partitions == 1 {
                 return Ok(vec![(0, self.append_control(0, payload_of(0)).await?)]);
             }

@@ -1,4 +1,4 @@
-//! Listening to everything that is published in a topic from now on.
+//! Listens to everything published in a topic from now on.
 
 use crate::context::Context;
 use crate::error::{self, Error};
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the thread looks whether it is to end.
+/// How often the thread checks whether it must end.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What is told in a topic.
+/// A message of such a topic.
 pub trait Told: Sized {
-    /// Some messages are missing.
+    /// Stands for missing messages.
     const GAP: Self;
 
-    /// `None` for what this program does not know.
+    /// `None` for a kind that this version does not know.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -40,7 +40,7 @@ impl Drop for Listening {
     }
 }
 
-/// Tells `apply` everything that is published in a topic from now on, and of gaps.
+/// Calls `apply` with everything published in a topic from now on, and with gaps.
 pub fn listen<M: Told>(
     topic: &KafkaTopic,
     name: &str,
@@ -66,7 +66,7 @@ pub fn listen<M: Told>(
         let mut next = HashMap::<i32, i64>::new();
         while !stopped.load(Ordering::Acquire) {
             match consumer.poll(POLL) {
-                // Whoever has heard everything has missed nothing.
+                // A listener at the end has missed nothing.
                 None | Some(Err(KafkaError::PartitionEOF(_))) => {}
                 Some(Err(error)) => {
                     tracing::debug!(%error, topic, "a stream is interrupted");
@@ -79,7 +79,8 @@ pub fn listen<M: Told>(
                     }
                 }
                 Some(Ok(message)) => {
-                    // The first one too: what stands before it was published while the end was looked for.
+                    // Also before the first message: earlier ones were published while the end was
+                    // looked up.
                     if next.insert(message.partition(), message.offset() + 1) != Some(message.offset()) {
                         apply(M::GAP);
                     }
@@ -91,14 +92,14 @@ pub fn listen<M: Told>(
     Ok(Listening { stop, thread: Some(thread) })
 }
 
-/// Whether the messages that come next are gone, since nobody listened for as long as they are kept. The client would not
-/// read on by itself.
+/// Returns whether the next messages have expired because the listener was away for too long. The
+/// client would not continue by itself.
 fn is_place_lost(error: &KafkaError) -> bool {
     let code = error.rdkafka_error_code();
     matches!(code, Some(RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::AutoOffsetReset))
 }
 
-/// The next bytes of a message.
+/// Takes the next bytes of a message.
 pub fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, rest) = bytes.split_first_chunk()?;
     *bytes = rest;

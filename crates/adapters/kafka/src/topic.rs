@@ -1,4 +1,4 @@
-//! The topic: what its logs, its sink and the group have in common.
+//! The topic: what its logs, its sink and the group share.
 
 use crate::context::Connection;
 use crate::ends::{self, Ends, Watching};
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock};
 
-/// A topic that was found to be one that can be counted by. Cheap to clone.
+/// A topic that has been found suitable for counting. Cheap to clone.
 #[derive(Clone)]
 pub struct KafkaTopic(Arc<Shared>);
 
@@ -24,7 +24,8 @@ pub struct Shared {
     watching: Watching,
     producer: Mutex<Option<Arc<Producer>>>,
     chunks: OnceLock<Arc<dyn ChunkStore>>,
-    /// Of each partition that this process counted, the offset before which dead letters have been sent.
+    /// For each partition that this process counted, the offset before which dead letters have been
+    /// sent.
     dead_lettered: Mutex<HashMap<Partition, Arc<AtomicI64>>>,
 }
 
@@ -33,12 +34,12 @@ impl Shared {
         &self.watching.ends
     }
 
-    /// Where dedupe windows are kept, when they are.
+    /// Where dedupe windows are stored; `None` if they are not.
     pub fn chunks(&self) -> Option<&Arc<dyn ChunkStore>> {
         self.chunks.get()
     }
 
-    /// The producer, made when it is needed first.
+    /// The producer, created when first needed.
     pub fn producer(&self) -> Result<Arc<Producer>, Error> {
         let mut producer = self.producer.lock();
         if let Some(producer) = &*producer {
@@ -50,7 +51,7 @@ impl Shared {
 }
 
 impl KafkaTopic {
-    /// Finds the topic and looks whether it can be counted by.
+    /// Finds the topic and checks whether it is suitable for counting.
     pub async fn open(options: Options) -> Result<Self, Error> {
         let connection = Connection::new(options.place());
         let (asked, opening) = (options.clone(), Arc::clone(&connection));
@@ -70,18 +71,18 @@ impl KafkaTopic {
         })))
     }
 
-    /// Keeps the dedupe windows of counted partitions in a store, and takes them from there: whoever takes a partition over
-    /// reads their end from the topic instead of all of it. The first store stays.
+    /// Stores the dedupe windows of counted partitions and restores them from there, so a successor
+    /// reads only their end from the topic. Only the first call has an effect.
     pub fn keep_windows_in(&self, store: Arc<dyn ChunkStore>) {
         let _ = self.0.chunks.set(store);
     }
 
-    /// The id that the brokers gave the topic when it was made; nothing from brokers that know of none.
+    /// The id that the brokers gave the topic; `None` if they know no ids.
     pub fn id(&self) -> Option<u128> {
         self.0.ends().topic_id()
     }
 
-    /// Reads nothing of the topic from now on, because it is not the one that was counted.
+    /// Stops all reading, because the topic is not the one that was counted.
     pub fn refuse(&self) {
         self.0.ends().refuse(ends::made_anew(&self.options().topic));
     }
@@ -94,7 +95,8 @@ impl KafkaTopic {
         &self.0.options
     }
 
-    /// One partition, to be counted: what cannot be counted goes to the dead-letter topic. Blocks the thread.
+    /// Opens one partition for counting; uncountable messages go to the dead-letter topic. Blocks
+    /// the thread.
     pub fn counting_log(&self, partition: Partition) -> Result<KafkaLog, Error> {
         let dead_lettered = Arc::clone(
             self.0
@@ -106,7 +108,7 @@ impl KafkaTopic {
         self.open_log(partition, Some(dead_lettered))
     }
 
-    /// One partition, to be looked at. Blocks the thread.
+    /// Opens one partition for reading only. Blocks the thread.
     pub fn log(&self, partition: Partition) -> Result<KafkaLog, Error> {
         self.open_log(partition, None)
     }
@@ -126,7 +128,7 @@ impl KafkaTopic {
         Ok(KafkaLog::new(Arc::clone(&self.0), partition, span, dead_lettered)?)
     }
 
-    /// Answers when there is a topic with this name.
+    /// Returns once a topic with this name exists.
     pub(crate) async fn look_for(&self, name: &str) -> Result<(), Error> {
         let options = Options { topic: name.to_owned(), ..self.options().clone() };
         ends::find(&options, self.connection()).await.map(drop)

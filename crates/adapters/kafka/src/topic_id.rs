@@ -1,7 +1,7 @@
-//! The id that brokers give a topic when it is made. A topic that is made anew has another one, so
-//! that it is told from its predecessor whatever its offsets and times are.
+//! The id that brokers give a topic when it is created. A recreated topic has another id, which
+//! tells it from its predecessor whatever its offsets and times are.
 
-#![allow(unsafe_code, reason = "rdkafka has no safe call that tells the id of a topic")]
+#![allow(unsafe_code, reason = "rdkafka has no safe call for a topic's id")]
 
 use crate::context::Context;
 use rdkafka::bindings as native;
@@ -10,20 +10,20 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::ffi::{CString, c_int};
 use std::time::Duration;
 
-/// Something of librdkafka's that is given back when it is dropped.
+/// A librdkafka object that is freed when this is dropped.
 struct Owned<T>(*mut T, unsafe extern "C" fn(*mut T));
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
         if !self.0.is_null() {
             // SAFETY: the pointer came from the constructor that belongs to this destructor, and is
-            // given back here alone.
+            // freed only here.
             unsafe { (self.1)(self.0) }
         }
     }
 }
 
-/// The id of a topic; nothing from brokers that know of none. Blocks the thread.
+/// The id of a topic; `None` if the brokers know no ids. Blocks the thread.
 pub fn ask(
     client: &BaseConsumer<Context>,
     topic: &str,
@@ -31,9 +31,9 @@ pub fn ask(
 ) -> Result<Option<u128>, KafkaError> {
     let name = CString::new(topic)?;
     let timeout_ms = timeout.as_millis().min(c_int::MAX as u128) as c_int;
-    // SAFETY: the client outlives this call and everything that is made of it here; pointers are
-    // looked at before they are used, and what they point to belongs to the event, which is dropped
-    // last but for the queue that it came from.
+    // SAFETY: the client outlives this call and everything created in it. Pointers are checked
+    // before use, and point into the event, which is dropped last, before the queue that it came
+    // from.
     unsafe {
         let client = client.client().native_ptr();
         let mut names = [name.as_ptr()];
@@ -84,7 +84,7 @@ pub fn ask(
     }
 }
 
-/// A code of librdkafka as a result.
+/// A librdkafka error code as a result.
 fn told(code: native::rd_kafka_resp_err_t) -> Result<(), KafkaError> {
     match RDKafkaErrorCode::from(code) {
         RDKafkaErrorCode::NoError => Ok(()),

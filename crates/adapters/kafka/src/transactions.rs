@@ -1,11 +1,11 @@
-//! A control entry in every partition or in none, by transactions of Kafka.
+//! Appends a control entry to every partition or to none, using Kafka transactions.
 //!
 //! ```text
 //!   requests ──▶ a thread: begin, one entry for each partition, commit ──▶ answers
 //! ```
 //!
-//! Requests that wait share a transaction. While one is open, nobody reads further than to its first message; so it is short,
-//! and brokers end one whose process has died.
+//! Waiting requests share a transaction. While it is open, readers stop before its first message.
+//! So it is kept short, and the brokers end the transaction of a dead process.
 
 use crate::context::Connection;
 use crate::control;
@@ -22,16 +22,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Longest time that a transaction may be open.
+/// Longest time for which a transaction may be open.
 pub const TRANSACTION_MAX: Duration = Duration::from_secs(10);
 /// Longest time until its messages are confirmed.
 const DELIVERY_MAX: Duration = Duration::from_secs(5);
-/// Bytes of messages after which a transaction takes no more requests, and that wait to be confirmed at a time.
+/// Bytes after which a transaction takes no more requests, and the limit of unconfirmed bytes.
 const GROUP_BYTES: usize = 16 << 20;
-/// Most requests that wait.
+/// Maximum number of waiting requests.
 const WAITING_MAX: usize = 256;
 
-/// Of each partition, the offset behind the entry; `i64::MAX` where the brokers did not say it.
+/// For each partition the offset after the entry; `i64::MAX` if the brokers did not report it.
 pub type Ends = BTreeMap<i32, i64>;
 
 struct Request {
@@ -39,7 +39,7 @@ struct Request {
     answer: oneshot::Sender<Result<Ends, log::Error>>,
 }
 
-/// A request of a transaction that is open, and where it is told what became of its messages.
+/// A request in an open transaction, and the ticket of its messages.
 struct Sent {
     answer: oneshot::Sender<Result<Ends, log::Error>>,
     outcome: Receiver<Outcome>,
@@ -47,7 +47,7 @@ struct Sent {
 
 struct Failure {
     error: KafkaError,
-    /// It is certain that nothing is in the log.
+    /// Whether it is certain that nothing is in the log.
     is_taken_back: bool,
 }
 
@@ -62,7 +62,7 @@ impl Transactions {
         partitions: Partition,
     ) -> Result<Self, Error> {
         let (requests, waiting) = sync_channel(WAITING_MAX);
-        // Another process with the same id would end the transactions of this one.
+        // A process with the same id would end this one's transactions.
         let id = format!("{}-all-{:016x}", options.topic, rand::random::<u64>());
         let sender = Sender { options, connection, partitions, id, native: None, waiting };
         std::thread::Builder::new()
@@ -71,7 +71,7 @@ impl Transactions {
         Ok(Self { requests })
     }
 
-    /// Answers when every partition has its entry, or none.
+    /// Returns when every partition has its entry, or none has.
     pub fn append(
         &self,
         payload_of: PayloadOf,
@@ -87,13 +87,13 @@ impl Transactions {
     }
 }
 
-/// The thread that sends.
+/// The sending thread.
 struct Sender {
     options: Arc<Options>,
     connection: Arc<Connection>,
     partitions: Partition,
     id: String,
-    /// Made when it is needed first, and made again when it is of no use any more.
+    /// Created when first needed, and again after it failed.
     native: Option<Native>,
     waiting: Receiver<Request>,
 }
@@ -112,13 +112,13 @@ impl Sender {
                         .unwrap_or_default(),
                     Err(_) => Ends::new(),
                 };
-                // Nobody waits any more when the request was given up.
+                // The request may have been abandoned.
                 drop(answer.send(done.as_ref().map(|()| self.completed(ends)).map_err(said_again)));
             }
         }
     }
 
-    /// Sends a request, and what waits behind it, in one transaction.
+    /// Sends a request, and those that wait behind it, in one transaction.
     fn transact(&mut self, first: Request, group: &mut Vec<Sent>) -> Result<(), Failure> {
         let (first, ticket) = taken(first, group);
         let native = self.producer().map_err(|error| Failure { error, is_taken_back: true })?;
@@ -136,7 +136,7 @@ impl Sender {
         });
         let Err(error) = written else { return Ok(()) };
 
-        // What could be taken back was not committed.
+        // An aborted transaction was not committed.
         let is_taken_back = native.abort_transaction(self.options.request_timeout).is_ok();
         if !is_taken_back {
             self.native = None;
@@ -144,7 +144,7 @@ impl Sender {
         Err(Failure { error, is_taken_back })
     }
 
-    /// Hands over the entries of a request. Answers how many bytes they have.
+    /// Enqueues a request's entries. Returns their size in bytes.
     fn write(
         &self,
         native: &Native,
@@ -184,7 +184,7 @@ impl Sender {
         Ok(self.native.insert(native).clone())
     }
 
-    /// The ends of all partitions; that of one which was not told is asked for later.
+    /// The ends of all partitions; missing ones are requested later.
     fn completed(&self, told: Ends) -> Ends {
         let end = |partition: i32| told.get(&partition).copied().unwrap_or(i64::MAX);
         (0..i32::from(self.partitions)).map(|partition| (partition, end(partition))).collect()
@@ -204,7 +204,7 @@ impl Sender {
     }
 }
 
-/// A request becomes one of the group: its payloads, and the ticket of its messages.
+/// Adds a request to the group: its payloads, and the ticket of its messages.
 fn taken(
     Request { payload_of, answer }: Request,
     group: &mut Vec<Sent>,
@@ -214,7 +214,7 @@ fn taken(
     (payload_of, Ticket::new(move |outcome| drop(told.send(outcome))))
 }
 
-/// Commits; as long as the brokers may still do it, they are asked again.
+/// Commits, and retries as long as the brokers may still do it.
 fn commit(native: &Native) -> Result<(), KafkaError> {
     let deadline = Instant::now() + TRANSACTION_MAX;
     loop {
@@ -226,7 +226,7 @@ fn commit(native: &Native) -> Result<(), KafkaError> {
     }
 }
 
-/// The same error for another of the group.
+/// The same error for another request of the group.
 fn said_again(error: &log::Error) -> log::Error {
     match error {
         log::Error::NotTaken(reason) => log::Error::NotTaken(reason.clone()),

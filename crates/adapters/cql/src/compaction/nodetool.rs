@@ -1,4 +1,4 @@
-//! Compaction on Cassandra, by `nodetool`: one table after the other, so that nothing follows when a table is stopped.
+//! Compaction on Cassandra by `nodetool`: one table after the other, so that stopping ends it.
 
 use super::{HOST, together};
 use raingauge_ports::maintenance::{Error, Progress};
@@ -7,11 +7,11 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// Pause before a node is asked again whether something of the keyspace is being compacted.
+/// Pause before a node is asked again whether it compacts the keyspace.
 const STOP_INTERVAL: Duration = Duration::from_millis(500);
-/// Looks in which nothing is found until it is believed: a compaction may just be about to begin.
+/// Consecutive checks that must find nothing, since a compaction may be about to start.
 const STOP_LOOKS: usize = 2;
-/// Longest part of what a command says that is repeated.
+/// Longest part of a command's output that is repeated in a message.
 const SAID_CHARS_MAX: usize = 300;
 
 pub struct Nodetool {
@@ -43,7 +43,7 @@ impl Nodetool {
         Ok(together(self.running(host).await?.into_iter().map(|running| running.progress)))
     }
 
-    /// Stops what is being compacted of our keyspace, and nothing of others.
+    /// Stops the compactions of this keyspace only.
     pub async fn stop(&self, host: &str) -> Result<(), Error> {
         let mut looks = 0;
         while looks < STOP_LOOKS {
@@ -66,7 +66,8 @@ impl Nodetool {
             .collect())
     }
 
-    /// Runs the command, and answers what it printed. Whoever drops the future ends it, with all that it started.
+    /// Runs the command and returns its output. Dropping the future kills it and its child
+    /// processes.
     async fn run(&self, host: &str, arguments: &[&str]) -> Result<String, Error> {
         let mut words = self.command.iter().map(|word| word.replace(HOST, host));
         let program = words.next().unwrap_or_default();
@@ -79,11 +80,11 @@ impl Nodetool {
             .stderr(Stdio::piped());
         let child = command.process_group(0).kill_on_drop(true).spawn().map_err(|error| {
             Error(format!(
-                "{program} cannot be run: {error}: install it on this machine, or say where it is in \
+                "{program} cannot be run: {error}: install it on this machine, or name its path in \
                  maintenance.compaction_command"
             ))
         })?;
-        // nodetool is a script, and what it starts would outlive it.
+        // nodetool is a script, and the processes it starts would outlive it.
         let mut group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
         let output = child.wait_with_output().await;
         group.0 = None;
@@ -98,19 +99,20 @@ impl Nodetool {
     }
 }
 
-/// A process and those that it started; killed when it goes out of scope unless it was waited for.
+/// A process group, killed when it goes out of scope unless it has been waited for.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // Processes that are gone already are what is wanted.
+            // Processes that have ended already need no signal.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 }
 
-/// `id, compaction type, keyspace, table, completed, total, unit, progress`, where the type may have several words.
+/// Parses `id, compaction type, keyspace, table, completed, total, unit, progress`, where the type
+/// may have several words.
 fn running(line: &str) -> Option<Running> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [id, .., keyspace, _table, done, total, unit, progress] = words[..] else {
@@ -122,7 +124,7 @@ fn running(line: &str) -> Option<Running> {
     Some(Running { id: id.to_owned(), keyspace: keyspace.to_owned(), progress })
 }
 
-/// The line in which a command says what went wrong.
+/// The output line that names the error.
 fn said(output: &Output) -> String {
     let (errors, text) =
         (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
@@ -131,7 +133,7 @@ fn said(output: &Output) -> String {
     let line = lines().find(|line| line.starts_with("nodetool:") || line.starts_with("error:"));
     match line.or_else(|| lines().next()) {
         Some(line) => line.chars().take(SAID_CHARS_MAX).collect(),
-        None => format!("it ended with {} and said nothing", output.status),
+        None => format!("it ended with {} without a message", output.status),
     }
 }
 

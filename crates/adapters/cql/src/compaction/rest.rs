@@ -1,5 +1,5 @@
-//! Compaction on Scylla, by the REST interface of each node. `api_address` in scylla.yaml must be one that this machine
-//! reaches.
+//! Compaction on Scylla by the REST interface of each node. This machine must reach `api_address`
+//! of scylla.yaml.
 
 use super::{HOST, together};
 use http_body_util::{BodyExt, Empty, Limited};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for an answer that needs no work; a compaction is waited for as long as it takes.
+/// Longest wait for an answer that needs no work. A compaction is awaited without a limit.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest answer.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -33,13 +33,13 @@ impl Rest {
         rest.address("127.0.0.1", "/").map(|_| rest)
     }
 
-    /// Compacts all tables of the keyspace; the node answers when it is done.
+    /// Compacts all tables of the keyspace; the node answers when it has finished.
     pub async fn compact(&self, host: &str) -> Result<(), Error> {
         let path = format!("/storage_service/keyspace_compaction/{}", self.keyspace);
         self.ask(Method::POST, host, &path).await.map(drop)
     }
 
-    /// Stops what is being compacted of the keyspace, and nothing of others.
+    /// Stops the compactions of this keyspace only.
     pub async fn stop(&self, host: &str) -> Result<(), Error> {
         let path = format!(
             "/compaction_manager/stop_keyspace_compaction/{}?type=COMPACTION",
@@ -67,7 +67,7 @@ impl Rest {
         })
     }
 
-    /// Asks on a connection of its own, which ends with the future.
+    /// Sends a request on its own connection, which closes with the future.
     async fn ask(&self, method: Method, host: &str, path: &str) -> Result<Value, Error> {
         let uri = self.address(host, path)?;
         let failed = |reason: String| Error(format!("{uri}: {reason}"));
@@ -76,7 +76,7 @@ impl Rest {
         let stream = timeout(CONNECT_TIMEOUT, connecting)
             .await
             .map_err(|_| failed(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())))?
-            .map_err(|error| failed(format!("{error}: look at api_address in scylla.yaml")))?;
+            .map_err(|error| failed(format!("{error}: check api_address in scylla.yaml")))?;
         let request = Request::builder()
             .method(method)
             .uri(uri.path_and_query().map_or("/", |path| path.as_str()))
@@ -96,7 +96,7 @@ impl Rest {
         let mut answer = std::pin::pin!(answer);
         let (status, body) = tokio::select! {
             answered = &mut answer => answered?,
-            // The other side is done with the connection; what it sent before is still to be read.
+            // The node has closed the connection; what it sent before must still be read.
             _ = connection => answer.await?,
         };
         read(status, &body).map_err(failed)
@@ -115,7 +115,7 @@ impl Rest {
     }
 }
 
-/// What a node answered; an error of its own has a `message`.
+/// The JSON of an answer; a node's error has a `message`.
 fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     match (status.is_success(), json["message"].as_str()) {

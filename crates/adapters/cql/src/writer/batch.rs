@@ -1,4 +1,4 @@
-//! What a commit writes: statements for tiles and their rows, cut into batches of bounded size.
+//! Statements of a commit for tiles and their rows, cut into batches of bounded size.
 
 use super::tiles::Slot;
 use crate::session::Statements;
@@ -11,22 +11,23 @@ use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlTimestamp, CqlValue};
 
-/// Statements of one batch, at most. The driver refuses more than 65,535, and servers grow slow long before.
+/// Maximum number of statements in a batch. The driver refuses more than 65,535, and servers become
+/// slow long before that.
 pub const BATCH_STATEMENTS_MAX: usize = 500;
-/// Bytes of one batch, at most: a quarter of what Scylla refuses by default (1 MiB).
+/// Maximum bytes in a batch: a quarter of what Scylla refuses by default (1 MiB).
 pub const BATCH_BYTES_MAX: usize = 256 << 10;
-/// What a statement takes up beside its key and its tile, about.
+/// Approximate size of a statement besides its key and its tile.
 const STATEMENT_BYTES: usize = 64;
-/// Statements that weigh as much as one request, when requests in flight are counted.
+/// Number of statements that weigh as much as one request in flight.
 const STATEMENTS_PER_PERMIT: usize = 8;
 
-/// One statement with its values.
+/// A statement with its values.
 pub struct Write {
     statement: PreparedStatement,
     values: Vec<CqlValue>,
 }
 
-/// Splits the tiles of a key into batches. A tile and its rows are in one.
+/// Splits a key's tiles into batches. A tile and its rows share one.
 pub fn batches_of<'a>(
     slots: impl Iterator<Item = &'a mut Slot>,
     key: &str,
@@ -54,17 +55,17 @@ pub fn batches_of<'a>(
     batches
 }
 
-/// Statements that a tile needs: its own, and those of its rows that changed.
+/// Statements that a tile needs: its own, and one for each of its changed rows.
 pub fn statements_of(slot: &Slot, has_rows: bool) -> usize {
     1 + if has_rows { slot.changed.count_ones() as usize } else { 0 }
 }
 
-/// How many of the requests in flight a batch counts as.
+/// Number of requests in flight that a batch counts as.
 pub fn permits_of(statements: usize, in_flight_max: usize) -> u32 {
     statements.div_ceil(STATEMENTS_PER_PERMIT).clamp(1, in_flight_max) as u32
 }
 
-/// Writes a tile, under a timestamp and with a time to live.
+/// Writes a tile with a timestamp and a time to live.
 pub fn tile(
     statements: &Statements,
     writer: i64,
@@ -84,7 +85,7 @@ pub fn tile(
     Write { statement: statements.put_tile.clone(), values }
 }
 
-/// Writes a span beside those of the other keys of its counter.
+/// Writes a span beside those of its counter's other keys.
 pub fn span(
     statements: &Statements,
     (generation, writer): (Generation, i64),
@@ -115,7 +116,7 @@ pub fn delete_span(
     Write { statement: statements.delete_span.clone(), values }
 }
 
-/// Where a span of a key is listed.
+/// The list entry of a key's span.
 fn place_of(generation: Generation, key: &str, id: TileId) -> [CqlValue; 4] {
     [
         CqlValue::Int(keys::counter_of(generation)),
@@ -125,7 +126,7 @@ fn place_of(generation: Generation, key: &str, id: TileId) -> [CqlValue; 4] {
     ]
 }
 
-/// Writes a row of a count table, under a timestamp and with a time to live.
+/// Writes a row of a count table with a timestamp and a time to live.
 pub fn row(
     statements: &Statements,
     writer: i64,
@@ -177,7 +178,7 @@ pub fn delete_row(
     Write { statement: statements.delete_count[granularity as usize].clone(), values }
 }
 
-/// Writes a tile that changed.
+/// Writes a changed tile.
 pub fn changed_tile(
     statements: &Statements,
     writer: i64,
@@ -189,7 +190,7 @@ pub fn changed_tile(
     tile(statements, writer, key, slot.id, bytes, (slot.stamp_us, slot.ttl_s(wall_s)))
 }
 
-/// Writes a span that changed into the list of its counter's.
+/// Writes a changed span into its counter's list.
 pub fn changed_span(
     statements: &Statements,
     (generation, writer): (Generation, i64),
@@ -201,12 +202,12 @@ pub fn changed_span(
     span(statements, (generation, writer), key, slot.id, bytes, (slot.stamp_us, slot.ttl_s(wall_s)))
 }
 
-/// What a listed span takes up in a batch, about.
+/// Approximate size of a listed span in a batch.
 pub fn bytes_of_span(key: &str, slot: &Slot) -> usize {
     STATEMENT_BYTES + key.len() + slot.tile.as_bytes().len()
 }
 
-/// Writes the cells of a tile that changed into the count tables.
+/// Writes the changed cells of a tile into the count tables.
 pub fn changed_rows(
     statements: &Statements,
     writer: i64,
@@ -221,7 +222,7 @@ pub fn changed_rows(
     })
 }
 
-/// Makes one request of some statements.
+/// Sends statements as one request.
 pub async fn send(cql: &Cql, writes: &[Write]) -> Result<(), Error> {
     let mut batch = Batch::new(BatchType::Unlogged);
     batch.set_is_idempotent(true);

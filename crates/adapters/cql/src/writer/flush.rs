@@ -1,4 +1,4 @@
-//! The requests of a commit, each repeated until it is answered.
+//! The requests of a commit, each retried until it succeeds.
 
 use super::batch;
 use super::tiles::{Record, Slot};
@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a request waits before it is made again: doubled each time, up to the longest.
+/// Pause before a retry. It doubles up to the maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How often a store that does not answer is reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
-/// Tiles of a key that one request reads back.
+/// Number of a key's tiles that one request reads back.
 const LOAD_TILES_MAX: usize = 128;
 
-/// A span that changed, with its generation and its key.
+/// A changed span, with its generation and its key.
 type Listed<'a> = (Generation, &'a str, &'a Slot);
 
 pub struct Flush<'a> {
@@ -32,7 +32,7 @@ pub struct Flush<'a> {
 }
 
 impl Flush<'_> {
-    /// Reads back the tiles that changes wait for, and notes keys that are new.
+    /// Reads back the tiles that changes wait for, and lists new keys.
     pub async fn load(&self, records: &mut [(u32, Record)]) -> Result<(), Error> {
         let loads = records.iter_mut().flat_map(|(_, record)| {
             let Record { generation, key, slots, .. } = record;
@@ -90,7 +90,7 @@ impl Flush<'_> {
         Ok(stored)
     }
 
-    /// Notes a key among those of its counter.
+    /// Adds a key to its counter's list.
     async fn note_key(&self, record: &mut Record) -> Result<(), Error> {
         let _permit = self.permits(1).await;
         let key = &*record.key;
@@ -104,7 +104,8 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Writes the tiles that changed, and their rows in the count tables, and publishes what readers may not know.
+    /// Writes the changed tiles and their rows in the count tables, and publishes tiles that
+    /// readers may not have.
     pub async fn write(&self, records: &mut [(u32, Record)]) -> Result<(), Error> {
         let began = Instant::now();
         self.list_spans(records).await?;
@@ -121,9 +122,9 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Writes the spans that changed into the lists of their counters, those of one list together. This comes before
-    /// the tiles: a tile that is stored is listed, and one that is only listed is written when its entries are applied
-    /// again.
+    /// Writes the changed spans into their counters' lists, those of one list together. This comes
+    /// before the tiles: a stored tile is then always listed, and one that is only listed is
+    /// written when its entries are applied again.
     async fn list_spans(&self, records: &[(u32, Record)]) -> Result<(), Error> {
         let mut lists = BTreeMap::<(i32, i32), Vec<Listed<'_>>>::new();
         for (_, Record { generation, key, slots, .. }) in records {
@@ -156,7 +157,7 @@ impl Flush<'_> {
     ) -> Result<(), Error> {
         let writer = cell::writer_of(generation, self.partition);
         let (statements, wall_s) = (&self.cql.statements, wall_s());
-        // Before the statements are made, so that those that wait take up no memory.
+        // Acquired before the statements are made, so that waiting ones take no memory.
         let has_rows = self.cql.options.write_tables;
         let _permit =
             self.permits(slots.iter().map(|slot| batch::statements_of(slot, has_rows)).sum()).await;
@@ -180,8 +181,8 @@ impl Flush<'_> {
         Ok(())
     }
 
-    /// Writes statements of one key: in one request, or in halves where a server takes less at once. The caller has
-    /// the right to it.
+    /// Writes the statements of one key in one request, or in halves if a server accepts less at
+    /// once. The caller holds the permits.
     pub async fn write_all(&self, key: &str, writes: &[batch::Write]) -> Result<(), Error> {
         if writes.is_empty() {
             return Ok(());
@@ -235,7 +236,7 @@ impl Flush<'_> {
         .await
     }
 
-    /// Writes how far a backfill has come, under its rank: that of a process that has come less far never wins.
+    /// Writes a backfill's progress under its rank, so that older progress never wins.
     pub async fn put_progress(&self, log: &str, progress: &Progress) -> Result<(), Error> {
         let Progress { rank, bytes } = progress;
         let (session, statement) = (&self.cql.session, &self.cql.statements.put_progress);
@@ -254,8 +255,8 @@ impl Flush<'_> {
         .await
     }
 
-    /// Deletes the rows of a state that was replaced by another, unless they were written again since: another
-    /// process may have taken over, and still use them.
+    /// Deletes the rows of a replaced state unless they were written again since: a successor may
+    /// still use them.
     pub async fn delete_state(
         &self,
         log: &str,
@@ -268,7 +269,7 @@ impl Flush<'_> {
         .await
     }
 
-    /// Takes a key out of the list of its counter's keys. A partition that counts it again lists it again.
+    /// Removes a key from its counter's list. A partition that counts it again lists it again.
     pub async fn forget_key(
         &self,
         generation: Generation,
@@ -285,13 +286,13 @@ impl Flush<'_> {
         .await
     }
 
-    /// The right to make a request that reads or writes this much.
+    /// Acquires the permits for a request of this size.
     pub async fn permits(&self, statements: usize) -> Option<tokio::sync::SemaphorePermit<'_>> {
         let permits = batch::permits_of(statements, self.cql.options.in_flight_max);
         self.cql.writes.acquire_many(permits).await.ok()
     }
 
-    /// Runs requests side by side, as many as may be under way.
+    /// Runs requests concurrently, within the limit.
     async fn all<F: Future<Output = Result<(), Error>>>(
         &self,
         requests: impl Iterator<Item = F>,
@@ -299,8 +300,8 @@ impl Flush<'_> {
         stream::iter(requests).buffer_unordered(self.cql.options.in_flight_max).try_collect().await
     }
 
-    /// Makes a request again until it succeeds: every one may be repeated. Ends with its error when it can
-    /// never succeed, or when the partition is counted by another process.
+    /// Retries an idempotent request until it succeeds. Fails if it can never succeed, or if
+    /// another process counts the partition.
     pub async fn until_done<T>(
         &self,
         what: &str,

@@ -1,8 +1,8 @@
-//! Work on all that a partition has stored of a generation: a task beside counting, which the worker asks
-//! for until it is done.
+//! Work on everything that a partition has stored of a generation: a task beside counting, which
+//! the worker polls until it is done.
 //!
-//! Keys are read page by page, some at once, and the tiles of a key likewise, so that neither memory nor the
-//! number of statements grows with what is stored.
+//! It reads keys page by page, some at once, and the tiles of a key likewise, so neither memory nor
+//! the number of statements grows with the amount of stored data.
 
 use super::batch::{self, Write};
 use super::flush::Flush;
@@ -24,24 +24,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// Keys that are worked on at once: few, so that counting has the cluster to itself.
+/// Number of keys worked on at once: few, so that counting keeps the cluster's capacity.
 const KEYS_IN_FLIGHT: usize = 16;
-/// Statements of one batch, each with a tile of up to a kilobyte.
+/// Statements in one batch, each with a tile of up to a kilobyte.
 const STATEMENTS_MAX: usize = 128;
-/// A key that was listed within so many seconds stays listed: the tile that it was listed for may not be written yet.
-/// Shorter than replaced counts stay, so that all keys that only these have are old enough.
+/// A key that was listed within this time stays listed, since its tile may not be written yet. It
+/// is shorter than the life of replaced counts, so all keys that only those have are old enough.
 const LISTED_MARGIN_S: i64 = 30;
 
-/// What is done to the tiles of a generation.
+/// The work on a generation's tiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
-    /// They are deleted.
+    /// Deletes them.
     Remove,
-    /// They are written again, to last as long as these horizons say.
+    /// Writes them again, to live as long as these horizons require.
     Prolong(Horizons),
 }
 
-/// The work of one partition: one at a time.
+/// The tasks of one partition: one at a time.
 #[derive(Default)]
 pub struct Housekeeping {
     job: Mutex<Option<Job>>,
@@ -52,30 +52,30 @@ struct Job {
     work: Work,
     task: JoinHandle<Result<(), Error>>,
     stop: Arc<AtomicBool>,
-    /// Tiles that were worked on, and how many of them were reported.
+    /// Number of tiles processed, and of those already reported.
     tiles: Arc<AtomicU64>,
     reported: u64,
 }
 
-/// How far a work is.
+/// Progress of a task.
 pub struct Progress {
-    /// Tiles since this was last asked.
+    /// Tiles since the last report.
     pub tiles: u64,
     pub is_done: bool,
 }
 
-/// What a task needs of its writer.
+/// What a task needs from its writer.
 #[derive(Clone)]
 pub struct Context {
     pub cql: Cql,
     pub partition: Partition,
-    /// What is written has this timestamp: nothing that is stored has a later one, and everything that is
-    /// written later has.
+    /// Timestamp of the task's writes: nothing stored has a later one, and everything written later
+    /// has.
     pub stamp_us: i64,
 }
 
 impl Housekeeping {
-    /// Begins a work, or reports how far it is. Another work that is under way is given up.
+    /// Starts a task, or reports its progress. Cancels another task that is running.
     pub fn advance(
         &self,
         runtime: &Handle,
@@ -145,8 +145,8 @@ async fn run(
     Ok(())
 }
 
-/// Removes all that a partition has stored of one key. `spans` are those in memory: one may be listed whose tile is
-/// not written yet, by a process that died in between.
+/// Removes everything that a partition has stored of one key. `spans` are those in memory: a
+/// process that died may have listed a span without writing its tile.
 pub async fn remove_key(
     flush: &Flush<'_>,
     generation: Generation,
@@ -162,7 +162,7 @@ pub async fn remove_key(
     walk.key(key, &AtomicU64::default()).await
 }
 
-/// A walk through the tiles of one writer.
+/// Iterates over one writer's tiles.
 struct Walk<'a> {
     flush: &'a Flush<'a>,
     generation: Generation,
@@ -172,7 +172,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Works on a key and its place in the list of keys, which it leaves when nothing of it is left, unless it was listed lately.
+    /// Processes a key. Removes it from its counter's list if nothing of it is left and it was not
+    /// listed recently.
     async fn whole(
         &self,
         key: &str,
@@ -180,7 +181,7 @@ impl Walk<'_> {
         listed_before_us: i64,
     ) -> Result<(), Error> {
         self.key(key, tiles).await?;
-        // Of several partitions that remove at once, the last one finds that nothing is left.
+        // Of several partitions that remove a key at once, the last one finds nothing left.
         if self.work == Work::Remove && self.is_empty(key).await? {
             self.flush.forget_key(self.generation, key, listed_before_us).await?;
         }
@@ -196,7 +197,7 @@ impl Walk<'_> {
                 own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
             let writes: Vec<Write> = writes.collect();
             self.write(key, &writes).await?;
-            // Apart from them: the list is another partition.
+            // Written separately, since the list is another partition.
             let spans = own.iter().filter(|(id, ..)| id.is_span());
             let listed =
                 spans.filter_map(|(id, included, tile)| self.listed(key, *id, *included, tile));
@@ -212,7 +213,7 @@ impl Walk<'_> {
         Err(error::request("it was given up"))
     }
 
-    /// Whether no writer has a tile of a key left.
+    /// Whether no writer has any tile of a key.
     async fn is_empty(&self, key: &str) -> Result<bool, Error> {
         let cql = self.flush.cql;
         let mut paging = PagingState::start();
@@ -241,7 +242,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Some tiles of a key, and where the next ones are.
+    /// Reads some tiles of a key, and the state for the next page.
     async fn page(
         &self,
         key: &str,
@@ -274,7 +275,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What becomes of a span in the list of its counter's.
+    /// The change to a span's entry in its counter's list.
     fn listed(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Option<Write> {
         let (statements, stamp_us, of) =
             (&self.flush.cql.statements, self.stamp_us, (self.generation, self.writer));
@@ -294,7 +295,7 @@ impl Walk<'_> {
         }
     }
 
-    /// How long a tile is kept by these horizons; none when it has expired.
+    /// A tile's time to live by these horizons; `None` if it has expired.
     fn ttl_of_tile_s(&self, horizons: &Horizons, id: TileId, tile: &Tile) -> Option<i32> {
         let (granularity, newest_s) = newest_of(id, tile);
         let is_kept = horizons.keeps(granularity, newest_s);

@@ -1,7 +1,7 @@
-//! The tiles of a partition in memory.
+//! A partition's tiles in memory.
 //!
-//! Records lie in a slab, found by generation and key. A commit takes out the records that changed, and
-//! nothing else, reads back and writes their tiles, and puts them back.
+//! Records lie in a slab, indexed by generation and key. A commit takes out only the changed
+//! records, reads back and writes their tiles, and puts them back.
 
 use super::ttl::{self, Now};
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -13,7 +13,7 @@ use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::Offset;
 use std::hash::BuildHasher;
 
-/// What one entry of the log changes in one tile.
+/// One log entry's change to a tile.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
     pub offset: Offset,
@@ -27,24 +27,24 @@ pub enum Change {
     Set { cell: u8, count: i64 },
 }
 
-/// One tile of a key.
+/// A tile of a key.
 #[derive(Debug)]
 pub struct Slot {
     pub id: TileId,
     pub tile: Tile,
-    /// Entries before this are in the tile as it was read back; `None` while it has not been.
+    /// The stored tile includes entries before this offset; `None` until it has been read back.
     pub stored: Option<Offset>,
-    /// Entries before this are in the tile.
+    /// The tile includes entries before this offset.
     pub included: Offset,
-    /// The stamp of the last of them.
+    /// Stamp of the last included entry.
     pub stamp_us: i64,
-    /// The cells that changed since the tile was written.
+    /// Cells that changed since the tile was written.
     pub changed: u128,
-    /// Entries were passed over that somebody else had counted, who may have died before readers were told.
+    /// Entries were skipped that another process had counted, perhaps without publishing the tile.
     pub is_foreign: bool,
-    /// Which buckets were kept when the last event of the tile was counted.
+    /// The horizons when the tile's last event was counted.
     pub horizons: Horizons,
-    /// What is to be changed when the tile has been read back.
+    /// Changes to apply once the tile has been read back.
     pending: Vec<Op>,
 }
 
@@ -88,7 +88,7 @@ impl Slot {
         (self.included, self.stamp_us) = (offset + 1, stamp_us);
     }
 
-    /// The tile is there as it was stored, or was never stored.
+    /// Sets the tile to what was stored, if anything.
     pub fn fill(&mut self, stored: Option<(Offset, Tile)>) {
         let (included, tile) = stored.unwrap_or_default();
         (self.tile, self.included, self.stored) = (tile, included, Some(included));
@@ -97,25 +97,26 @@ impl Slot {
         }
     }
 
-    /// Whether the tile has to be written, or to be published.
+    /// Whether the tile must be written or published.
     pub fn is_due(&self) -> bool {
         self.changed != 0 || self.is_foreign
     }
 
-    /// Whether the tile has to be written to the list: it changed, or another process stored it and the list may be older,
-    /// as after a restore. Its stamp is known once the last of its entries has been read.
+    /// Whether the tile must be written to the list: it changed, or another process stored it and
+    /// the list may be older, as after a restore. Its stamp is known once the last of its entries
+    /// has been read.
     pub fn is_to_be_listed(&self) -> bool {
         self.id.is_span() && (self.changed != 0 || (self.is_foreign && self.stamp_us != 0))
     }
 
-    /// How long the tile is kept: as long as the newest of its buckets. A day tile lasts as long as its
-    /// hours, which are kept no shorter than its quarter hours.
+    /// The tile's time to live: that of its newest bucket. A day tile lives as long as its hours,
+    /// which are kept at least as long as its quarter hours.
     pub fn ttl_s(&self, wall_s: i64) -> i32 {
         let (granularity, newest_s) = newest_of(self.id, &self.tile);
         self.ttl_of_bucket_s(granularity, newest_s, wall_s)
     }
 
-    /// How long one bucket of the tile is kept.
+    /// The time to live of one of the tile's buckets.
     pub fn ttl_of_bucket_s(&self, granularity: Granularity, time_s: i64, wall_s: i64) -> i32 {
         let now = Now { stamp_s: self.stamp_us.div_euclid(1_000_000), wall_s };
         ttl::ttl_s(time_s, self.horizons.of(granularity), now)
@@ -126,7 +127,7 @@ impl Slot {
     }
 }
 
-/// The granularity that decides how long a tile is kept, and the start of its newest bucket.
+/// The granularity that decides a tile's time to live, and the start of its newest bucket.
 pub fn newest_of(id: TileId, tile: &Tile) -> (Granularity, i64) {
     if !id.is_span() {
         return (Granularity::Hour, id.bucket_of(0).1);
@@ -141,12 +142,12 @@ pub struct Record {
     pub generation: Generation,
     pub key: Box<str>,
     pub slots: Vec<Slot>,
-    /// Whether this process has noted the key among those of its counter.
+    /// Whether this process has listed the key.
     pub is_noted: bool,
-    /// The commit before which it was last looked at.
+    /// Number of the commit before which it was last used.
     used: u32,
     is_changed: bool,
-    /// What it took up when this was last added up.
+    /// Its size when sizes were last added up.
     bytes: usize,
 }
 
@@ -159,7 +160,7 @@ impl Record {
         &mut self.slots[index]
     }
 
-    /// Whether the store held no span of it, so that it may be a key that the counter did not have.
+    /// Whether the store held no span of it, so that the key may be new to its counter.
     pub fn is_new(&self) -> bool {
         !self.is_noted && self.slots.iter().any(|slot| slot.id.is_span() && slot.stored == Some(0))
     }
@@ -173,14 +174,14 @@ impl Record {
     }
 }
 
-/// The tiles of all keys that were counted lately.
+/// The tiles of recently counted keys.
 pub struct Tiles {
     /// Places of the records, by generation and key.
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
     records: Vec<Record>,
     free: Vec<u32>,
-    /// Records that changed since the last commit, each once.
+    /// Records changed since the last commit, each once.
     changed_records: Vec<u32>,
     bytes: usize,
     bytes_max: usize,
@@ -205,7 +206,7 @@ impl Tiles {
         }
     }
 
-    /// The place of a key, which is made when it is not known.
+    /// Returns the place of a key, creating its record if necessary.
     pub fn place(&mut self, generation: Generation, key: &str) -> u32 {
         let hash = self.hasher.hash_one((generation, key));
         let is_it = |place: &u32| {
@@ -232,7 +233,7 @@ impl Tiles {
         place
     }
 
-    /// Changes a tile, now or when it has been read back. `horizons` are those of an event that is counted.
+    /// Changes a tile, now or once it has been read back. `horizons` are those of a counted event.
     pub fn change(&mut self, place: u32, id: TileId, op: Op, horizons: Option<&Horizons>) {
         let record = &mut self.records[place as usize];
         record.used = self.commits;
@@ -254,17 +255,17 @@ impl Tiles {
         self.changed += usize::from(!was_changed && slot.changed != 0);
     }
 
-    /// Tiles that are to be written, of those that were read back.
+    /// Number of tiles to write that have been read back.
     pub fn changed(&self) -> usize {
         self.changed
     }
 
-    /// Changes that wait until their tile is read back.
+    /// Number of changes that wait for their tile.
     pub fn pending(&self) -> usize {
         self.pending
     }
 
-    /// Takes out the records that changed since the last commit, each with its place.
+    /// Takes out the records changed since the last commit, with their places.
     pub fn take_changed(&mut self) -> Vec<(u32, Record)> {
         (self.changed, self.pending) = (0, 0);
         let places = std::mem::take(&mut self.changed_records);
@@ -274,7 +275,7 @@ impl Tiles {
             .collect()
     }
 
-    /// Puts back what was taken out, and remembers what could not be written.
+    /// Puts records back, keeping changes that could not be written.
     pub fn put_back(&mut self, taken: Vec<(u32, Record)>) {
         for (place, mut record) in taken {
             record.is_changed = !record.is_settled();
@@ -291,7 +292,7 @@ impl Tiles {
         }
     }
 
-    /// Forgets a key, with its changes that are not written yet. Returns the spans that it had.
+    /// Drops a key with its unwritten changes. Returns the spans that it had.
     pub fn drop_key(&mut self, generation: Generation, key: &str) -> Vec<TileId> {
         let mut spans = Vec::new();
         self.retain(|record| {
@@ -304,7 +305,7 @@ impl Tiles {
         spans
     }
 
-    /// The buckets of a generation are kept for longer from now on.
+    /// Extends the retention of a generation's buckets.
     pub fn keep_longer(&mut self, generation: Generation, horizons: &Horizons) {
         for place in self.index.iter() {
             let record = &mut self.records[*place as usize];

@@ -1,32 +1,32 @@
-//! How long the store keeps what is written, by CQL's time to live.
+//! How long the store keeps what is written, as CQL's time to live.
 
 use raingauge_core::bucket::{DAY_S, Granularity};
 
-/// The longest time to live that CQL takes: 20 years.
+/// The longest time to live that CQL accepts: 20 years.
 const TTL_MAX_S: i64 = 630_720_000;
 
-/// What is to expire after this is kept for ever: Cassandra stores the end of a cell's life in 31 bits
-/// (2038-01-19) unless its `storage_compatibility_mode` is `NONE`, and refuses a write beyond it.
-/// A day is left for clocks of servers that are ahead.
+/// Cells that would expire later are kept forever: Cassandra stores the end of a cell's life in 31
+/// bits (2038-01-19) unless its `storage_compatibility_mode` is `NONE`, and refuses later ones. A
+/// day is left for servers whose clocks are ahead.
 const EXPIRY_MAX_S: i64 = i32::MAX as i64 - DAY_S;
 
-/// Buckets stay this much longer than they are answered: when the retention of a counter is raised, this
-/// is the least time that its stored tiles have left to be written again with the new one.
+/// How much longer a bucket lives than it is answered. When a counter's retention is raised, its
+/// stored tiles have at least this much time left to be written again.
 const MARGIN_S: i64 = DAY_S;
 
-/// The instant at which a write is made.
+/// The moment of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
-    /// By the log: the stamp of the entry that is written, in seconds.
+    /// By the log: the stamp of the written entry, in seconds.
     pub stamp_s: i64,
-    /// By the clock of this machine.
+    /// By this machine's clock.
     pub wall_s: i64,
 }
 
-/// The time to live of what holds the bucket of `newest_s` as its newest one, where buckets expired before
-/// `horizon_s` when it was last changed. 0 is for ever.
+/// The time to live of a record whose newest bucket begins at `newest_s`, where buckets before
+/// `horizon_s` had expired when it last changed. 0 means forever.
 pub fn ttl_s(newest_s: i64, horizon_s: i64, now: Now) -> i32 {
-    // Nothing has a horizon in 1970 that is not kept for ever, or will be for longer than any table lasts.
+    // A horizon in 1970 means that the bucket is kept forever, or longer than any table exists.
     if horizon_s <= 0 {
         return 0;
     }

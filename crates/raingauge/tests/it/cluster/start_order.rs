@@ -40,7 +40,7 @@ fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
     let waiting = Waiting::start(&home, "waiting for the bucket store");
     let errors = home.errors();
     assert!(
-        errors.contains("127.0.0.1:1") && errors.contains("look whether the nodes run"),
+        errors.contains("127.0.0.1:1") && errors.contains("check that the nodes run"),
         "{errors}"
     );
     let door = waiting.door(&errors);
