@@ -24,6 +24,7 @@ pub mod key_counts;
 pub mod leases;
 pub mod log;
 pub mod maintenance;
+pub mod memory;
 pub mod people;
 pub mod published;
 pub mod record;

@@ -1,5 +1,6 @@
 //! `raingauge demo`
 
+mod live;
 mod material;
 mod questions;
 
@@ -12,6 +13,7 @@ use crate::client::Client;
 use crate::serve;
 use anyhow::{Context, bail};
 use clap::Args;
+use live::Replay;
 use raingauge_import::{Mapping, Progress, Rows};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -19,8 +21,9 @@ use std::time::Instant;
 
 /// Count real public events, show some answers, and serve the page
 ///
-/// Taxi pickups, presses of coffee buttons, a shop's invoices, taxi trips and earthquakes are built in. They are imported into a fresh data folder, which is
-/// removed at the end unless --data-dir names one to keep.
+/// Taxi pickups, presses of coffee buttons, a shop's invoices, taxi trips and earthquakes are built in.
+/// They are imported into a fresh data folder, which is removed at the end unless --data-dir names one
+/// to keep. After that, the taxi pickups are replayed into the present, so that charts and rates move.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge demo\nExample: raingauge demo --once --listen 127.0.0.1:0"
@@ -46,12 +49,20 @@ impl Demo {
         let own = self.start(folder.path())?;
         // An interrupt from here on is heard; one that comes during the import is obeyed after it.
         let mut signals = own.runtime.block_on(async { serve::Signals::listen() })?;
-        let shown = load(&own, folder.path()).and_then(|client| self.show(&own, &client));
-        if shown.is_ok() && !self.once {
-            own.runtime.block_on(signals.received());
-        }
+        let shown = load(&own, folder.path()).and_then(|client| {
+            let replay = if self.once { None } else { Some(Replay::start(client.clone())?) };
+            self.show(&own, &client)?;
+            Ok(replay)
+        });
+
+        let ended = shown.map(|replay| {
+            if let Some(replay) = replay {
+                own.runtime.block_on(signals.received());
+                replay.stop();
+            }
+        });
         own.stop()?;
-        shown
+        ended
     }
 
     fn start(&self, folder: &Path) -> anyhow::Result<OwnServer> {
@@ -82,7 +93,10 @@ impl Demo {
         } else {
             print(&format!("\n{}\n\n{}", questions::table(&answers), material::SOURCES))?;
             if !self.once {
-                print(&format!("\nthe portal is at {}", own.url()))?;
+                print(&format!(
+                    "\nthe portal is at {0}; pickups come in live: {0}/counters/190",
+                    own.url()
+                ))?;
                 note("an interrupt (Ctrl-C) ends it");
             }
         }
@@ -139,7 +153,7 @@ fn import_all(own: &OwnServer, folder: &Path) -> anyhow::Result<()> {
     let mut bar =
         Bar::new(material::FILES.iter().map(|file| file.content.len() as u64).sum(), (0, 0));
     let mut rows_read = 0;
-    for file in &material::FILES {
+    for file in material::FILES {
         let mapping = Mapping::parse(file.mapping)?;
         let rows = Rows::read(Box::new(file.content), Path::new(file.name), &mapping)?;
         let progress = Progress::new(rows.identity());

@@ -1,7 +1,5 @@
 //! Recount: the count of a key made again from the log, beside the stored one.
 
-mod tally;
-
 use crate::control::{Bucket, Control};
 use crate::history::{Step, covered_from_s, walk};
 use crate::state::{Part, timeline_of};
@@ -11,18 +9,18 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::{BucketReader, Cell, Query};
+use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Query};
 pub use raingauge_ports::checks::Difference;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{EventLog, Offset, Partition};
+use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tally::Tally;
 
 /// Differences that a recount shows.
 const DIFFERENCES_MAX: usize = 1_000;
@@ -119,7 +117,10 @@ struct Model {
     rules: BTreeMap<Partition, Vec<Counted>>,
     key: String,
     range: Plan,
-    tally: Mutex<Tally>,
+    /// What each partition comes to lies in a generation of its own.
+    buckets: MemoryBuckets,
+    /// Those that were set.
+    set: Mutex<BTreeSet<(Granularity, i64)>>,
     /// Some were to be set by a request of which it is not known yet whether it repeats another one.
     is_unclear: AtomicBool,
 }
@@ -265,7 +266,8 @@ impl Recounter {
             rules,
             key,
             range,
-            tally: Mutex::default(),
+            buckets: MemoryBuckets::default(),
+            set: Mutex::default(),
             is_unclear: AtomicBool::default(),
         }))
     }
@@ -349,7 +351,12 @@ impl Recounter {
             recounted: 0,
             equal: true,
             differences: Vec::new(),
-            set_buckets: model.tally.lock().set_since(compared_from),
+            set_buckets: model
+                .set
+                .lock()
+                .iter()
+                .filter(|(_, time_s)| *time_s >= compared_from)
+                .count(),
             buckets: Vec::new(),
         };
         // A counter that no writer has seen yet has counted nothing.
@@ -362,13 +369,13 @@ impl Recounter {
                 let slice = Slice { granularity, from_s, to_s: granularity.floor(to_s) };
                 if slice.from_s < slice.to_s {
                     let stored = self.buckets.cells(generation, key.clone(), slice).await?;
-                    let recounted = model.tally.lock().cells(slice)?;
+                    let recounted = model.cells(slice).await?;
                     recount.buckets.extend(side_by_side(&stored, &recounted));
                 }
             }
             if let Ok(plan) = Plan::new(from_s, to_s) {
                 recount.stored += sum(&*self.buckets, generation, key, plan).await?;
-                recount.recounted += model.tally.lock().sum(&plan)?;
+                recount.recounted += model.sum(plan).await?;
             }
         }
         let differs =
@@ -381,6 +388,27 @@ impl Recounter {
 }
 
 impl Model {
+    /// The cells of all partitions together, in the order of time.
+    async fn cells(&self, slice: Slice) -> Result<Vec<Cell>, Error> {
+        let mut counts = BTreeMap::<i64, i64>::new();
+        for partition in self.rules.keys() {
+            for cell in self.buckets.cells(u32::from(*partition), self.key.clone(), slice).await? {
+                let count = counts.entry(cell.time_s).or_default();
+                *count = count.saturating_add(cell.count);
+            }
+        }
+        let granularity = slice.granularity;
+        Ok(counts.into_iter().map(|(time_s, count)| Cell { granularity, time_s, count }).collect())
+    }
+
+    async fn sum(&self, plan: Plan) -> Result<i128, Error> {
+        let mut total = 0;
+        for partition in self.rules.keys() {
+            total += sum(&self.buckets, u32::from(*partition), &self.key, plan).await?;
+        }
+        Ok(total)
+    }
+
     /// Counts one entry. Answers whether it concerned the key and the range.
     fn count<'a>(
         &self,
@@ -405,7 +433,8 @@ impl Model {
                     if rendered == self.key {
                         touched = true;
                         let horizons = compiled.horizons(step.appended_s);
-                        self.tally.lock().add(partition, time_s, value, &horizons);
+                        let added = Added { offset: step.offset, time_s, value };
+                        let _ = self.buckets.add(u32::from(partition), rendered, added, &horizons);
                     }
                 };
                 rule.ruleset.apply(event, scratch, count, |_, _| {});
@@ -422,7 +451,8 @@ impl Model {
                 Ok(Control::Erase { counter, key })
                     if counter == self.counter && key == self.key =>
                 {
-                    self.tally.lock().erase(partition);
+                    self.set.lock().clear();
+                    let _ = self.buckets.erase(u32::from(partition), &self.key, step.offset);
                     true
                 }
                 _ => false,
@@ -439,7 +469,8 @@ impl Model {
                 self.rule_for(partition, offset, bucket.time).filter(|rule| rule.owns(&self.key));
             if rule.is_some() {
                 touched = true;
-                self.tally.lock().set(partition, bucket.cell());
+                self.set.lock().insert((bucket.granularity, bucket.time));
+                let _ = self.buckets.set(u32::from(partition), &self.key, offset, bucket.cell());
             }
         }
         touched

@@ -6,10 +6,6 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use raingauge_core::bucket::DAY_S;
-use raingauge_memory::{
-    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
-    MemoryPeople, MemoryRollouts,
-};
 use raingauge_portal::checks::{self, Audit};
 use raingauge_portal::people::Options;
 use raingauge_portal::people::openid::OpenId;
@@ -19,6 +15,10 @@ use raingauge_portal::{Conductor, Measures, Parts, Portal, Samples, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::maintenance::Alone;
+use raingauge_ports::memory::{
+    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
+    MemoryPeople, MemoryRollouts,
+};
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};

@@ -1,10 +1,10 @@
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::{Plan, Slice};
-use raingauge_memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Query};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, EventSink};
+use raingauge_ports::memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::published::Published;
 use raingauge_writer::counters::{Answer, Bucket};
 use raingauge_writer::ingest::Receipt;

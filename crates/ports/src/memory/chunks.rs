@@ -1,0 +1,54 @@
+//! Chunks of dedupe windows in memory.
+
+use crate::cluster::Error;
+use crate::dedupe::{Chunk, ChunkStore};
+use crate::log::Partition;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// By partition, rules and number.
+type Key = (Partition, u64, u64);
+
+/// Keeps every chunk for ever.
+#[derive(Debug, Default)]
+pub struct MemoryChunks {
+    chunks: Mutex<BTreeMap<Key, Vec<u8>>>,
+}
+
+impl MemoryChunks {
+    pub fn len(&self) -> usize {
+        self.chunks.lock().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.chunks.lock().is_empty()
+    }
+
+    /// Changes or loses what is stored: a chunk stays while `keeps` says so.
+    pub fn retain(&self, mut keeps: impl FnMut(u64, &mut Vec<u8>) -> bool) {
+        self.chunks.lock().retain(|(_, _, number), bytes| keeps(*number, bytes));
+    }
+}
+
+impl ChunkStore for MemoryChunks {
+    fn put(&self, partition: Partition, chunk: &Chunk) -> Result<(), Error> {
+        self.chunks.lock().insert((partition, chunk.rules, chunk.number), chunk.bytes.clone());
+        Ok(())
+    }
+
+    fn get(
+        &self,
+        partition: Partition,
+        rules: u64,
+        numbers: Range<u64>,
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let chunks = self.chunks.lock();
+        Ok(numbers.map(|number| chunks.get(&(partition, rules, number)).cloned()).collect())
+    }
+}
+
+#[test]
+fn keeps_the_contract() {
+    crate::contract::chunks::keeps_what_it_is_given(&MemoryChunks::default());
+}

@@ -1,0 +1,43 @@
+//! The instances in memory. This one is no stand-in: a process that has its data folder for itself is the only instance.
+
+use crate::BoxFuture;
+use crate::catalog::Error;
+use crate::instances::{INSTANCES_MAX, Instance, Instances};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default)]
+pub struct MemoryInstances(Mutex<BTreeMap<String, Instance>>);
+
+impl Instances for MemoryInstances {
+    fn announce(&self, instance: Instance) -> BoxFuture<'_, Result<(), Error>> {
+        self.0.lock().insert(instance.id.clone(), instance);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Instance>, Error>> {
+        let mut found: Vec<Instance> = self.0.lock().values().cloned().collect();
+        found.sort_by_key(|instance| std::cmp::Reverse(instance.seen_s));
+        found.truncate(INSTANCES_MAX);
+        found.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn leave<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        self.0.lock().remove(id);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn forget(&self, seen_before_s: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.0.lock().retain(|_, instance| instance.seen_s >= seen_before_s);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn it_keeps_the_contract() {
+        crate::contract::instances::suite(async || super::MemoryInstances::default()).await;
+    }
+}

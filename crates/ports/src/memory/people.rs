@@ -1,0 +1,313 @@
+//! People in memory.
+
+use crate::BoxFuture;
+use crate::people::{
+    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep,
+    User, UserChange, handle,
+};
+use parking_lot::Mutex;
+use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
+use std::cmp::Reverse;
+
+#[derive(Debug, Default)]
+pub struct MemoryPeople(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    revision: i64,
+    users: Vec<User>,
+    invitations: Vec<Invitation>,
+    sessions: Vec<Session>,
+    tokens: Vec<ApiToken>,
+    entries: Vec<Entry>,
+    entries_ever: i64,
+}
+
+impl State {
+    /// Puts a user in the place of the one with the same id, or behind all.
+    fn put(&mut self, user: User) -> User {
+        self.users.retain(|known| known.id != user.id);
+        self.users.push(user.clone());
+        self.users.sort_by_key(|user| handle(&user.name));
+        self.revision += 1;
+        user
+    }
+
+    fn change_user(&mut self, id: i64, change: UserChange) -> Result<User, Error> {
+        let changed = User::changed(&self.users, id, change)?;
+        if !changed.may_sign_in() {
+            self.sessions.retain(|session| session.user_id != id);
+        }
+        Ok(self.put(changed))
+    }
+
+    fn remove_user(&mut self, id: i64) -> Result<Removed, Error> {
+        let removed = User::removed(&self.users, id)?;
+        let Removed { user, pseudonym } = &removed;
+        self.users.retain(|known| known.id != id);
+        self.sessions.retain(|session| session.user_id != id);
+        self.invitations.retain(|invitation| handle(&invitation.name) != handle(&user.name));
+        for token in self.tokens.iter_mut().filter(|token| token.created_by == user.name) {
+            token.created_by.clone_from(pseudonym);
+        }
+        let object = format!("person {}", user.name);
+        for entry in &mut self.entries {
+            if entry.who == user.name {
+                entry.who.clone_from(pseudonym);
+                entry.address.clear();
+            }
+            if entry.object == object {
+                entry.object.clone_from(pseudonym);
+                "{}".clone_into(&mut entry.details);
+            }
+        }
+        self.revision += 1;
+        Ok(removed)
+    }
+
+    fn accept(&mut self, hash: Hash, new: NewUser) -> Result<User, Error> {
+        let found = self.invitations.iter().find(|invitation| invitation.hash == hash);
+        let invitation =
+            found.filter(|found| new.at_s < found.expires_at).ok_or(Error::LinkSpent)?.clone();
+        let user = User::invited(&self.users, &invitation, new)?;
+        self.invitations.retain(|other| handle(&other.name) != handle(&invitation.name));
+        self.sessions.retain(|session| session.user_id != user.id);
+        Ok(self.put(user))
+    }
+
+    fn sessions(&self, user_id: i64) -> Vec<Session> {
+        let mut found: Vec<Session> =
+            self.sessions.iter().filter(|session| session.user_id == user_id).cloned().collect();
+        found.sort_by_key(|session| Reverse((session.seen_at, session.created_at, session.hash)));
+        found
+    }
+
+    fn open_session(&mut self, session: Session) {
+        let user_id = session.user_id;
+        if let Some(user) = self.users.iter_mut().find(|user| user.id == user_id) {
+            user.signed_in_at = Some(session.created_at);
+        }
+        self.sessions.push(session);
+        for ended in self.sessions(user_id).into_iter().skip(SESSIONS_PER_USER_MAX) {
+            self.sessions.retain(|session| session.hash != ended.hash);
+        }
+    }
+
+    fn add_token(&mut self, token: ApiToken) -> Result<ApiToken, Error> {
+        let added = ApiToken::added(&self.tokens, token)?;
+        self.tokens.insert(0, added.clone());
+        self.revision += 1;
+        Ok(added)
+    }
+
+    fn revoke_token(&mut self, id: i64, at_s: i64) -> Result<ApiToken, Error> {
+        let token =
+            self.tokens.iter_mut().find(|token| token.id == id).ok_or(Error::NotFound("token"))?;
+        token.revoked_at = token.revoked_at.or(Some(at_s));
+        self.revision += 1;
+        Ok(token.clone())
+    }
+
+    fn entries(&self, filter: &Filter) -> Vec<Entry> {
+        let is_wanted = |entry: &&Entry| {
+            entry.id < filter.before
+                && (filter.from_s..filter.to_s).contains(&entry.at_s)
+                && entry.who.contains(&filter.who)
+                && entry.verb.contains(&filter.verb)
+                && entry.object.contains(&filter.object)
+        };
+        let limit = filter.limit.min(AUDIT_ENTRIES_MAX);
+        self.entries.iter().rev().filter(is_wanted).take(limit).cloned().collect()
+    }
+
+    fn sweep(&mut self, sweep: Sweep) {
+        let is_open = |session: &Session| {
+            session.expires_at > sweep.now_s && session.seen_at > sweep.idle_since_s
+        };
+        self.sessions.retain(is_open);
+        self.invitations.retain(|invitation| invitation.expires_at > sweep.now_s);
+        self.entries.retain(|entry| entry.at_s >= sweep.audit_before_s);
+    }
+}
+
+impl MemoryPeople {
+    /// The twin never waits: it has answered before anybody polls.
+    fn with<'a, T: Send + 'a>(
+        &self,
+        work: impl FnOnce(&mut State) -> Result<T, Error>,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        let answer = work(&mut self.0.lock());
+        Box::pin(async move { answer })
+    }
+}
+
+impl People for MemoryPeople {
+    fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
+        self.with(|state| Ok(state.users.clone()))
+    }
+
+    fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        self.with(|state| Ok(!state.users.is_empty()))
+    }
+
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
+        self.with(|state| state.remove_user(id))
+    }
+
+    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
+        self.with(|state| {
+            Ok(state.invitations.iter().find(|invitation| invitation.hash == hash).cloned())
+        })
+    }
+
+    fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
+        self.with(|state| {
+            Ok(state.users.iter().find(|user| handle(&user.name) == handle(name)).cloned())
+        })
+    }
+
+    fn user_of_openid<'a>(&'a self, openid: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
+        self.with(|state| {
+            Ok(state.users.iter().find(|user| user.openid == openid && !openid.is_empty()).cloned())
+        })
+    }
+
+    fn add_user(&self, user: NewUser) -> BoxFuture<'_, Result<User, Error>> {
+        self.with(|state| User::added(&state.users, user).map(|added| state.put(added)))
+    }
+
+    fn change_user(&self, id: i64, change: UserChange) -> BoxFuture<'_, Result<User, Error>> {
+        self.with(|state| state.change_user(id, change))
+    }
+
+    fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            Invitation::fits(state.invitations.len())?;
+            state.invitations.push(invitation);
+            state
+                .invitations
+                .sort_by_key(|invitation| Reverse((invitation.created_at, invitation.hash)));
+            state.revision += 1;
+            Ok(())
+        })
+    }
+
+    fn invitations(&self) -> BoxFuture<'_, Result<Vec<Invitation>, Error>> {
+        self.with(|state| Ok(state.invitations.clone()))
+    }
+
+    fn withdraw(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            state.invitations.retain(|invitation| invitation.hash != hash);
+            state.revision += 1;
+            Ok(())
+        })
+    }
+
+    fn accept(&self, hash: Hash, user: NewUser) -> BoxFuture<'_, Result<User, Error>> {
+        self.with(|state| state.accept(hash, user))
+    }
+
+    fn open_session(&self, session: Session) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            state.open_session(session);
+            Ok(())
+        })
+    }
+
+    fn session(&self, hash: Hash) -> BoxFuture<'_, Result<Option<(Session, User)>, Error>> {
+        self.with(|state| {
+            let session = state.sessions.iter().find(|session| session.hash == hash);
+            let whose =
+                |session: &Session| state.users.iter().find(|user| user.id == session.user_id);
+            Ok(session.and_then(|session| Some((session.clone(), whose(session)?.clone()))))
+        })
+    }
+
+    fn touch_session(&self, hash: Hash, at_s: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            let session = state.sessions.iter_mut().find(|session| session.hash == hash);
+            session.into_iter().for_each(|session| session.seen_at = at_s);
+            Ok(())
+        })
+    }
+
+    fn sessions(&self, user_id: i64) -> BoxFuture<'_, Result<Vec<Session>, Error>> {
+        self.with(|state| Ok(state.sessions(user_id)))
+    }
+
+    fn close_session(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            state.sessions.retain(|session| session.hash != hash);
+            Ok(())
+        })
+    }
+
+    fn close_sessions(&self, user_id: i64, but: Option<Hash>) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            state
+                .sessions
+                .retain(|session| session.user_id != user_id || Some(session.hash) == but);
+            Ok(())
+        })
+    }
+
+    fn tokens(&self) -> BoxFuture<'_, Result<Vec<ApiToken>, Error>> {
+        self.with(|state| Ok(state.tokens.clone()))
+    }
+
+    fn add_token(&self, token: ApiToken) -> BoxFuture<'_, Result<ApiToken, Error>> {
+        self.with(|state| state.add_token(token))
+    }
+
+    fn revoke_token(&self, id: i64, at_s: i64) -> BoxFuture<'_, Result<ApiToken, Error>> {
+        self.with(|state| state.revoke_token(id, at_s))
+    }
+
+    fn note_tokens_used(&self, used: Vec<(i64, i64)>) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            for (id, at_s) in used {
+                let token = state.tokens.iter_mut().find(|token| token.id == id);
+                token.into_iter().for_each(|token| token.used_at = Some(at_s));
+            }
+            Ok(())
+        })
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
+        self.with(|state| Ok(state.revision))
+    }
+
+    fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            state.entries_ever += 1;
+            state.entries.push(Entry { id: state.entries_ever, ..entry });
+            Ok(())
+        })
+    }
+
+    fn entries(&self, filter: Filter) -> BoxFuture<'_, Result<Vec<Entry>, Error>> {
+        self.with(|state| Ok(state.entries(&filter)))
+    }
+
+    fn sweep(&self, sweep: Sweep) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            state.sweep(sweep);
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::people::suite;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn the_twin_keeps_the_contract() {
+        let suite = pin!(suite(async || MemoryPeople::default()));
+        assert_eq!(suite.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
+    }
+}
