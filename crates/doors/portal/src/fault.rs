@@ -5,9 +5,9 @@ use crate::person::Person;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::html;
+use raingauge_counters as counters;
 use raingauge_ports::{catalog, drafts, people};
 use raingauge_reader::Failure;
-use raingauge_writer::counters;
 
 /// A page that says what is wrong. Handlers answer `Result<_, Fault>`.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ use raingauge_core::field::Field;
 use raingauge_core::limits::COUNTER_ID_MAX;
 use raingauge_core::time::{format_rfc3339, parse_time_s};
 use raingauge_core::value::{FieldValue, Value};
-use raingauge_writer::observed::Kind;
+use raingauge_counters::observed::Kind;
 use serde_json::{Value as Json, json};
 
 /// What is known of the kind of a field.
@@ -121,7 +121,7 @@ impl Form {
                 (Adds::Field, usual.number, field.clone(), scale.to_string())
             }
         };
-        let state = crate::html::parts::state_word(counter.state).to_owned();
+        let state = counter.state.name().to_owned();
         let (id, chosen_id) = match (base_version, counter.id) {
             (0, 0) => (0, String::new()),
             (0, chosen) => (0, chosen.to_string()),

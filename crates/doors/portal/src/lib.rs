@@ -12,8 +12,6 @@
 
 mod assets;
 pub mod checks;
-pub mod difference;
-pub mod export;
 mod fault;
 mod fields;
 mod form;
@@ -48,6 +46,8 @@ pub use watch::Watch;
 use people::accounts::Accounts;
 use people::secrets::new_secret;
 use raingauge_core::bucket::Granularity;
+use raingauge_counters::Counters;
+use raingauge_counters::recount::Recounter;
 use raingauge_maintenance::Maintenance;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::Drafts;
@@ -56,8 +56,6 @@ use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};
-use raingauge_writer::Counters;
-use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::States;
 use std::ops::Deref;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use crate::Portal;
 use crate::fault::Fault;
 use axum::http::StatusCode;
+use raingauge_counters::observed::{EVENTS_MAX, Observed, observed};
 use raingauge_ports::log::Offset;
-use raingauge_writer::observed::{EVENTS_MAX, Observed, observed};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 

@@ -14,12 +14,12 @@
 use crate::measures::{Measures, SAMPLE_INTERVAL};
 use crate::watch::Watch;
 use metrics::{Counter, counter};
+use raingauge_counters::Counters;
 use raingauge_policy::rollout::{End, Order, Plan, Refused, Rollout};
 use raingauge_ports::catalog::{self, Change, VersionedPolicy};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::rollouts::{self, Rollouts, Run};
 use raingauge_reader::CachePolicies;
-use raingauge_writer::Counters;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;

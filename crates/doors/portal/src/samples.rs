@@ -1,7 +1,7 @@
 //! What people see of events themselves: payloads, values of fields, keys that a draft would make of them.
 
 use raingauge_core::template::Template;
-use raingauge_writer::observed::{EventType, Observed};
+use raingauge_counters::observed::{EventType, Observed};
 use serde_json::Value as Json;
 
 /// What stands in the place of a masked value.

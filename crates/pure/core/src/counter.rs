@@ -52,6 +52,15 @@ pub enum State {
 }
 
 impl State {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Archived => "archived",
+        }
+    }
+
     pub const fn counts(self) -> bool {
         matches!(self, Self::Active)
     }

@@ -13,7 +13,7 @@ use super::{note, print, print_json};
 use crate::cli::Place;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use raingauge_portal::export::{Settings, counter_to_yaml};
+use raingauge_counters::export::{Settings, counter_to_yaml};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;

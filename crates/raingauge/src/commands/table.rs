@@ -30,15 +30,7 @@ pub fn render(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
 
 /// A number with a comma before every three digits.
 pub fn grouped(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::from(if number < 0 { "-" } else { "" });
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    raingauge_core::number::grouped(number.into(), "-", ',')
 }
 
 #[cfg(test)]

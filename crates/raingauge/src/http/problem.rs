@@ -3,9 +3,10 @@
 use super::guard::protect;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use raingauge_counters as counters;
 use raingauge_ports::{catalog, log, scans};
 use raingauge_reader::Failure;
-use raingauge_writer::{counters, ingest, worker};
+use raingauge_writer::{ingest, worker};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 

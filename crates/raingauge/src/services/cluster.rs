@@ -17,6 +17,9 @@ use super::{Engines, Services, caching};
 use crate::settings::{self, Role, Settings};
 use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
+use raingauge_counters::Counters;
+use raingauge_counters::recount::Recounter;
+use raingauge_counters::{Covered, TakesEffect};
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
     CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlChunks, CqlLease,
@@ -33,12 +36,10 @@ use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_ports::tiles::{Hearing, TileFeed};
 use raingauge_sql::MySqlCatalog;
-use raingauge_writer::counters::{Covered, TakesEffect};
 use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
-use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States};
-use raingauge_writer::{Counters, Fleet, Follower, Ingest, KeyLimit, KeyWatch, NotThere, worker};
+use raingauge_writer::{Fleet, Follower, Ingest, KeyLimit, KeyWatch, NotThere, worker};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::{Stream, follow_tiles, open_leases};

@@ -3,6 +3,9 @@
 use super::database::{self, Database};
 use super::{Engines, Services, caching, files};
 use crate::settings::{self, Settings};
+use raingauge_counters as counters;
+use raingauge_counters::Counters;
+use raingauge_counters::recount::Recounter;
 use raingauge_embedded::{
     LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions,
     TileStore,
@@ -15,10 +18,9 @@ use raingauge_ports::log::{self, EventLog, EventSink, Offset};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
-use raingauge_writer::recount::Recounter;
 use raingauge_writer::states::{Shows, States};
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Counters, Ingest, KeyLimit, KeyWatch, Writer, belongs, counters, worker};
+use raingauge_writer::{Ingest, KeyLimit, KeyWatch, Writer, belongs, worker};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -10,13 +10,11 @@
 //! When the catalog is away, what was known last goes on being used; what the checkpoints said is, for a while.
 
 use crate::conductor::RETIRE_AFTER;
-use crate::counters::{Error, TakesEffect};
 use crate::state::{Backfill, CounterState, Part, Progress, State, standing_of, timeline_of};
 use crate::states::{Shown, Shows, States};
 use parking_lot::Mutex;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
-use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::generation_of;
 use raingauge_ports::catalog::{self, Catalog, Versioned};
 use raingauge_ports::cluster::{self, Checkpoints};
@@ -224,6 +222,14 @@ impl Follower {
         }
     }
 
+    /// This process answers by the change from now on, the writers count by it, and other readers answer by it with their
+    /// next look at the catalog. Where writers are away, they count by it from when they are back.
+    pub async fn take_effect(&self) -> Result<(), catalog::Error> {
+        self.refresh_counters().await?;
+        self.wait_in_effect().await;
+        Ok(())
+    }
+
     /// Whether the writer of every partition counts by the newest configurations, as far as its last checkpoint tells.
     fn is_in_effect(&self) -> bool {
         let (newest, states) = (Arc::clone(&self.newest.borrow()), self.states.lock());
@@ -331,18 +337,6 @@ impl Shows for Follower {
             .iter()
             .map(|(partition, seen)| (*partition, seen.shown.clone()))
             .collect()
-    }
-}
-
-impl TakesEffect for Follower {
-    /// This process answers by the change from now on, the writers count by it, and other readers answer by it with their
-    /// next look at the catalog. Where writers are away, they count by it from when they are back.
-    fn take_effect(&self) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(async {
-            self.refresh_counters().await?;
-            self.wait_in_effect().await;
-            Ok(())
-        })
     }
 }
 

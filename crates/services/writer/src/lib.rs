@@ -3,8 +3,8 @@
 //! ```text
 //!   events ──▶ Ingest ──▶ event log ──▶ Worker ──▶ bucket store
 //!                            ▲            │
-//!   portal ──▶ Counters ─────┘ control    └──▶ Published: counters, timelines, how far
-//!              Catalog        entries
+//!   changes of counters ─────┘ control    └──▶ Published: counters, timelines, how far
+//!                              entries
 //! ```
 //!
 //! Everything that changes counts goes through the log: events, buckets that are set, changes of counters, the start of
@@ -14,25 +14,20 @@ pub mod audience;
 pub mod belongs;
 pub mod bucket_list;
 pub mod conductor;
-mod control;
-pub mod counters;
+pub mod control;
 pub mod fleet;
 pub mod follow;
 pub mod history;
 pub mod ingest;
 pub mod keys;
 pub mod lost;
-pub mod observed;
-pub mod preview;
-pub mod recount;
-mod state;
+pub mod state;
 pub mod states;
 pub mod watchdog;
 pub mod worker;
 
 pub use conductor::Conductor;
 pub use control::ControlError;
-pub use counters::Counters;
 pub use fleet::Fleet;
 pub use follow::{Follower, NotThere};
 pub use ingest::Ingest;

@@ -310,6 +310,13 @@ pub fn standing_of(found: &Versioned) -> Standing {
     Standing { version: *version, changed_at: *changed_at, fingerprint: fingerprint(counter) }
 }
 
+/// Whether a partition counts by what the catalog has, or by something newer.
+pub fn is_known(view: &View, found: &Versioned) -> bool {
+    view.versions
+        .get(&found.counter.id)
+        .is_some_and(|known| !known.gives_way_to(&standing_of(found), false))
+}
+
 pub fn timeline_of(parts: &[Part]) -> Timeline {
     Timeline::new(parts.iter().map(|part| (part.from_s, part.generation)).collect())
 }

@@ -2,7 +2,7 @@
 
 use super::Refused;
 use parking_lot::Mutex;
-use raingauge_writer::recount::{Asked, Progress, Recount};
+use raingauge_counters::recount::{Asked, Progress, Recount};
 use std::collections::VecDeque;
 
 /// Recounts that run at a time. Each reads the log.

@@ -3,13 +3,13 @@
 use super::Means;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Plan;
+use raingauge_counters::recount::Asked;
 use raingauge_ports::checks::Check;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::published::{Published, View};
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
 use raingauge_writer::history::walk;
-use raingauge_writer::recount::Asked;
 use rand::seq::SliceRandom as _;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use raingauge_core::field::{Field, extract};
 use raingauge_core::template::Template;
-use raingauge_writer::observed::EventType;
+use raingauge_counters::observed::EventType;
 
 /// Keys that are shown.
 const KEYS_MAX: usize = 5;

@@ -5,7 +5,7 @@ use crate::fields::Fields;
 use raingauge_core::counter::Problem;
 use raingauge_core::filter::Condition;
 use raingauge_core::limits::FILTER_CONDITIONS_MAX;
-use raingauge_writer::observed::Kind;
+use raingauge_counters::observed::Kind;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value as Json, json};
 use std::iter::Peekable;

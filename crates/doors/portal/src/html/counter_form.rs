@@ -11,7 +11,7 @@ use crate::html::words;
 use crate::person::Person;
 use maud::{Markup, html};
 use raingauge_core::counter::Problem;
-use raingauge_writer::observed::{EventType, Kind, Observed};
+use raingauge_counters::observed::{EventType, Kind, Observed};
 
 /// A form on its way to a page.
 pub struct Sheet<'a> {

@@ -1,9 +1,9 @@
 //! Parts of pages about drafts: what they change, who else has one, how three versions stand to each other.
 
-use crate::difference::{self, Changed};
 use crate::html::parts::{self, Mood};
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
+use raingauge_counters::difference::{self, Changed};
 use raingauge_ports::catalog::Versioned;
 use raingauge_ports::drafts::{Draft, State};
 

@@ -6,6 +6,7 @@ use crate::times::ZONES;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::State;
+pub use raingauge_core::number::spaced as number;
 
 /// The hidden field that every form carries.
 pub fn csrf(person: &Person) -> Markup {
@@ -43,17 +44,8 @@ pub fn empty(title: &str, advice: &Markup) -> Markup {
 
 /// The state of a counter.
 pub fn state(state: State) -> Markup {
-    let word = state_word(state);
+    let word = state.name();
     html! { span.state data-state=(word) { (word) } }
-}
-
-pub const fn state_word(state: State) -> &'static str {
-    match state {
-        State::Draft => "draft",
-        State::Active => "active",
-        State::Paused => "paused",
-        State::Archived => "archived",
-    }
 }
 
 /// One labelled field of a form, with a hint below it and what is wrong with it.
@@ -133,22 +125,6 @@ pub fn command(text: &str) -> Markup {
     html! { div.command { pre tabindex="0" { code { (text) } } button.button.copy type="button" data-copy hidden { "Copy" } } }
 }
 
-/// A whole number with separators: `12 345 678`, with narrow spaces that do not break.
-pub fn number(value: i128) -> String {
-    let digits = value.unsigned_abs().to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3 * 3 + 3);
-    if value < 0 {
-        grouped.push('\u{2212}');
-    }
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push('\u{202f}');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// A moment in a time zone, with its exact form for machines: `24 Sep 2024, 22:15`.
 pub fn moment(seconds: i64, zone: &TimeZone) -> Markup {
     let Some(local) = words::local(seconds, zone) else {
@@ -176,13 +152,6 @@ pub fn ago(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        let grouped =
-            [0, 999, 1_000, -12_345_678].map(|value| number(value).replace('\u{202f}', " "));
-        assert_eq!(grouped, ["0", "999", "1 000", "\u{2212}12 345 678"]);
-    }
 
     #[test]
     fn markup_in_a_value_stays_text() {

@@ -5,7 +5,7 @@ use crate::trying::{EVENTS_MAX, Outcome, Trial};
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_core::retention::RetentionDays;
-use raingauge_writer::preview::{Comparison, Daily, Hot, KeyChange, KeyChanges, Preview};
+use raingauge_counters::preview::{Comparison, Daily, Hot, KeyChange, KeyChanges, Preview};
 
 /// The whole trial of a configuration.
 pub fn trial(trial: &Trial, draft: &Counter) -> Markup {

@@ -1,7 +1,6 @@
 //! What is done to a counter as it stands: pausing, resuming, archiving, rolling back, counting again from the log.
 
 use crate::Portal;
-use crate::difference;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
@@ -15,6 +14,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::counter::{self, Counter};
 use raingauge_core::limits::TEXT_LEN_MAX;
+use raingauge_counters::difference;
 use raingauge_ports::catalog::Versioned;
 use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::worker::BackfillStatus;

@@ -1,9 +1,9 @@
 //! What the audit log says of counters, drafts and the cache policy: which, why, and what is otherwise now. Texts are cut,
 //! so that the details of an entry always fit.
 
-use crate::difference;
 use crate::people::audit::Deed;
 use raingauge_core::counter::Counter;
+use raingauge_counters::difference;
 use raingauge_policy::cache::{Choice, Policy};
 use raingauge_ports::catalog::{Versioned, VersionedPolicy};
 use raingauge_ports::drafts::Draft;

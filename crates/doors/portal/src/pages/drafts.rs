@@ -5,7 +5,6 @@ mod decisions;
 pub use decisions::{apply, approve, reject, send, withdraw};
 
 use crate::Portal;
-use crate::difference;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::parts::{self, Mood};
@@ -18,6 +17,7 @@ use axum::response::Html;
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_core::limits::TEXT_LEN_MAX;
+use raingauge_counters::difference;
 use raingauge_ports::catalog::Versioned;
 use raingauge_ports::drafts::{self, Draft};
 

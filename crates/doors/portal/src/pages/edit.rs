@@ -1,7 +1,6 @@
 //! The form in which a counter is made and changed, and what it shows while one types.
 
 use crate::Portal;
-use crate::difference;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::form::{Form, Node};
@@ -14,9 +13,10 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, Problem};
+use raingauge_counters::difference;
+use raingauge_counters::observed::Observed;
 use raingauge_ports::catalog;
 use raingauge_ports::drafts::{self, Draft};
-use raingauge_writer::observed::Observed;
 
 /// `GET /counters/new`: an empty form; `?copy=ID` begins with another counter, `?type=` with an event type.
 pub async fn new(
@@ -311,7 +311,7 @@ pub(super) async fn version_of(portal: &Portal, id: u32, version: u32) -> Result
 fn kinds<'a>(
     observed: &'a Observed,
     kind: &'a str,
-) -> impl Fn(&str) -> Option<raingauge_writer::observed::Kind> + 'a {
+) -> impl Fn(&str) -> Option<raingauge_counters::observed::Kind> + 'a {
     move |path| Some(observed.of_type(kind)?.field(path)?.kind)
 }
 

@@ -14,7 +14,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::limits::TEXT_LEN_MAX;
-use raingauge_writer::counters;
+use raingauge_counters as counters;
 use serde_json::{Value as Json, json};
 
 /// What was typed, and what is wrong with it.

@@ -15,8 +15,8 @@ use axum::extract::{Extension, State};
 use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_counters::observed::{EventType, Observed};
 use raingauge_ports::catalog::Versioned;
-use raingauge_writer::observed::{EventType, Observed};
 
 /// Fresh, by the age of the newest event.
 const FRESH_S: i64 = 900;

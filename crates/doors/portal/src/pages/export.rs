@@ -1,12 +1,12 @@
 //! Configurations as files, in the form that `raingauge counters apply` takes.
 
 use crate::Portal;
-use crate::export::{Error, Settings, counter_to_yaml};
 use crate::fault::Fault;
 use crate::fields::Query;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use raingauge_counters::export::{Error, Settings, counter_to_yaml};
 use raingauge_ports::catalog::Versioned;
 
 /// `GET /settings.yaml`: the counters that are not archived, and the cache policy; with `?all=1` every counter.

@@ -3,7 +3,7 @@
 use crate::world::{NOW_S, World};
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S};
 use raingauge_core::time::parse_time_s;
-use raingauge_writer::counters::Bucket;
+use raingauge_writer::control::Bucket;
 use serde_json::json;
 
 /// The worked example of the published description, on exactly the rows that it prints in bold.

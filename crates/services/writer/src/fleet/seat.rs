@@ -3,7 +3,7 @@
 use super::lag::{Lag, LagMeter};
 use super::{Means, Troubles, Workers};
 use crate::control::Control;
-use crate::counters::is_known;
+use crate::state::is_known;
 use crate::worker::Writer;
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{BucketWriter, Generation};

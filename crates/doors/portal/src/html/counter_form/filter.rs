@@ -4,7 +4,7 @@ use super::{Sheet, hidden};
 use crate::form::{Node, path_of};
 use maud::{Markup, html};
 use raingauge_core::limits::FILTER_DEPTH_MAX;
-use raingauge_writer::observed::Field;
+use raingauge_counters::observed::Field;
 
 const GROUPS: [(&str, &str); 3] =
     [("and", "all of these hold"), ("or", "any of these holds"), ("not", "this does not hold")];

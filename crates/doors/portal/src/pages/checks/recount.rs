@@ -16,8 +16,8 @@ use maud::{Markup, html};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::limits::KEY_LEN_MAX;
 use raingauge_core::plan::Plan;
+use raingauge_counters::recount::{Asked, Recount};
 use raingauge_ports::checks::Difference;
-use raingauge_writer::recount::{Asked, Recount};
 
 /// Days that one recount covers at most.
 const DAYS_MAX: i64 = 400;

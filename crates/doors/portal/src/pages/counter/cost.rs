@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::RetentionDays;
-use raingauge_writer::preview::{self, Preview};
+use raingauge_counters::preview::{self, Preview};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;

@@ -2,13 +2,13 @@
 
 use super::View;
 use super::answer::Shown;
-use crate::difference;
 use crate::html::{parts, words};
 use crate::largest::Largest;
 use form_urlencoded::Serializer;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, State};
+use raingauge_counters::difference;
 use raingauge_ports::activity::Recent;
 use raingauge_reader::Key;
 

@@ -1,7 +1,6 @@
 //! The versions of a counter, and the difference between any two.
 
 use crate::Portal;
-use crate::difference;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, parts, words};
@@ -12,6 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_counters::difference;
 use raingauge_ports::catalog::Versioned;
 
 /// Versions that the page of a counter lists; the page of versions has all.

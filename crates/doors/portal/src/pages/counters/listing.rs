@@ -2,7 +2,6 @@
 
 use super::Row;
 use crate::fields::Fields;
-use crate::html::parts::state_word;
 use form_urlencoded::Serializer;
 use raingauge_core::counter::{Counter, State};
 use std::cmp::Ordering;
@@ -150,7 +149,7 @@ impl Listing {
         let has_state = match self.state.as_str() {
             "" => counter.state != State::Archived,
             "all" => true,
-            state => state == state_word(counter.state),
+            state => state == counter.state.name(),
         };
         let has_type = self.event_type.is_empty() || self.event_type == counter.event_type;
         let has_owner = self.owner.is_empty() || self.owner == counter.owner;

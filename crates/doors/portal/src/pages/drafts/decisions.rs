@@ -12,9 +12,9 @@ use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use raingauge_core::limits::{REASON_LEN_MAX, TEXT_LEN_MAX};
+use raingauge_counters as counters;
 use raingauge_ports::catalog::{self, Versioned};
 use raingauge_ports::drafts::{self, Draft};
-use raingauge_writer::counters;
 use serde_json::json;
 
 /// What a form about a draft asks: the draft as it was seen, and what was typed.

@@ -13,8 +13,8 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_counters::observed::{EventType, Field, Sample};
 use raingauge_ports::catalog::Versioned;
-use raingauge_writer::observed::{EventType, Field, Sample};
 use serde_json::json;
 
 /// Sources, examples of a field and events that are shown.

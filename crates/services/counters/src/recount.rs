@@ -1,10 +1,5 @@
 //! Recount: the count of a key made again from the log, beside the stored one.
 
-use crate::control::{Bucket, Control};
-use crate::history::{Step, covered_from_s, walk};
-use crate::state::{Part, timeline_of};
-use crate::states::States;
-use crate::worker::Error;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
@@ -17,6 +12,11 @@ use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
+use raingauge_writer::control::{Bucket, Control};
+use raingauge_writer::history::{Step, covered_from_s, walk};
+use raingauge_writer::state::{Part, timeline_of};
+use raingauge_writer::states::States;
+use raingauge_writer::worker::Error;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 use crate::support::{NOON_S, Services, counter, event};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
+use raingauge_counters::preview::{KeyChange, KeyChanges, compare, preview, preview_newest};
 use raingauge_ports::log::EventLog;
 use raingauge_ports::scans::Stop;
-use raingauge_writer::preview::{KeyChange, KeyChanges, compare, preview, preview_newest};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

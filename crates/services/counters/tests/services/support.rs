@@ -1,17 +1,19 @@
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::{Plan, Slice};
+use raingauge_counters::Counters;
+use raingauge_counters::recount::Recounter;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Query};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
 use raingauge_ports::published::Published;
-use raingauge_writer::counters::{Answer, Bucket};
+use raingauge_writer::control::Bucket;
 use raingauge_writer::ingest::Receipt;
-use raingauge_writer::recount::Recounter;
+use raingauge_writer::state::Answer;
 use raingauge_writer::states::{Shows, States, progress};
 use raingauge_writer::worker::BackfillStatus;
-use raingauge_writer::{Counters, Ingest, Options, Writer};
+use raingauge_writer::{Ingest, Options, Writer};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 

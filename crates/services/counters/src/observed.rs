@@ -1,13 +1,13 @@
 //! What really arrives: the types of the newest events in the log, and the fields that they have.
 
-use crate::history::walk;
-use crate::worker::Error;
 use raingauge_core::bucket::{HOUR_S, QUARTER_S};
 use raingauge_core::event::Event;
 use raingauge_core::field::{self, Scalar};
 use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
+use raingauge_writer::history::walk;
+use raingauge_writer::worker::Error;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 

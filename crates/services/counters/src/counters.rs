@@ -2,11 +2,7 @@
 
 mod buckets;
 
-use crate::conductor::{Conductor, DECIDER};
-pub use crate::control::Bucket;
-use crate::control::Control;
-pub use crate::state::{Answer, Refused};
-use crate::state::{Part, standing_of};
+use crate::propagation::{Announcer, TakesEffect};
 pub use buckets::{Outcome, RequestKey};
 use parking_lot::Mutex;
 use raingauge_core::bucket::HOUR_S;
@@ -16,19 +12,21 @@ use raingauge_core::limits::{
     VERSIONS_PER_HOUR_MAX,
 };
 use raingauge_core::template::Template;
-use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, EventLog, EventSink, Offset, Partition};
-use raingauge_ports::published::{Published, Standing, View};
+use raingauge_ports::published::{Published, Standing};
+use raingauge_writer::KeyLimit;
+use raingauge_writer::conductor::{Conductor, DECIDER};
+use raingauge_writer::control::Control;
+use raingauge_writer::history::covered_from_s;
+use raingauge_writer::state::{Part, standing_of};
+use raingauge_writer::states::{Shows, States};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::history::covered_from_s;
-use crate::keys::KeyLimit;
-use crate::states::{Shows, States};
 use buckets::Turns;
 
 #[derive(Debug, thiserror::Error)]
@@ -72,12 +70,6 @@ impl From<Vec<Problem>> for Error {
     }
 }
 
-/// Brings about what was changed in the catalog.
-pub trait TakesEffect: Send + Sync {
-    /// Answers when the change has taken effect.
-    fn take_effect(&self) -> BoxFuture<'_, Result<(), Error>>;
-}
-
 /// The configurations, for those who edit them, and what is done to the counts of one.
 pub struct Counters {
     catalog: Arc<dyn Catalog>,
@@ -111,15 +103,6 @@ const ERASED_INTERVAL: Duration = Duration::from_millis(50);
 /// trimmed meanwhile.
 const TRIM_MARGIN_S: i64 = 3_600;
 
-/// Writes changes of the catalog to a log with one partition, whose writer is in this process.
-struct Announcer {
-    catalog: Arc<dyn Catalog>,
-    sink: Arc<dyn EventSink>,
-    published: Arc<Published>,
-    /// The catalog's revision that has been followed. One change is followed at a time, so that none is written twice.
-    revision: tokio::sync::Mutex<Option<i64>>,
-}
-
 impl Counters {
     pub fn new(
         catalog: Arc<dyn Catalog>,
@@ -127,12 +110,8 @@ impl Counters {
         published: Arc<Published>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let announcer = Announcer {
-            catalog: Arc::clone(&catalog),
-            sink: Arc::clone(&sink),
-            published: Arc::clone(&published),
-            revision: tokio::sync::Mutex::default(),
-        };
+        let announcer =
+            Announcer::new(Arc::clone(&catalog), Arc::clone(&sink), Arc::clone(&published));
         Self {
             catalog,
             sink,
@@ -395,51 +374,4 @@ impl Counters {
             }),
         }
     }
-}
-
-impl TakesEffect for Announcer {
-    fn take_effect(&self) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(self.follow())
-    }
-}
-
-impl Announcer {
-    async fn follow(&self) -> Result<(), Error> {
-        let mut followed = self.revision.lock().await;
-        let revision = self.catalog.revision().await?;
-        if *followed == Some(revision) {
-            return Ok(());
-        }
-        let changed = match *followed {
-            Some(known) if known < revision => self.catalog.changed_since(known).await?,
-            _ => self.catalog.list().await?,
-        };
-        let mut ends = Vec::new();
-        for found in changed {
-            let (known, news) = (
-                self.published.view().versions.get(&found.counter.id).copied(),
-                standing_of(&found),
-            );
-            if known.is_none_or(|known| {
-                (known.version, known.fingerprint) != (news.version, news.fingerprint)
-            }) {
-                // Who alone writes to the log knows that the catalog is right, also when it went back.
-                let put_back = known.is_some_and(|known| known.version >= news.version);
-                let Versioned { counter, version, changed_at, .. } = found;
-                let control =
-                    Control::Counter { version, counter: Box::new(counter), changed_at, put_back };
-                ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
-            }
-        }
-        self.published.wait_applied(&ends).await.map_err(Error::Stopped)?;
-        *followed = Some(revision);
-        Ok(())
-    }
-}
-
-/// Whether a partition counts by what the catalog has, or by something newer.
-pub fn is_known(view: &View, found: &Versioned) -> bool {
-    view.versions
-        .get(&found.counter.id)
-        .is_some_and(|known| !known.gives_way_to(&standing_of(found), false))
 }

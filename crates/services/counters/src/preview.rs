@@ -1,7 +1,5 @@
 //! Preview: what a counter would have counted of the newest events in the log.
 
-use crate::history::walk;
-use crate::worker::Error;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
 use raingauge_core::event::Event;
@@ -10,6 +8,8 @@ use raingauge_core::tile::TILE_CELLS;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
+use raingauge_writer::history::walk;
+use raingauge_writer::worker::Error;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -193,7 +193,7 @@ impl Tally {
     fn new(draft: &Counter) -> Self {
         Self {
             draft: draft.clone(),
-            ruleset: Ruleset::new([crate::state::counting(draft)]),
+            ruleset: Ruleset::new([raingauge_writer::state::counting(draft)]),
             preview: Preview::default(),
             keys: Keys::new(),
             cells: HashSet::new(),

@@ -1,8 +1,8 @@
 //! What differs between two configurations, field by field, in words.
 
-use crate::html::parts;
 use raingauge_core::counter::Counter;
 use raingauge_core::filter::Condition;
+use raingauge_core::number::spaced;
 use raingauge_core::value::{FieldValue, Value};
 use serde_json::Value as Json;
 
@@ -49,7 +49,7 @@ pub fn say(counter: &Counter) -> Vec<Said> {
         said("retentionDays.day", "Days are kept", kept(counter.retention_days.day)),
         said("activeFrom", "Counts from", at(counter.active_from, "the first event on")),
         said("activeUntil", "Counts until", at(counter.active_until, "it is changed")),
-        said("state", "State", parts::state_word(counter.state).to_owned()),
+        said("state", "State", counter.state.name().to_owned()),
         said("owner", "Owner", text(&counter.owner)),
         said("description", "Description", text(&counter.description)),
     ]
@@ -119,7 +119,7 @@ fn kept(days: Option<u32>) -> String {
     match days {
         None => "for ever".to_owned(),
         Some(1) => "1 day".to_owned(),
-        Some(days) => format!("{} days", parts::number(days.into())),
+        Some(days) => format!("{} days", spaced(days.into())),
     }
 }
 
@@ -137,10 +137,10 @@ fn minute(seconds: i64) -> String {
 pub fn value_sentence(value: &Value) -> String {
     match value {
         Value::Fixed(1) => "1 for each event".to_owned(),
-        Value::Fixed(number) => format!("{} for each event", parts::number((*number).into())),
+        Value::Fixed(number) => format!("{} for each event", spaced((*number).into())),
         Value::Field(FieldValue { field, scale: 1 }) => name_of(field).to_owned(),
         Value::Field(FieldValue { field, scale }) => {
-            format!("{} × {}", name_of(field), parts::number((*scale).into()))
+            format!("{} × {}", name_of(field), spaced((*scale).into()))
         }
     }
 }

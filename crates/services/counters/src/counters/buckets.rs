@@ -1,12 +1,10 @@
 //! Buckets that are set to counts which were computed elsewhere.
 //!
 //! A request with a key may be sent again whatever was counted in between. Its key travels in the entries of the log, and
-//! each partition remembers it in order with the events: see [`crate::state::Requests`]. A repetition that finds the key
+//! each partition remembers it in order with the events: see [`raingauge_writer::state::Requests`]. A repetition that finds the key
 //! in every partition is answered from there; one that comes too early for that goes into the log, where nobody obeys it.
 
 use super::{Counters, Error};
-use crate::control::{Bucket, Control};
-use crate::state::{Answer, Refused, Request, json_len};
 use raingauge_core::counter::Counter;
 use raingauge_core::event::key_hash;
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX, KEYED_ANSWER_LEN_MAX};
@@ -15,6 +13,8 @@ use raingauge_core::time::{format_rfc3339, is_countable_s};
 use raingauge_ports::log::Partition;
 use raingauge_ports::published::Standing;
 use raingauge_ports::record::{Identity, identity};
+use raingauge_writer::control::{Bucket, Control};
+use raingauge_writer::state::{Answer, Refused, Request, json_len};
 use std::collections::BTreeMap;
 use tokio::sync::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};

@@ -4,9 +4,10 @@ use crate::support::{NOON_S, Services, counter, event_x};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::limits::{KEYED_ANSWER_LEN_MAX, REQUESTS_REMEMBERED_MAX};
 use raingauge_core::plan::Plan;
+use raingauge_counters::{Error, Outcome, RequestKey};
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
-use raingauge_writer::counters::{Bucket, Error, Outcome, RequestKey};
+use raingauge_writer::control::Bucket;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 use crate::support::{NOON_S, Services, event};
 use raingauge_core::template::Template;
+use raingauge_counters::observed::{EVENTS_MAX, FIELDS_MAX, Kind, Observed, TYPES_MAX, observed};
 use raingauge_ports::log::EventLog;
-use raingauge_writer::observed::{EVENTS_MAX, FIELDS_MAX, Kind, Observed, TYPES_MAX, observed};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 

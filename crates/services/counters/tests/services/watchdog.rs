@@ -4,6 +4,8 @@ use crate::support::{ALLOWANCE_S, NOON_S, Services, event_x};
 use parking_lot::Mutex;
 use raingauge_core::event::Event;
 use raingauge_core::retention::Horizons;
+use raingauge_counters as counters;
+use raingauge_counters::Counters;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{self, Added, BucketWriter, Cell, Checkpoint, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
@@ -11,7 +13,7 @@ use raingauge_ports::log::{Appended, Batch, Error, EventSink, Offset, Partition}
 use raingauge_ports::memory::{MemoryBuckets, MemoryLog};
 use raingauge_ports::published::Published;
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Counters, Ingest, Options, Writer, counters, ingest};
+use raingauge_writer::{Ingest, Options, Writer, ingest};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 

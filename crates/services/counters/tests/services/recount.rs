@@ -1,12 +1,12 @@
 use crate::support::{NOON_S, Services, TODAY_S, counter, event, event_x};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Plan;
+use raingauge_counters::recount::{Difference, Recount};
 use raingauge_embedded::{LogOptions, SegmentLog};
 use raingauge_ports::buckets::{BucketWriter, Cell};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::scans::{Scans, Stop};
-use raingauge_writer::counters::Bucket;
-use raingauge_writer::recount::{Difference, Recount};
+use raingauge_writer::control::Bucket;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -1,12 +1,13 @@
 use crate::support::{ALLOWANCE_S, NOON_S, Services, TODAY_S, counter, event};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Plan;
+use raingauge_counters::Counters;
 use raingauge_ports::buckets::KeySource;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::scans::Stop;
-use raingauge_writer::counters::Bucket;
-use raingauge_writer::{Counters, Ingest, KeyLimit, KeyWatch};
+use raingauge_writer::control::Bucket;
+use raingauge_writer::{Ingest, KeyLimit, KeyWatch};
 use serde_json::json;
 use std::sync::Arc;
 

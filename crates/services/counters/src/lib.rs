@@ -1,0 +1,21 @@
+//! The service of configurations: what counts, how it is changed, and what a change would do.
+//!
+//! ```text
+//!   doors ──▶ Counters ──▶ catalog
+//!                │
+//!                └──▶ log ──▶ writers count by the new version
+//! ```
+//!
+//! A configuration is written to the catalog first and takes effect through the log, in order with
+//! the events.
+
+mod counters;
+pub mod difference;
+pub mod export;
+pub mod observed;
+pub mod preview;
+mod propagation;
+pub mod recount;
+
+pub use counters::{Counters, Covered, Error, Outcome, RequestKey};
+pub use propagation::TakesEffect;
