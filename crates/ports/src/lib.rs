@@ -1,4 +1,4 @@
-//! What the services need of the world, as traits. Each has an in-memory twin in [`memory`] and a suite in
+//! What the services need of the world, as traits. Each has a suite in
 //! [`contract`] that every adapter passes.
 //!
 //! ```text
@@ -24,7 +24,6 @@ pub mod key_counts;
 pub mod leases;
 pub mod log;
 pub mod maintenance;
-pub mod memory;
 pub mod people;
 pub mod published;
 pub mod record;

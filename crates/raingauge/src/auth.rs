@@ -144,10 +144,10 @@ fn bearer(header: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_memory::MemoryPeople;
     use raingauge_portal::people::secrets::TOKEN_PREFIX;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract::people as contract;
-    use raingauge_ports::memory::MemoryPeople;
     use raingauge_ports::people::{ApiToken, People as _};
     use sha2::{Digest as _, Sha256};
 

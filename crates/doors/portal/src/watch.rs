@@ -266,9 +266,9 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::measures::values::RANGE_COUNTS;
+    use raingauge_memory::{MemoryBuckets, MemoryInstances};
     use raingauge_policy::cache::Strategy;
     use raingauge_ports::clock::ManualClock;
-    use raingauge_ports::memory::{MemoryBuckets, MemoryInstances};
 
     const NOW_S: i64 = 1_727_215_200;
 

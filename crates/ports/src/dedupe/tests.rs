@@ -1,7 +1,8 @@
 use super::*;
-use crate::memory::MemoryChunks;
 use crate::record::Identity;
 use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 const WINDOW_MS: i64 = 240;
 const RULES: u64 = 5;
@@ -26,7 +27,17 @@ fn logs() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// Somebody who reads a partition: a worker, or one who believes to be the worker still.
+/// The stored chunks of one partition, by their numbers.
+#[derive(Default)]
+struct Stored(RefCell<BTreeMap<u64, Vec<u8>>>);
+
+impl Stored {
+    fn put(&self, chunk: &Chunk) {
+        self.0.borrow_mut().insert(chunk.number, chunk.bytes.clone());
+    }
+}
+
+/// A reader of a partition: its worker, or one that believes that it still is.
 struct Reader {
     recorder: Recorder,
     from: Offset,
@@ -38,7 +49,7 @@ struct Reader {
 
 impl Reader {
     /// Takes over at an offset, and rebuilds the window before it.
-    fn open(log: &[Message], store: &MemoryChunks, from: Offset, ids_max: usize) -> Self {
+    fn open(log: &[Message], store: &Stored, from: Offset, ids_max: usize) -> Self {
         let reference = log.iter().rev().find(|(offset, ..)| *offset < from);
         let begin = reference.map_or(from, |(_, appended_ms, _)| {
             let begin_ms = begin_ms(WINDOW_MS, *appended_ms);
@@ -53,10 +64,10 @@ impl Reader {
         reader
     }
 
-    fn rebuild(&mut self, log: &[Message], store: &MemoryChunks) {
+    fn rebuild(&mut self, log: &[Message], store: &Stored) {
         loop {
             if let Some(number) = self.recorder.look_for(self.from) {
-                let found = store.get(0, RULES, number..number + 1).expect("read").remove(0);
+                let found = store.0.borrow().get(&number).cloned();
                 if found.is_some_and(|bytes| self.recorder.restore(&bytes).is_some()) {
                     self.restored += 1;
                     continue;
@@ -135,7 +146,7 @@ proptest! {
         };
         let expected: Vec<_> = log.iter().map(judge).collect();
 
-        let (store, mut readers) = (MemoryChunks::default(), Vec::<Reader>::new());
+        let (store, mut readers) = (Stored::default(), Vec::<Reader>::new());
         let end = log.last().map_or(0, |(offset, ..)| offset + 1);
         for act in acts {
             match act {
@@ -151,13 +162,13 @@ proptest! {
                     let who = who.index(readers.len());
                     let unstored = &mut readers[who].unstored;
                     if !unstored.is_empty() {
-                        store.put(0, &unstored.swap_remove(which.index(unstored.len()))).expect("stored");
+                        store.put(&unstored.swap_remove(which.index(unstored.len())));
                     }
                 }
                 Act::Crash(who) => drop(readers.swap_remove(who.index(readers.len()))),
-                Act::Lose(modulo) => store.retain(|number, _| number % modulo != 0),
-                Act::Spoil(modulo) => store.retain(|number, bytes| {
-                    let place = number as usize % bytes.len();
+                Act::Lose(modulo) => store.0.borrow_mut().retain(|number, _| number % modulo != 0),
+                Act::Spoil(modulo) => store.0.borrow_mut().retain(|number, bytes| {
+                    let place = *number as usize % bytes.len();
                     bytes[place] ^= u8::from(number % modulo == 0);
                     true
                 }),
@@ -205,12 +216,12 @@ fn a_takeover_reads_the_end_of_the_window_only() {
     let log: Vec<Message> = (0..1_000)
         .map(|place| (place * 1_000, 10_000 + place as i64 / 10, Some(u128::from(place) << 64)))
         .collect();
-    let store = MemoryChunks::default();
+    let store = Stored::default();
     let end = log.last().map_or(0, |(offset, ..)| offset + 1);
     let first = Reader::open(&log, &store, end, 10_000);
     assert_eq!((first.restored, first.read), (0, 1_000));
     for chunk in &first.unstored {
-        store.put(0, chunk).expect("stored");
+        store.put(chunk);
     }
     let next = Reader::open(&log, &store, end, 10_000);
     assert_eq!(
@@ -219,7 +230,7 @@ fn a_takeover_reads_the_end_of_the_window_only() {
     );
 
     // A chunk that is missing is read, and made again.
-    store.retain(|number, _| number != 7);
+    store.0.borrow_mut().retain(|number, _| *number != 7);
     let gap = Reader::open(&log, &store, end, 10_000);
     assert_eq!(gap.restored as u64, end / CHUNK_OFFSETS - 1);
     assert_eq!(gap.unstored.iter().map(|chunk| chunk.number).collect::<Vec<_>>(), [7]);

@@ -127,9 +127,9 @@ fn known_of(token: ApiToken) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_memory::MemoryPeople;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract::people::{NOW_S, hash, token};
-    use raingauge_ports::memory::MemoryPeople;
 
     #[tokio::test]
     async fn tokens_are_followed_expire_and_are_noted() {

@@ -2,11 +2,11 @@
 
 use super::FOLLOW_INTERVAL;
 use crate::settings::{ResultCache, Settings};
+use raingauge_memory::MemoryCache;
 use raingauge_ports::buckets::BucketReader;
 use raingauge_ports::cache;
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::memory::MemoryCache;
 use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Options, Reader};
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::files;
 use crate::settings::Settings;
+use raingauge_memory::MemoryInstances;
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::checks::Checks;
 use raingauge_ports::drafts::Drafts;
 use raingauge_ports::instances::Instances;
-use raingauge_ports::memory::MemoryInstances;
 use raingauge_ports::people::People;
 use raingauge_ports::rollouts::Rollouts;
 use raingauge_sql::SqliteCatalog;

@@ -1,14 +1,15 @@
 //! Recount: the count of a key made again from the log, beside the stored one.
 
+mod tally;
+
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Cell, Query};
+use raingauge_ports::buckets::{BucketReader, Cell, Query};
 pub use raingauge_ports::checks::Difference;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{EventLog, Offset, Partition};
-use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
@@ -18,9 +19,10 @@ use raingauge_writer::state::{Part, timeline_of};
 use raingauge_writer::states::States;
 use raingauge_writer::worker::Error;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tally::Tally;
 
 /// Differences that a recount shows.
 const DIFFERENCES_MAX: usize = 1_000;
@@ -117,10 +119,7 @@ struct Model {
     rules: BTreeMap<Partition, Vec<Counted>>,
     key: String,
     range: Plan,
-    /// What each partition comes to lies in a generation of its own.
-    buckets: MemoryBuckets,
-    /// Those that were set.
-    set: Mutex<BTreeSet<(Granularity, i64)>>,
+    tally: Mutex<Tally>,
     /// Some were to be set by a request of which it is not known yet whether it repeats another one.
     is_unclear: AtomicBool,
 }
@@ -266,8 +265,7 @@ impl Recounter {
             rules,
             key,
             range,
-            buckets: MemoryBuckets::default(),
-            set: Mutex::default(),
+            tally: Mutex::default(),
             is_unclear: AtomicBool::default(),
         }))
     }
@@ -351,12 +349,7 @@ impl Recounter {
             recounted: 0,
             equal: true,
             differences: Vec::new(),
-            set_buckets: model
-                .set
-                .lock()
-                .iter()
-                .filter(|(_, time_s)| *time_s >= compared_from)
-                .count(),
+            set_buckets: model.tally.lock().set_since(compared_from),
             buckets: Vec::new(),
         };
         // A counter that no writer has seen yet has counted nothing.
@@ -369,13 +362,13 @@ impl Recounter {
                 let slice = Slice { granularity, from_s, to_s: granularity.floor(to_s) };
                 if slice.from_s < slice.to_s {
                     let stored = self.buckets.cells(generation, key.clone(), slice).await?;
-                    let recounted = model.cells(slice).await?;
+                    let recounted = model.tally.lock().cells(slice)?;
                     recount.buckets.extend(side_by_side(&stored, &recounted));
                 }
             }
             if let Ok(plan) = Plan::new(from_s, to_s) {
                 recount.stored += sum(&*self.buckets, generation, key, plan).await?;
-                recount.recounted += model.sum(plan).await?;
+                recount.recounted += model.tally.lock().sum(&plan)?;
             }
         }
         let differs =
@@ -388,27 +381,6 @@ impl Recounter {
 }
 
 impl Model {
-    /// The cells of all partitions together, in the order of time.
-    async fn cells(&self, slice: Slice) -> Result<Vec<Cell>, Error> {
-        let mut counts = BTreeMap::<i64, i64>::new();
-        for partition in self.rules.keys() {
-            for cell in self.buckets.cells(u32::from(*partition), self.key.clone(), slice).await? {
-                let count = counts.entry(cell.time_s).or_default();
-                *count = count.saturating_add(cell.count);
-            }
-        }
-        let granularity = slice.granularity;
-        Ok(counts.into_iter().map(|(time_s, count)| Cell { granularity, time_s, count }).collect())
-    }
-
-    async fn sum(&self, plan: Plan) -> Result<i128, Error> {
-        let mut total = 0;
-        for partition in self.rules.keys() {
-            total += sum(&self.buckets, u32::from(*partition), &self.key, plan).await?;
-        }
-        Ok(total)
-    }
-
     /// Counts one entry. Answers whether it concerned the key and the range.
     fn count<'a>(
         &self,
@@ -433,8 +405,7 @@ impl Model {
                     if rendered == self.key {
                         touched = true;
                         let horizons = compiled.horizons(step.appended_s);
-                        let added = Added { offset: step.offset, time_s, value };
-                        let _ = self.buckets.add(u32::from(partition), rendered, added, &horizons);
+                        self.tally.lock().add(partition, time_s, value, &horizons);
                     }
                 };
                 rule.ruleset.apply(event, scratch, count, |_, _| {});
@@ -451,8 +422,7 @@ impl Model {
                 Ok(Control::Erase { counter, key })
                     if counter == self.counter && key == self.key =>
                 {
-                    self.set.lock().clear();
-                    let _ = self.buckets.erase(u32::from(partition), &self.key, step.offset);
+                    self.tally.lock().erase(partition);
                     true
                 }
                 _ => false,
@@ -469,8 +439,7 @@ impl Model {
                 self.rule_for(partition, offset, bucket.time).filter(|rule| rule.owns(&self.key));
             if rule.is_some() {
                 touched = true;
-                self.set.lock().insert((bucket.granularity, bucket.time));
-                let _ = self.buckets.set(u32::from(partition), &self.key, offset, bucket.cell());
+                self.tally.lock().set(partition, bucket.cell());
             }
         }
         touched

@@ -108,9 +108,9 @@ fn stopped() -> Error {
 mod tests {
     use super::*;
     use parking_lot::Mutex;
+    use raingauge_memory::MemoryLog;
     use raingauge_ports::contract::log::batch;
     use raingauge_ports::log::{EventSink, Partition};
-    use raingauge_ports::memory::MemoryLog;
     use raingauge_ports::scans::Scans;
 
     /// A log that notes where nobody reads on.

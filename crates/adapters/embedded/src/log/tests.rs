@@ -2,9 +2,9 @@ mod failures;
 mod simulator;
 
 use super::*;
+use raingauge_memory::MemoryLog;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::contract::log::{self as contract, batch, texts};
-use raingauge_ports::memory::MemoryLog;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;

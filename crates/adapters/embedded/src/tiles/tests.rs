@@ -2,8 +2,8 @@ use super::*;
 use crate::allocations::allocated_bytes;
 use proptest::prelude::*;
 use raingauge_core::bucket::DAY_S;
+use raingauge_memory::MemoryBuckets;
 use raingauge_ports::contract::buckets as contract;
-use raingauge_ports::memory::MemoryBuckets;
 use std::io::Read;
 
 mod faults;

@@ -3,10 +3,10 @@
 use crate::support::{One, SOON, options, shown, until};
 use raingauge_core::event::Event;
 use raingauge_kafka::{KafkaLog, KafkaTopic, Options};
+use raingauge_memory::MemoryChunks;
 use raingauge_ports::cluster;
 use raingauge_ports::dedupe::{CHUNK_OFFSETS, Chunk, ChunkStore};
 use raingauge_ports::log::{Batch, Block, Error, EventLog, Offset, Partition};
-use raingauge_ports::memory::MemoryChunks;
 use raingauge_ports::record::Entry;
 use std::ops::Range;
 use std::sync::Arc;

@@ -276,8 +276,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_of_entries_is_counted() {
+        use raingauge_memory::MemoryPeople;
         use raingauge_ports::clock::ManualClock;
-        use raingauge_ports::memory::MemoryPeople;
         use raingauge_ports::people::Filter;
 
         let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(7)));

@@ -8,6 +8,10 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::DAY_S;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
+use raingauge_memory::{
+    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
+    MemoryPeople, MemoryRollouts,
+};
 use raingauge_portal::checks::{self, Audit};
 use raingauge_portal::people::Options;
 use raingauge_portal::people::openid::OpenId;
@@ -17,10 +21,6 @@ use raingauge_portal::{Conductor, Measures, Parts, Portal, Samples, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::maintenance::Alone;
-use raingauge_ports::memory::{
-    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
-    MemoryPeople, MemoryRollouts,
-};
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};

@@ -2,11 +2,11 @@
 
 use crate::support::{NOON_S, Services, counter, event_x};
 use parking_lot::Mutex;
+use raingauge_memory::MemoryBuckets;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::BucketWriter;
 use raingauge_ports::cluster::{Checkpoints, Error, Included};
 use raingauge_ports::log::Partition;
-use raingauge_ports::memory::MemoryBuckets;
 use raingauge_ports::published::Published;
 use raingauge_writer::{Follower, NotThere};
 use serde_json::json;

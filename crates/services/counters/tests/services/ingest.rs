@@ -1,9 +1,9 @@
 use crate::support::{ALLOWANCE_S, NOON_S, Services, counter, event, event_x};
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
+use raingauge_memory::MemoryLog;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::log::{EventLog, EventSink};
-use raingauge_ports::memory::MemoryLog;
 use raingauge_ports::published::Published;
 use raingauge_writer::Ingest;
 use raingauge_writer::ingest::{Error, Receipt};

@@ -4,6 +4,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_core::tile::Overflow;
+use raingauge_memory::{MemoryBuckets, MemoryCache};
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
@@ -11,7 +12,6 @@ use raingauge_ports::buckets::{
 };
 use raingauge_ports::cache::{self, ResultCache};
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::memory::{MemoryBuckets, MemoryCache};
 use raingauge_ports::published::{Published, Timeline, View};
 use raingauge_reader::{Answer, CachePolicies, Failure, Options, Range, Reader};
 use serde_json::{Value as Json, json};

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
+use raingauge_memory::MemoryBuckets;
 use raingauge_ports::buckets::{Generation, generation_of};
 use raingauge_ports::log::EventLog;
-use raingauge_ports::memory::MemoryBuckets;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -327,7 +327,7 @@ fn a_log_shorter_than_the_store_is_refused() {
     world.set_counter(1, &counter(1, json!({})));
     world.drain();
     world.worker().commit().unwrap();
-    let shorter = Arc::new(raingauge_ports::memory::MemoryLog::default());
+    let shorter = Arc::new(raingauge_memory::MemoryLog::default());
     let worker = world.worker();
     let (store, published, clock) =
         (Arc::clone(&worker.store), Arc::clone(&worker.published), worker.clock.clone());

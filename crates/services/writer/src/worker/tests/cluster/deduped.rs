@@ -3,11 +3,11 @@
 
 use super::engines::SimLog;
 use parking_lot::Mutex;
+use raingauge_memory::MemoryChunks;
 use raingauge_ports::dedupe::{
     CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Verdict, Window, begin_ms,
 };
 use raingauge_ports::log::{Block, Error, EventLog, Offset, Partition};
-use raingauge_ports::memory::MemoryChunks;
 use raingauge_ports::record::{self, Entry, Identity};
 use std::sync::Arc;
 use std::time::Duration;

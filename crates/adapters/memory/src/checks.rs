@@ -1,9 +1,9 @@
 //! The checks in memory.
 
-use crate::BoxFuture;
-use crate::catalog::Error;
-use crate::checks::{Check, Checks, Outcome, Wanted};
 use parking_lot::Mutex;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::catalog::Error;
+use raingauge_ports::checks::{Check, Checks, Outcome, Wanted};
 use std::collections::{HashSet, VecDeque};
 
 #[derive(Debug, Default)]
@@ -59,6 +59,6 @@ impl Checks for MemoryChecks {
 mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
-        crate::contract::checks::suite(async || super::MemoryChecks::default()).await;
+        raingauge_ports::contract::checks::suite(async || super::MemoryChecks::default()).await;
     }
 }

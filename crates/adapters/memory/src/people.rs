@@ -1,12 +1,12 @@
 //! People in memory.
 
-use crate::BoxFuture;
-use crate::people::{
+use parking_lot::Mutex;
+use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
+use raingauge_ports::BoxFuture;
+use raingauge_ports::people::{
     ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep,
     User, UserChange, handle,
 };
-use parking_lot::Mutex;
-use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use std::cmp::Reverse;
 
 #[derive(Debug, Default)]
@@ -301,7 +301,7 @@ impl People for MemoryPeople {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::people::suite;
+    use raingauge_ports::contract::people::suite;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 

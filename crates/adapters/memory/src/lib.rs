@@ -1,4 +1,8 @@
-//! In-memory twins of the ports, for tests: the plainest thing that keeps each contract.
+//! Engines in memory: the plainest implementation of each port that keeps its contract.
+//!
+//! Tests of services run over them, and the other adapters are compared with them. The binary uses
+//! two itself: [`MemoryCache`] in place of Redis in a single process, and [`MemoryInstances`] for a
+//! process that has its data folder to itself.
 
 mod buckets;
 mod cache;

@@ -1,10 +1,10 @@
 //! The event log in memory.
 
-use crate::BoxFuture;
-use crate::clock::Clock;
-use crate::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
-use crate::record::{self, Identity};
 use parking_lot::{Condvar, Mutex};
+use raingauge_ports::BoxFuture;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
+use raingauge_ports::record::{self, Identity};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

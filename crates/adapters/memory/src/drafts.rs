@@ -1,8 +1,8 @@
 //! Drafts in memory.
 
-use crate::BoxFuture;
-use crate::drafts::{Draft, Drafts, Error};
 use parking_lot::Mutex;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::drafts::{Draft, Drafts, Error};
 
 #[derive(Debug, Default)]
 pub struct MemoryDrafts {
@@ -64,6 +64,6 @@ mod tests {
 
     #[tokio::test]
     async fn the_contract_is_kept() {
-        crate::contract::drafts::suite(async || MemoryDrafts::default()).await;
+        raingauge_ports::contract::drafts::suite(async || MemoryDrafts::default()).await;
     }
 }

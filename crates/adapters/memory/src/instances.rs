@@ -1,9 +1,9 @@
 //! The instances in memory. This one is no stand-in: a process that has its data folder for itself is the only instance.
 
-use crate::BoxFuture;
-use crate::catalog::Error;
-use crate::instances::{INSTANCES_MAX, Instance, Instances};
 use parking_lot::Mutex;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::catalog::Error;
+use raingauge_ports::instances::{INSTANCES_MAX, Instance, Instances};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
@@ -38,6 +38,7 @@ impl Instances for MemoryInstances {
 mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
-        crate::contract::instances::suite(async || super::MemoryInstances::default()).await;
+        raingauge_ports::contract::instances::suite(async || super::MemoryInstances::default())
+            .await;
     }
 }

@@ -1,17 +1,17 @@
 //! The bucket store in memory: a sorted map of cells, and a copy of it for each checkpoint.
 
-use crate::BoxFuture;
-use crate::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
-    Query,
-};
-use crate::log::Offset;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::event::key_hash;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::buckets::{
+    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
+    Query,
+};
+use raingauge_ports::log::Offset;
 use std::collections::BTreeMap;
 
 type Cells = BTreeMap<(Generation, String, Granularity, i64), Option<i64>>;

@@ -1,10 +1,10 @@
 //! The result cache in memory, for one process: so many entries at most, the least recently used go first.
 
-use crate::BoxFuture;
-use crate::cache::{Error, ResultCache};
-use crate::clock::Clock;
 use lru::LruCache;
 use parking_lot::Mutex;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::cache::{Error, ResultCache};
+use raingauge_ports::clock::Clock;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
@@ -79,8 +79,8 @@ impl ResultCache for MemoryCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::ManualClock;
-    use crate::contract;
+    use raingauge_ports::clock::ManualClock;
+    use raingauge_ports::contract;
 
     fn cache(entries_max: usize) -> (MemoryCache, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::at_s(1_000));

@@ -1,12 +1,12 @@
 //! The catalog in memory.
 
-use crate::BoxFuture;
-use crate::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use parking_lot::Mutex;
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{COUNTER_ID_MAX, COUNTERS_MAX};
 use raingauge_core::ruleset::conflicts;
 use raingauge_policy::cache::Policy;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use std::collections::BTreeMap;
 
 /// The versions of each counter, oldest first.
@@ -158,7 +158,7 @@ impl Catalog for MemoryCatalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::catalog::{change, counter, suite};
+    use raingauge_ports::contract::catalog::{change, counter, suite};
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 

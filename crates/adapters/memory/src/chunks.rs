@@ -1,9 +1,9 @@
 //! Chunks of dedupe windows in memory.
 
-use crate::cluster::Error;
-use crate::dedupe::{Chunk, ChunkStore};
-use crate::log::Partition;
 use parking_lot::Mutex;
+use raingauge_ports::cluster::Error;
+use raingauge_ports::dedupe::{Chunk, ChunkStore};
+use raingauge_ports::log::Partition;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -50,5 +50,5 @@ impl ChunkStore for MemoryChunks {
 
 #[test]
 fn keeps_the_contract() {
-    crate::contract::chunks::keeps_what_it_is_given(&MemoryChunks::default());
+    raingauge_ports::contract::chunks::keeps_what_it_is_given(&MemoryChunks::default());
 }

@@ -1,8 +1,8 @@
 //! Rollouts in memory.
 
-use crate::BoxFuture;
-use crate::rollouts::{Error, Rollouts, Run};
 use parking_lot::Mutex;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::rollouts::{Error, Rollouts, Run};
 
 #[derive(Debug, Default)]
 pub struct MemoryRollouts {
@@ -66,6 +66,6 @@ impl Rollouts for MemoryRollouts {
 mod tests {
     #[tokio::test]
     async fn the_contract_is_kept() {
-        crate::contract::rollouts::suite(async || super::MemoryRollouts::default()).await;
+        raingauge_ports::contract::rollouts::suite(async || super::MemoryRollouts::default()).await;
     }
 }
