@@ -1,7 +1,8 @@
-//! The HTTP door: every route in one place, each with the scope it needs.
+//! The HTTP door: its resources, each with the routes that it answers.
 
 mod audit;
 pub mod body;
+mod buckets;
 mod cache_policy;
 mod counters;
 pub mod counts;
@@ -13,23 +14,23 @@ mod maintenance;
 mod pages;
 mod parameters;
 pub mod problem;
+mod routes;
 mod system;
 mod times;
 
-use crate::auth::{Scope, Tokens};
+use crate::auth::Tokens;
 use crate::services::{Services, Startup};
 use axum::Router;
-use axum::handler::Handler;
 use axum::http::StatusCode;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::get;
 use body::Rooms;
 pub use guard::{Deadline, refuse_foreign, role_absent};
-use guard::{Guard, Guarded};
 use metrics_exporter_prometheus::PrometheusHandle;
 use problem::Problem;
 use raingauge_portal::Portal;
 use raingauge_portal::people::Options;
 use raingauge_portal::people::audit::Audit;
+pub use routes::{Route, Routes};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -56,47 +57,23 @@ pub struct Door {
     pub draining: watch::Receiver<bool>,
 }
 
-/// All routes. `None` is for whoever asks; a scope is what the caller's token must have.
+/// The whole table: a resource adds its routes here.
+pub fn routes() -> Routes {
+    events::routes()
+        .join(buckets::routes())
+        .join(counts::routes())
+        .join(counters::routes())
+        .join(cache_policy::routes())
+        .join(maintenance::routes())
+        .join(system::routes())
+}
+
+/// Everything that this door answers, the pages too.
 pub fn router(door: Arc<Door>) -> Router {
-    let routes = Routes { door: Arc::clone(&door), router: Router::new() };
-    let routes = routes
-        .add("/v1/events", Some(Scope::EventsWrite), post, events::post)
-        .add("/v1/buckets", Some(Scope::BucketsWrite), post, counters::set_buckets)
-        .add("/v1/counts", Some(Scope::CountsRead), post, counts::batch)
-        .add("/v1/counts", Some(Scope::CountsRead), get, counts::one)
-        .add("/v1/series", Some(Scope::CountsRead), get, counts::series)
-        .add("/v1/recount", Some(Scope::CountsRead), get, counts::recount)
-        .add("/v1/counters", Some(Scope::CountsRead), get, counters::list)
-        .add("/v1/counters", Some(Scope::CountersWrite), post, counters::create)
-        .add("/v1/counters/{id}", Some(Scope::CountsRead), get, counters::read)
-        .add("/v1/counters/{id}", Some(Scope::CountersWrite), put, counters::replace)
-        .add("/v1/counters/{id}", Some(Scope::CountersWrite), delete, counters::archive)
-        .add("/v1/counters/{id}/versions", Some(Scope::CountsRead), get, counters::versions)
-        .add("/v1/counters/{id}/keys", Some(Scope::CountsRead), get, counts::keys)
-        .add("/v1/counters/{id}/keys", Some(Scope::Admin), delete, counters::erase_all)
-        .add("/v1/counters/{id}/keys/{key}", Some(Scope::Admin), delete, counters::erase_key)
-        .add("/v1/counters/{id}/purge", Some(Scope::Admin), post, counters::purge)
-        .add("/v1/counters/{id}/preview", Some(Scope::CountersWrite), post, counters::preview_of)
-        .add("/v1/counters/preview", Some(Scope::CountersWrite), post, counters::preview)
-        .add(
-            "/v1/counters/{id}/backfill",
-            Some(Scope::CountersWrite),
-            post,
-            counters::start_backfill,
-        )
-        .add("/v1/counters/{id}/backfill", Some(Scope::CountsRead), get, counters::backfill)
-        .add("/v1/cache-policy", Some(Scope::CountsRead), get, cache_policy::read)
-        .add("/v1/cache-policy", Some(Scope::Admin), put, cache_policy::replace)
-        .add("/v1/maintenance", Some(Scope::Admin), get, maintenance::status)
-        .add("/v1/maintenance/compaction", Some(Scope::Admin), post, maintenance::compact)
-        .add("/v1/maintenance/compaction", Some(Scope::Admin), delete, maintenance::stop)
-        .add("/metrics", Some(Scope::MetricsRead), get, system::metrics)
-        .add("/healthz", None, get, system::live)
-        .add("/readyz", None, get, system::ready)
-        .add("/openapi.json", None, get, system::openapi);
     let pages = door.portal.clone().map(|portal| pages::router(portal, door.request_timeout));
-    routes
-        .router
+
+    routes()
+        .mount(&door)
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .with_state(door)
@@ -112,12 +89,9 @@ pub fn before_ready(startup: Startup) -> Router {
     Router::new().route("/healthz", get(system::live)).fallback(starting)
 }
 
-/// What a connection is answered for which the door has no place: health checks, and what to do about everything else.
+/// The answers over a connection that the door has no place for: health checks, and what to do about everything else.
 pub fn reserve(door: Arc<Door>) -> Router {
-    let routes = Routes { door: Arc::clone(&door), router: Router::new() };
-    let routes =
-        routes.add("/healthz", None, get, system::live).add("/readyz", None, get, system::ready);
-    routes.router.fallback(async || connections_full()).with_state(door)
+    system::health().mount(&door).fallback(async || connections_full()).with_state(door)
 }
 
 /// The answer to a request over a connection that has no place.
@@ -126,23 +100,4 @@ pub fn connections_full() -> Problem {
                   send requests over connections that are open, or try again in a moment";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "connections_full", detail)
         .retry_after(Duration::from_secs(1))
-}
-
-struct Routes {
-    door: Arc<Door>,
-    router: Router<Arc<Door>>,
-}
-
-impl Routes {
-    fn add<T: 'static, H: Handler<T, Arc<Door>>>(
-        self,
-        path: &'static str,
-        scope: Option<Scope>,
-        method: fn(Guarded<H>) -> MethodRouter<Arc<Door>>,
-        handler: H,
-    ) -> Self {
-        let guard = Arc::new(Guard::new(&self.door, path, scope));
-        let route = method(Guarded { guard, handler });
-        Self { router: self.router.route(path, route), ..self }
-    }
 }

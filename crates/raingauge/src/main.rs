@@ -11,6 +11,8 @@ mod grpc;
 mod http;
 mod observe;
 mod portal;
+#[cfg(test)]
+mod route_pages;
 mod serve;
 mod services;
 mod settings;

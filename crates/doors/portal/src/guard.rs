@@ -1,7 +1,6 @@
 //! What stands before every page: who asks, whether they may, whether a form comes from one of our own pages; and what
 //! stands behind it: the audit log and the headers that protect a page.
 
-mod deeds;
 pub mod origin;
 
 use crate::fault::Fault;
@@ -33,13 +32,11 @@ pub struct Guard {
     pub needs: Needs,
     /// The path of the route, with the names of its parts.
     pub path: &'static str,
-    /// Whether it changes something, which the audit log has then.
-    pub changes: bool,
-    /// Whether the sign-in has to be recent: a browser that was left open gives nobody rights.
-    pub is_fresh: bool,
+    /// What the audit log calls it, where it has an entry.
+    pub verb: Option<&'static str>,
 }
 
-/// How long after signing in somebody may give rights.
+/// How long after signing in a user may give rights: a browser that was left open gives none.
 pub const FRESH_S: i64 = 900;
 
 /// Lets a request through to its page. A change goes on to its end, with its line in the audit log, also when whoever
@@ -82,11 +79,9 @@ impl Guard {
             Ok(request) => next.run(request).await,
             Err(refused) => *refused,
         };
-        // Signing in writes itself down.
-        if self.changes
-            && self.needs != Needs::Nothing
+        if let Some(verb) = self.verb
             && let Some(person) = &person
-            && let Some((deed, outcome)) = self.deed(&path, &response)
+            && let Some((deed, outcome)) = deed(verb, &path, &response)
         {
             let actor = Actor { name: &person.name, address: &caller.address };
             self.portal.accounts.audit.deed(actor, deed, &outcome).await;
@@ -124,14 +119,14 @@ impl Guard {
         person: Option<Person>,
         request: Request,
     ) -> Result<Request, Box<Response>> {
-        if let Needs::Role(role) = self.needs {
+        if let Some(role) = self.needs.role() {
             let Some(person) = &person else {
                 return Err(Box::new(send_to_sign_in(&request)));
             };
             if !person.may(role) {
                 return Err(Box::new(self.lacks(person, role).await.into_response()));
             }
-            if self.is_fresh && self.is_long_ago(person) {
+            if matches!(self.needs, Needs::FreshRole(_)) && self.is_long_ago(person) {
                 return Err(Box::new(sign_in_again(self.path)));
             }
         }
@@ -188,20 +183,20 @@ impl Guard {
         );
         Fault::new(StatusCode::FORBIDDEN, "You may not do this", advice)
     }
+}
 
-    /// What a form did, and how it went; none for a form that is shown again.
-    fn deed(&self, path: &str, response: &Response) -> Option<(Deed, String)> {
-        let said = response.extensions().get::<Deed>();
-        let status =
-            response.extensions().get::<Undone>().map_or(response.status(), |undone| undone.0);
-        let is_refused = status.is_client_error() || status.is_server_error();
-        if said.is_none() && !is_refused && !status.is_redirection() {
-            return None;
-        }
-        let outcome =
-            if is_refused { format!("refused_{}", status.as_u16()) } else { "done".to_owned() };
-        Some((said.cloned().unwrap_or_else(|| deeds::of_route(self.path, path)), outcome))
+/// What a form did, and how it went; `None` for a form that is shown again.
+fn deed(verb: &'static str, path: &str, response: &Response) -> Option<(Deed, String)> {
+    let from_handler = response.extensions().get::<Deed>();
+    let status = response.extensions().get::<Undone>().map_or(response.status(), |undone| undone.0);
+    let is_refused = status.is_client_error() || status.is_server_error();
+    if from_handler.is_none() && !is_refused && !status.is_redirection() {
+        return None;
     }
+
+    let outcome =
+        if is_refused { format!("refused_{}", status.as_u16()) } else { "done".to_owned() };
+    Some((from_handler.cloned().unwrap_or_else(|| Deed::of_path(verb, path)), outcome))
 }
 
 /// Where somebody who is not signed in goes: to sign in and back to the page. A form is not repeated by itself.

@@ -39,7 +39,7 @@ pub use measures::Measures;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use person::{Person, Role, SignedIn};
 pub use rollouts::Conductor;
-pub use routes::{Listed, Needs, list, router};
+pub use routes::{Needs, Route, router, routes};
 pub use samples::Samples;
 pub use watch::Watch;
 

@@ -1,4 +1,5 @@
-//! Every page, what it needs of whoever asks, and what answers.
+//! The route table of the portal: a line for each page and each form, of which the router, the guard, the audit log,
+//! docs/rights.md and the tests are made.
 
 use crate::assets::{self, ASSETS};
 use crate::guard::{self, Guard};
@@ -6,50 +7,71 @@ use crate::person::Role;
 use crate::{Portal, pages};
 use axum::Router;
 use axum::handler::Handler;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, MethodRouter, get, on};
+use std::fmt;
 
-/// What a page asks of whoever wants it.
+/// What a route asks of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Anybody may have it, signed in or not.
+    /// Open to all, signed in or not.
     Nothing,
     Role(Role),
+    /// The role, and a recent sign-in: the form gives rights.
+    FreshRole(Role),
+}
+
+impl Needs {
+    pub const fn role(self) -> Option<Role> {
+        match self {
+            Self::Nothing => None,
+            Self::Role(role) | Self::FreshRole(role) => Some(role),
+        }
+    }
 }
 
 const VIEWER: Needs = Needs::Role(Role::Viewer);
 const EDITOR: Needs = Needs::Role(Role::Editor);
 const ADMIN: Needs = Needs::Role(Role::Admin);
+const FRESH_ADMIN: Needs = Needs::FreshRole(Role::Admin);
 
-/// A route, for tests that ask every one of them as everybody.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    pub method: &'static str,
+/// A line of the table.
+pub struct Route {
+    pub method: Method,
     pub path: &'static str,
     pub needs: Needs,
+    /// What the audit log calls it; `None` for what changes nothing, or writes its own entries.
+    pub verb: Option<&'static str>,
+    mount: Mount,
 }
 
-/// All pages and their files.
+impl fmt::Debug for Route {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.method, self.path)
+    }
+}
+
+/// Puts a handler behind its guard.
+type Mount = Box<dyn FnOnce(Guard) -> MethodRouter<Portal>>;
+
+/// All pages, and the files that they load.
 pub fn router(portal: Portal) -> Router {
-    let routes = all(&portal);
-    let files = ASSETS.iter().fold(routes.router, |router, asset| {
-        router.route(
-            asset.path,
-            get(move |headers: HeaderMap| async move { assets::answer(asset, &headers) }),
-        )
-    });
-    files.with_state(portal)
+    let mut router = Router::new();
+    for Route { path, needs, verb, mount, .. } in routes() {
+        let guard = Guard { portal: portal.clone(), needs, path, verb };
+        router = router.route(path, mount(guard));
+    }
+    for asset in ASSETS {
+        let answer = move |headers: HeaderMap| async move { assets::answer(asset, &headers) };
+        router = router.route(asset.path, get(answer));
+    }
+    router.with_state(portal)
 }
 
-/// Every route with what it needs. A new one stands here, and so cannot be forgotten by the tests.
-pub fn list(portal: &Portal) -> Vec<Listed> {
-    all(portal).listed
-}
-
-fn all(portal: &Portal) -> Routes {
-    let routes = Routes { portal: portal.clone(), router: Router::new(), listed: Vec::new() };
-    people(watching(editing(reading(routes))))
+/// The whole table.
+pub fn routes() -> Vec<Route> {
+    people(watching(editing(reading(Routes(Vec::new()))))).0
 }
 
 /// Creating and editing: forms, drafts, and what is done to a counter as it stands.
@@ -59,31 +81,31 @@ fn editing(routes: Routes) -> Routes {
         .get("/counters/new", EDITOR, edit::new)
         .get("/counters/{id}/edit", EDITOR, edit::edit)
         .get("/drafts", VIEWER, drafts::list)
-        .post("/drafts", EDITOR, edit::save)
+        .post("/drafts", EDITOR, "draft.save", edit::save)
         .ask("/drafts/form", EDITOR, edit::change)
         .ask("/drafts/preview", EDITOR, edit::preview)
         .get("/drafts/{id}", VIEWER, drafts::one)
         .get("/drafts/{id}/preview", VIEWER, drafts::preview)
         .get("/drafts/{id}/edit", EDITOR, edit::edit_draft)
-        .post("/drafts/{id}/send", EDITOR, drafts::send)
-        .post("/drafts/{id}/approve", EDITOR, drafts::approve)
-        .post("/drafts/{id}/reject", EDITOR, drafts::reject)
-        .post("/drafts/{id}/withdraw", EDITOR, drafts::withdraw)
-        .post("/drafts/{id}/apply", EDITOR, drafts::apply)
+        .post("/drafts/{id}/send", EDITOR, "draft.send", drafts::send)
+        .post("/drafts/{id}/approve", EDITOR, "draft.approve", drafts::approve)
+        .post("/drafts/{id}/reject", EDITOR, "draft.reject", drafts::reject)
+        .post("/drafts/{id}/withdraw", EDITOR, "draft.withdraw", drafts::withdraw)
+        .post("/drafts/{id}/apply", EDITOR, "draft.apply", drafts::apply)
         .get("/counters/{id}/pause", EDITOR, actions::ask_pause)
-        .post("/counters/{id}/pause", EDITOR, actions::pause)
+        .post("/counters/{id}/pause", EDITOR, "counter.pause", actions::pause)
         .get("/counters/{id}/resume", EDITOR, actions::ask_resume)
-        .post("/counters/{id}/resume", EDITOR, actions::resume)
+        .post("/counters/{id}/resume", EDITOR, "counter.resume", actions::resume)
         .get("/counters/{id}/archive", EDITOR, actions::ask_archive)
-        .post("/counters/{id}/archive", EDITOR, actions::archive)
+        .post("/counters/{id}/archive", EDITOR, "counter.archive", actions::archive)
         .get("/counters/{id}/roll-back", EDITOR, actions::ask_roll_back)
-        .post("/counters/{id}/roll-back", EDITOR, actions::roll_back)
+        .post("/counters/{id}/roll-back", EDITOR, "counter.roll-back", actions::roll_back)
         .get("/counters/{id}/backfill", VIEWER, actions::backfill)
-        .post("/counters/{id}/backfill", EDITOR, actions::start_backfill)
+        .post("/counters/{id}/backfill", EDITOR, "counter.backfill", actions::start_backfill)
         .get("/counters/{id}/erase", ADMIN, erase::ask)
-        .post("/counters/{id}/erase", ADMIN, erase::erase)
-        .post("/counters/{id}/erase-key", ADMIN, erase::erase_key)
-        .post("/counters/{id}/purge", ADMIN, erase::purge)
+        .post("/counters/{id}/erase", ADMIN, "counter.erase", erase::erase)
+        .post("/counters/{id}/erase-key", ADMIN, "counter.erase_key", erase::erase_key)
+        .post("/counters/{id}/purge", ADMIN, "counter.purge", erase::purge)
 }
 
 /// Counters, their charts and their keys, and queries.
@@ -108,68 +130,55 @@ fn watching(routes: Routes) -> Routes {
         .get("/events", VIEWER, pages::events::page)
         .get("/events/{type}", VIEWER, pages::events::detail_page)
         .get("/checks", VIEWER, pages::checks::page)
-        .post("/checks/now", EDITOR, pages::checks::now)
-        .post("/checks/recount", VIEWER, pages::checks::begin_recount)
+        .post("/checks/now", EDITOR, "check.now", pages::checks::now)
+        .post("/checks/recount", VIEWER, "check.recount", pages::checks::begin_recount)
         .get("/checks/recount/{id}", VIEWER, pages::checks::recount_page)
         .get("/system", VIEWER, pages::system::page)
         .get("/system/cache", VIEWER, pages::system::cache::page)
-        .post("/system/cache", ADMIN, pages::system::cache::set)
+        .post("/system/cache", ADMIN, "cache_policy.replace", pages::system::cache::set)
         .ask("/system/cache/preview", ADMIN, pages::system::cache::preview)
-        .post("/system/cache/back", ADMIN, pages::system::cache::back)
-        .post("/system/cache/rollouts", ADMIN, rollout::begin)
+        .post("/system/cache/back", ADMIN, "cache_policy.replace", pages::system::cache::back)
+        .post("/system/cache/rollouts", ADMIN, "rollout.begin", rollout::begin)
         .get("/system/cache/rollouts/{id}", VIEWER, rollout::report)
         .get("/system/cache/rollouts/{id}/report.json", VIEWER, rollout::report_json)
-        .post("/system/cache/rollouts/{id}/stop", ADMIN, rollout::stop)
-        .post("/system/cache/rollouts/{id}/go-on", ADMIN, rollout::go_on)
-        .post("/system/compaction", ADMIN, pages::system::start_compaction)
-        .post("/system/compaction/stop", ADMIN, pages::system::stop_compaction)
+        .post("/system/cache/rollouts/{id}/stop", ADMIN, "rollout.stop", rollout::stop)
+        .post("/system/cache/rollouts/{id}/go-on", ADMIN, "rollout.go_on", rollout::go_on)
+        .post("/system/compaction", ADMIN, "compaction.begin", pages::system::start_compaction)
+        .post("/system/compaction/stop", ADMIN, "compaction.stop", pages::system::stop_compaction)
 }
 
-/// Signing in and out, accounts, people, tokens, the audit log.
+/// Signing in and out, accounts, people, tokens, the audit log. Signing in writes its own entries.
 fn people(routes: Routes) -> Routes {
     use pages::{account, audit, openid, people, sign_in, tokens};
     routes
         .get("/sign-in", Needs::Nothing, sign_in::form)
-        .post("/sign-in", Needs::Nothing, sign_in::enter)
+        .ask("/sign-in", Needs::Nothing, sign_in::enter)
         .get("/sign-in/openid", Needs::Nothing, openid::leave)
         .get(openid::BACK, Needs::Nothing, openid::back)
-        .post("/sign-out", VIEWER, sign_in::leave)
+        .post("/sign-out", VIEWER, "session.end", sign_in::leave)
         .get("/welcome/{secret}", Needs::Nothing, sign_in::welcome)
-        .post("/welcome/{secret}", Needs::Nothing, sign_in::accept)
+        .ask("/welcome/{secret}", Needs::Nothing, sign_in::accept)
         .get("/account", VIEWER, account::show)
-        .post("/account/password", VIEWER, account::change_password)
-        .post("/account/sessions/end", VIEWER, account::end_session)
+        .post("/account/password", VIEWER, "person.password", account::change_password)
+        .post("/account/sessions/end", VIEWER, "session.end", account::end_session)
         .get("/people", ADMIN, people::list)
-        .post_fresh("/people/invite", ADMIN, people::invite)
-        .post("/people/withdraw", ADMIN, people::withdraw)
-        .post_fresh("/people/{id}/role", ADMIN, people::change_role)
-        .post("/people/{id}/disable", ADMIN, people::disable)
-        .post_fresh("/people/{id}/enable", ADMIN, people::enable)
-        .post_fresh("/people/{id}/remove", ADMIN, people::remove)
-        .post("/people/{id}/sign-out", ADMIN, people::sign_out)
+        .post("/people/invite", FRESH_ADMIN, "person.invite", people::invite)
+        .post("/people/withdraw", ADMIN, "person.withdraw_invitation", people::withdraw)
+        .post("/people/{id}/role", FRESH_ADMIN, "person.role", people::change_role)
+        .post("/people/{id}/disable", ADMIN, "person.disable", people::disable)
+        .post("/people/{id}/enable", FRESH_ADMIN, "person.enable", people::enable)
+        .post("/people/{id}/remove", FRESH_ADMIN, "person.remove", people::remove)
+        .post("/people/{id}/sign-out", ADMIN, "person.sign_out", people::sign_out)
         .get("/tokens", ADMIN, tokens::list)
-        .post_fresh("/tokens", ADMIN, tokens::create)
-        .post("/tokens/{id}/revoke", ADMIN, tokens::revoke)
+        .post("/tokens", FRESH_ADMIN, "token.create", tokens::create)
+        .post("/tokens/{id}/revoke", ADMIN, "token.revoke", tokens::revoke)
         .get("/audit", ADMIN, audit::list)
         .get("/audit.csv", ADMIN, audit::csv)
         .get("/audit.ndjson", ADMIN, audit::ndjson)
 }
 
-/// What a route is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Page,
-    Change,
-    /// A change that gives somebody rights.
-    Grant,
-    Ask,
-}
-
-struct Routes {
-    portal: Portal,
-    router: Router<Portal>,
-    listed: Vec<Listed>,
-}
+/// Lines of the table, in the order in which they were added.
+struct Routes(Vec<Route>);
 
 impl Routes {
     fn get<T: 'static, H: Handler<T, Portal>>(
@@ -178,62 +187,43 @@ impl Routes {
         needs: Needs,
         handler: H,
     ) -> Self {
-        self.add(Kind::Page, path, needs, handler)
+        self.add(Method::GET, path, needs, None, handler)
     }
 
-    /// Forms that change something. The guard has checked that the form is of the person's own pages.
+    /// A form that changes something. The guard has checked that it comes from the user's own pages.
     fn post<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,
         needs: Needs,
+        verb: &'static str,
         handler: H,
     ) -> Self {
-        self.add(Kind::Change, path, needs, handler)
+        self.add(Method::POST, path, needs, Some(verb), handler)
     }
 
-    /// Forms that give somebody rights, for which the sign-in has to be recent.
-    fn post_fresh<T: 'static, H: Handler<T, Portal>>(
-        self,
-        path: &'static str,
-        needs: Needs,
-        handler: H,
-    ) -> Self {
-        self.add(Kind::Grant, path, needs, handler)
-    }
-
-    /// Forms that are too long for an address, and only ask something: none of the audit log's.
+    /// A form that the audit log leaves out: it only asks for something that is too long for an address.
     fn ask<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,
         needs: Needs,
         handler: H,
     ) -> Self {
-        self.add(Kind::Ask, path, needs, handler)
+        self.add(Method::POST, path, needs, None, handler)
     }
 
     fn add<T: 'static, H: Handler<T, Portal>>(
         mut self,
-        kind: Kind,
+        method: Method,
         path: &'static str,
         needs: Needs,
+        verb: Option<&'static str>,
         handler: H,
     ) -> Self {
-        let (filter, method) = match kind {
-            Kind::Page => (MethodFilter::GET, "GET"),
-            Kind::Change | Kind::Grant | Kind::Ask => (MethodFilter::POST, "POST"),
-        };
-        let changes = matches!(kind, Kind::Change | Kind::Grant);
-        let guard = Guard {
-            portal: self.portal.clone(),
-            needs,
-            path,
-            changes,
-            is_fresh: kind == Kind::Grant,
-        };
-        self.router = self
-            .router
-            .route(path, on(filter, handler).layer(from_fn_with_state(guard, guard::pass)));
-        self.listed.push(Listed { method, path, needs });
+        let filter = if method == Method::GET { MethodFilter::GET } else { MethodFilter::POST };
+        let mount: Mount = Box::new(move |guard| {
+            on(filter, handler).layer(from_fn_with_state(guard, guard::pass))
+        });
+        self.0.push(Route { method, path, needs, verb, mount });
         self
     }
 }

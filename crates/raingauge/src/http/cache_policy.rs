@@ -1,10 +1,11 @@
 //! The cache policy: which counters are answered through which cache.
 
-use super::Door;
 use super::body::{self, Body};
 use super::counters::{expected_version, json_of, reason, without_version};
 use super::problem::Problem;
-use crate::auth::Who;
+use super::{Door, Routes};
+use crate::auth::{Scope, Who};
+use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -13,6 +14,15 @@ use raingauge_policy::cache::Policy;
 use raingauge_ports::catalog::{Change, VersionedPolicy};
 use serde_json::json;
 use std::sync::Arc;
+
+pub fn routes() -> Routes {
+    Routes::of(Role::Portal).get("/v1/cache-policy", Scope::CountsRead, read).put(
+        "/v1/cache-policy",
+        Scope::Admin,
+        "cache_policy.replace",
+        replace,
+    )
+}
 
 /// `GET /v1/cache-policy`
 pub async fn read(State(door): State<Arc<Door>>) -> Result<Response, Problem> {

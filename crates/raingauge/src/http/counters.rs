@@ -1,11 +1,11 @@
-//! Counter configurations, their versions, previews and backfills; buckets that are set.
+//! Counter configurations, their versions, previews and backfills, and the erasure of what they counted.
 
-use super::Door;
-use super::audit::Said;
+use super::audit::AuditDetails;
 use super::body::{self, Body};
-use super::idempotency_key;
 use super::problem::Problem;
+use super::{Door, Routes};
 use crate::auth::{Scope, Who};
+use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -16,21 +16,31 @@ use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
 use raingauge_core::ruleset::conflicts;
 use raingauge_counters as counters;
 use raingauge_counters::preview;
-use raingauge_counters::{Outcome, RequestKey};
 use raingauge_ports::catalog::Versioned;
-use raingauge_writer::bucket_list;
-use raingauge_writer::control::Bucket;
 use raingauge_writer::states::{Progress, progress};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Counters and keys of buckets that were set which the audit log names; it keeps 4 KiB of an entry.
-const COUNTERS_NAMED_MAX: usize = 20;
-const KEYS_NAMED_MAX: usize = 4;
-
 type Parameters = Query<HashMap<String, String>>;
+
+pub fn routes() -> Routes {
+    use Scope::{Admin, CountersWrite, CountsRead};
+    Routes::of(Role::Portal)
+        .get("/v1/counters", CountsRead, list)
+        .post("/v1/counters", CountersWrite, "counter.create", create)
+        .get("/v1/counters/{id}", CountsRead, read)
+        .put("/v1/counters/{id}", CountersWrite, "counter.replace", replace)
+        .delete("/v1/counters/{id}", CountersWrite, "counter.archive", archive)
+        .get("/v1/counters/{id}/versions", CountsRead, versions)
+        .delete("/v1/counters/{id}/keys", Admin, "counter.erase", erase_all)
+        .delete("/v1/counters/{id}/keys/{key}", Admin, "counter.erase_key", erase_key)
+        .post("/v1/counters/{id}/purge", Admin, "counter.purge", purge)
+        .post_unlogged("/v1/counters/{id}/preview", CountersWrite, preview_of)
+        .post_unlogged("/v1/counters/preview", CountersWrite, preview)
+        .post("/v1/counters/{id}/backfill", CountersWrite, "counter.backfill", start_backfill)
+        .get("/v1/counters/{id}/backfill", CountsRead, backfill)
+}
 
 /// `GET /v1/counters`
 pub async fn list(
@@ -137,7 +147,7 @@ fn erased(door: &Door, id: u32, key: Option<String>) -> Response {
     if let Some(key) = key {
         (said["key"], answer["key"]) = (json!(key), json!(key));
     }
-    (Extension(Said(said)), Json(answer)).into_response()
+    (Extension(AuditDetails(said)), Json(answer)).into_response()
 }
 
 /// `GET /v1/counters/{id}/versions`
@@ -242,79 +252,6 @@ pub async fn backfill(
         answer["reason"] = json!(backfill.reason);
     }
     Ok(Json(answer))
-}
-
-/// `POST /v1/buckets`
-pub async fn set_buckets(
-    State(door): State<Arc<Door>>,
-    Extension(who): Extension<Who>,
-    headers: HeaderMap,
-    body: Body<body::Buckets>,
-) -> Result<Response, Problem> {
-    let key = idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.principal(), &key));
-    let members = body::decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;
-    // The buckets hold what they need of the body.
-    drop(body);
-
-    let Outcome { answer, set, is_repetition } =
-        door.services.counters.set_buckets(members, key).await?;
-    let mut said = if set.is_empty() { json!({}) } else { touched(&door, set.iter()) };
-    said["accepted"] = json!(answer.accepted);
-    said["rejected"] = json!(answer.rejected.len());
-    if is_repetition {
-        said["repetition"] = json!(true);
-    } else {
-        metrics::counter!("raingauge_buckets_set_total").increment(answer.accepted as u64);
-    }
-    Ok((Extension(Said(said)), Json(answer)).into_response())
-}
-
-/// What the audit log keeps of buckets that were set: their counters, some of their keys, between which times they lie,
-/// and a digest of all of them by which a copy of the request can be recognised.
-fn touched<'a>(door: &Door, buckets: impl Iterator<Item = &'a Bucket>) -> Value {
-    let view = door.services.published.view();
-    let (mut counters, mut keys) = (BTreeSet::new(), BTreeSet::new());
-    let (mut from_time, mut to_time) = (None::<i64>, None::<i64>);
-    let mut digest = Sha256::new();
-    for bucket in buckets {
-        let counter = view
-            .ruleset
-            .index_of_key(&bucket.key)
-            .map(|index| view.ruleset.rules()[index].counter.id);
-        counters.extend(counter);
-        keys.insert(bucket.key.as_str());
-        let end_s = bucket.time + bucket.granularity.width_s();
-        from_time = Some(from_time.map_or(bucket.time, |from_s| from_s.min(bucket.time)));
-        to_time = Some(to_time.map_or(end_s, |to_s| to_s.max(end_s)));
-        digest.update(format!(
-            "{}\n{}\n{}\n{}\n",
-            bucket.key,
-            bucket.granularity.name(),
-            bucket.time,
-            bucket.count
-        ));
-    }
-    let some_keys: Vec<&&str> = keys.iter().take(KEYS_NAMED_MAX).collect();
-    json!({
-        "counters": counters.iter().take(COUNTERS_NAMED_MAX).collect::<Vec<_>>(),
-        "keys": keys.len(),
-        "someKeys": some_keys,
-        "fromTime": from_time,
-        "toTime": to_time,
-        "sha256": hex::encode(digest.finalize()),
-    })
-}
-
-impl From<bucket_list::Error> for Problem {
-    fn from(error: bucket_list::Error) -> Self {
-        match error {
-            bucket_list::Error::TooMany => counters::Error::TooMany.into(),
-            bucket_list::Error::Malformed(reason) => Self::bad_request(
-                "json_malformed",
-                format!("the body must be an array of buckets: {reason}"),
-            ),
-        }
-    }
 }
 
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {

@@ -1,12 +1,12 @@
 //! Counts, series, recounts.
 
-use super::Door;
 use super::body::{self, Body};
-use super::largest;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::times::Time;
-use crate::auth::Who;
+use super::{Door, Routes, largest};
+use crate::auth::{Scope, Who};
+use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -27,6 +27,19 @@ use std::sync::Arc;
 /// Largest keys that are listed.
 pub const KEYS_MAX: usize = 1_000;
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+pub fn routes() -> Routes {
+    let portal = Routes::of(Role::Portal).get("/v1/recount", Scope::CountsRead, recount).get(
+        "/v1/counters/{id}/keys",
+        Scope::CountsRead,
+        keys,
+    );
+    Routes::of(Role::Reader)
+        .post_unlogged("/v1/counts", Scope::CountsRead, batch)
+        .get("/v1/counts", Scope::CountsRead, one)
+        .get("/v1/series", Scope::CountsRead, series)
+        .join(portal)
+}
 
 #[derive(Deserialize)]
 struct BatchBody<'a> {

@@ -1,9 +1,11 @@
 //! `POST /v1/events`: one event, an array, lines, or attributes in headers.
 
-use super::Door;
 use super::body::{self, Body, Share};
 use super::guard::Deadline;
 use super::problem::Problem;
+use super::{Door, Routes};
+use crate::auth::Scope;
+use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -20,6 +22,10 @@ use std::sync::Arc;
 
 /// Bytes that are unpacked before room is taken for them.
 const UNPACKED_AT_ONCE: u64 = 256 * 1_024;
+
+pub fn routes() -> Routes {
+    Routes::of(Role::Writer).post_unlogged("/v1/events", Scope::EventsWrite, post)
+}
 
 pub async fn post(
     State(door): State<Arc<Door>>,

@@ -1,9 +1,9 @@
 //! What stands before every handler: the token's scope, the media type, the time a request may take, the metrics.
 
-use super::Door;
-use super::audit::{self, Asked};
+use super::audit::PendingAudit;
 use super::events::media_type;
 use super::problem::Problem;
+use super::{Door, Route};
 use crate::auth::{Denied, Scope, Tokens, Who};
 use crate::settings::Role;
 use axum::body::HttpBody;
@@ -32,19 +32,23 @@ pub struct Guard {
     lacks: Option<Role>,
     timeout: Duration,
     path: &'static str,
+    /// What the audit log calls it; `None` for what changes nothing that people define.
+    verb: Option<&'static str>,
     seconds: metrics::Histogram,
     succeeded: metrics::Counter,
 }
 
 impl Guard {
-    pub fn new(door: &Arc<Door>, path: &'static str, scope: Option<Scope>) -> Self {
+    pub fn new(door: &Arc<Door>, route: &Route) -> Self {
+        let Route { path, scope, role, verb, .. } = *route;
         Self {
             door: Arc::clone(door),
             tokens: Arc::clone(&door.tokens),
             scope,
-            lacks: role_of(path).filter(|role| !door.services.has(*role)),
+            lacks: role.filter(|role| !door.services.has(*role)),
             timeout: door.request_timeout,
             path,
+            verb,
             seconds: metrics::histogram!("raingauge_http_request_seconds", "route" => path),
             succeeded: metrics::counter!("raingauge_http_requests_total", "route" => path, "status" => "200"),
         }
@@ -80,7 +84,7 @@ impl Guard {
         };
         let kind = media_type(kind.to_str().unwrap_or("?"));
         let is_json = kind.is_empty() || kind.ends_with("json");
-        let is_lenient = self.tokens.is_asked() || !audit::changes(request.method(), self.path);
+        let is_lenient = self.tokens.is_asked() || self.verb.is_none();
         if is_json || (is_lenient && kind == FORM) {
             return Ok(());
         }
@@ -134,17 +138,6 @@ pub fn role_absent(role: Role) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "role_absent", detail)
 }
 
-/// The role that answers a route; none when every process does.
-fn role_of(path: &str) -> Option<Role> {
-    let begins = |starts: &[&str]| starts.iter().any(|start| path.starts_with(start));
-    match path {
-        _ if begins(&["/v1/events", "/v1/buckets"]) => Some(Role::Writer),
-        _ if begins(&["/v1/counts", "/v1/series"]) => Some(Role::Reader),
-        _ if begins(&["/v1/"]) => Some(Role::Portal),
-        _ => None,
-    }
-}
-
 /// A handler behind its guard. A handler itself, rather than a layer of the router: layers hand requests on in boxes.
 #[derive(Clone)]
 pub struct Guarded<H> {
@@ -196,12 +189,12 @@ impl Guard {
         let mut response = match self.check(&request) {
             Err(problem) => unread(&request, problem.into_response()),
             Ok(who) => {
-                let asked = Asked::of(&self.door, self.path, &request);
+                let pending = self.verb.map(|verb| PendingAudit::new(&self.door, verb, &request));
                 if let Some(who) = who.clone() {
                     request.extensions_mut().insert(who);
                 }
-                match who.zip(asked) {
-                    Some((who, asked)) => self.change(request, handle, asked, who).await,
+                match who.zip(pending) {
+                    Some((who, pending)) => self.change(request, handle, pending, who).await,
                     None => self.answer(request, handle).await,
                 }
             }
@@ -232,23 +225,18 @@ impl Guard {
         }
     }
 
-    /// A change goes on to its end, with its line in the audit log, also when whoever asked for it hangs up.
+    /// A change goes on to its end, with its line in the audit log, also when the caller hangs up.
     async fn change<F: Future<Output = Response> + Send + 'static>(
         self: &Arc<Self>,
         request: Request,
         handle: impl FnOnce(Request) -> F + Send + 'static,
-        asked: Asked,
+        pending: PendingAudit,
         who: Who,
     ) -> Response {
         let guard = Arc::clone(self);
         let changing = tokio::spawn(async move {
             let response = guard.answer(request, handle).await;
-            let entry = asked.answered(&response);
-            guard
-                .door
-                .audit
-                .deed(entry.actor(&who.principal()), entry.deed.clone(), &entry.outcome)
-                .await;
+            pending.answered(&response).write(&guard.door.audit, &who.principal()).await;
             response
         });
         changing.await.unwrap_or_else(|_| {

@@ -1,13 +1,21 @@
 //! Compaction: what is planned, what runs, what was done; begun and stopped by hand.
 
-use super::Door;
 use super::problem::Problem;
-use crate::auth::Who;
+use super::{Door, Routes};
+use crate::auth::{Scope, Who};
+use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use raingauge_maintenance::{Error, Maintenance, Status};
 use std::sync::Arc;
+
+pub fn routes() -> Routes {
+    Routes::of(Role::Portal)
+        .get("/v1/maintenance", Scope::Admin, status)
+        .post("/v1/maintenance/compaction", Scope::Admin, "compaction.begin", compact)
+        .delete("/v1/maintenance/compaction", Scope::Admin, "compaction.stop", stop)
+}
 
 /// `GET /v1/maintenance`
 pub async fn status(State(door): State<Arc<Door>>) -> Result<Json<Status>, Problem> {

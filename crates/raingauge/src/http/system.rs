@@ -1,7 +1,7 @@
 //! Health, metrics, the contract.
 
-use super::Door;
 use super::problem::Problem;
+use super::{Door, Routes};
 use crate::auth::Scope;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -10,6 +10,15 @@ use std::sync::Arc;
 
 /// The contract of this door, OpenAPI 3.1.
 const OPENAPI: &str = include_str!("openapi.json");
+
+pub fn routes() -> Routes {
+    health().get("/metrics", Scope::MetricsRead, metrics).open("/openapi.json", openapi)
+}
+
+/// Routes that are answered over every connection, even one that the door has no place for.
+pub fn health() -> Routes {
+    Routes::everywhere().open("/healthz", live).open("/readyz", ready)
+}
 
 /// `GET /healthz`: the process lives.
 pub async fn live() -> &'static str {

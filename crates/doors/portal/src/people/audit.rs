@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use raingauge_ports::catalog::TOKEN_PREFIX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::people::{Entry, Error, People};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -29,8 +29,8 @@ const ENTRY_PAUSE_MS: i64 = 10_000;
 /// Actors whose rate is remembered.
 const ACTORS_MAX: NonZeroUsize = NonZeroUsize::new(2_000).expect("it is not zero");
 
-/// What was done, as the one who did it says; put into the extensions of a response. Without it, the audit log goes by
-/// the address of the request.
+/// What was done. A handler puts it into the extensions of its response; without it, the audit log goes by the route
+/// and the path of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
     /// Such as `counter.replace`.
@@ -44,6 +44,19 @@ pub struct Deed {
 impl Deed {
     pub const fn new(verb: &'static str, object: String, details: Json) -> Self {
         Self { verb: Cow::Borrowed(verb), object, details }
+    }
+
+    /// What a request did, by the verb of its route and the number in its path: `counter.pause` of
+    /// `/counters/34/pause` is about `counter 34`.
+    pub fn of_path(verb: &'static str, path: &str) -> Self {
+        let noun = verb.split('.').next().unwrap_or(verb).replace('_', " ");
+        let is_id =
+            |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let object = match path.split('/').find(is_id) {
+            Some(id) => format!("{noun} {id}"),
+            None => noun,
+        };
+        Self::new(verb, object, json!({}))
     }
 }
 
@@ -163,7 +176,7 @@ fn fitting(mut details: Json) -> String {
     if json.len() <= DETAILS_LEN_MAX {
         return json;
     }
-    serde_json::json!({ "cut": cut_to(json, DETAILS_LEN_MAX / 4) }).to_string()
+    json!({ "cut": cut_to(json, DETAILS_LEN_MAX / 4) }).to_string()
 }
 
 fn shorten(json: &mut Json, len_max: usize) {
@@ -213,7 +226,7 @@ pub fn to_ndjson(entries: &[Entry]) -> String {
     for entry in entries {
         let details = serde_json::from_str(&entry.details)
             .unwrap_or_else(|_| Json::String(entry.details.clone()));
-        let mut line = serde_json::json!({
+        let mut line = json!({
             "id": entry.id, "time": raingauge_core::time::format_rfc3339(entry.at_s),
             "who": entry.who.strip_prefix(TOKEN_PREFIX).unwrap_or(&entry.who),
             "address": entry.address, "verb": entry.verb, "object": entry.object, "outcome": entry.outcome,
@@ -230,6 +243,19 @@ pub fn to_ndjson(entries: &[Entry]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_says_what_was_changed() {
+        for (verb, path, object) in [
+            ("counter.pause", "/counters/34/pause", "counter 34"),
+            ("counter.backfill", "/v1/counters/34/backfill", "counter 34"),
+            ("counter.create", "/v1/counters", "counter"),
+            ("cache_policy.replace", "/system/cache/back", "cache policy"),
+            ("rollout.stop", "/system/cache/rollouts/7/stop", "rollout 7"),
+        ] {
+            assert_eq!(Deed::of_path(verb, path), Deed::new(verb, object.to_owned(), json!({})));
+        }
+    }
 
     fn entry(who: &str) -> Entry {
         let [verb, object, outcome] =
@@ -259,8 +285,7 @@ mod tests {
     #[test]
     fn large_details_are_cut_and_never_emptied() {
         for reason in ["☔".repeat(2_000), "\"".repeat(9_000)] {
-            let details =
-                serde_json::json!({ "reason": reason, "answer": { "accepted": 3 }, "version": 7 });
+            let details = json!({ "reason": reason, "answer": { "accepted": 3 }, "version": 7 });
             let json = fitting(details);
             assert!(json.len() <= DETAILS_LEN_MAX, "{}", json.len());
             let read: Json = serde_json::from_str(&json).unwrap();
@@ -268,7 +293,7 @@ mod tests {
             assert!(read["reason"].as_str().unwrap().len() > 50);
         }
         let many: Vec<String> = (0..5_000).map(|number| number.to_string()).collect();
-        assert!(fitting(serde_json::json!({ "keys": many })).starts_with("{\"keys\":[\"0\",\"1\""));
+        assert!(fitting(json!({ "keys": many })).starts_with("{\"keys\":[\"0\",\"1\""));
         let wide: Json =
             (0..2_000).map(|number| (format!("member {number}"), Json::Null)).collect();
         assert!(fitting(wide).starts_with("{\"cut\":\"{"));
@@ -283,7 +308,7 @@ mod tests {
         let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(7)));
         let audit = Audit::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         let note = async |name: &'static str| {
-            let deed = Deed::new("buckets.set", "buckets".to_owned(), serde_json::json!({}));
+            let deed = Deed::new("buckets.set", "buckets".to_owned(), json!({}));
             audit.deed(Actor { name, address: "" }, deed, "done").await;
         };
         for _ in 0..ENTRIES_IN_A_ROW + 5 {

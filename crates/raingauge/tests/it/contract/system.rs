@@ -4,40 +4,12 @@ use crate::client::{at, drop_event, drops_counter};
 use crate::server::Home;
 use serde_json::Value;
 
-/// Every route of the contract, with the methods it takes.
-const ROUTES: [(&str, &[&str]); 16] = [
-    ("/v1/events", &["post"]),
-    ("/v1/counts", &["post", "get"]),
-    ("/v1/series", &["get"]),
-    ("/v1/buckets", &["post"]),
-    ("/v1/recount", &["get"]),
-    ("/v1/counters", &["get", "post"]),
-    ("/v1/counters/{id}", &["get", "put", "delete"]),
-    ("/v1/counters/{id}/versions", &["get"]),
-    ("/v1/counters/{id}/keys", &["get"]),
-    ("/v1/counters/{id}/preview", &["post"]),
-    ("/v1/counters/{id}/backfill", &["get", "post"]),
-    ("/v1/counters/preview", &["post"]),
-    ("/metrics", &["get"]),
-    ("/healthz", &["get"]),
-    ("/readyz", &["get"]),
-    ("/openapi.json", &["get"]),
-];
-
 #[test]
-fn the_contract_names_every_route() {
+fn references_of_the_contract_lead_somewhere() {
     let home = Home::new();
     let server = home.start();
     let contract = server.get("/openapi.json").expect(200);
     assert!(contract["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
-    for (path, methods) in ROUTES {
-        for method in methods {
-            assert!(
-                contract["paths"][path][method].is_object(),
-                "{method} {path} is not in /openapi.json"
-            );
-        }
-    }
     let mut references = Vec::new();
     gather_references(&contract, &mut references);
     for reference in references {

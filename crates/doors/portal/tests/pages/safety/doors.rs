@@ -3,18 +3,18 @@
 use crate::browser::Browser;
 use crate::world::{Page, World};
 use axum::http::{Method, StatusCode, header};
-use raingauge_portal::{CONTENT_SECURITY_POLICY, Listed, Needs, Role, list};
+use raingauge_portal::{CONTENT_SECURITY_POLICY, Needs, Role, Route, routes};
 
 /// An address of a route, with something in the place of each of its names.
-pub fn address_of(route: &Listed) -> String {
+pub fn address_of(route: &Route) -> String {
     let parts = route.path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
     parts.collect::<Vec<_>>().join("/")
 }
 
-async fn ask(browser: &mut Browser<'_>, route: &Listed) -> Page {
+async fn ask(browser: &mut Browser<'_>, route: &Route) -> Page {
     let address = address_of(route);
     match route.method {
-        "POST" => browser.post(&address, &[]).await,
+        Method::POST => browser.post(&address, &[]).await,
         _ => browser.get(&address).await,
     }
 }
@@ -35,13 +35,11 @@ async fn each_route_lets_in_whom_it_should() {
     for (name, role) in roles {
         users.push((role, world.user(name, role).await));
     }
-    let routes = list(&world.portal);
-    assert!(routes.len() > 20, "{routes:?}");
-    for route in &routes {
+    for route in &routes() {
         let page = ask(&mut world.browser(), route).await;
-        match (route.needs, route.method) {
+        match (route.needs, &route.method) {
             (Needs::Nothing, _) => assert!(!is_turned_away(&page), "{route:?}: {}", page.status),
-            (_, "POST") => assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{route:?}"),
+            (_, &Method::POST) => assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{route:?}"),
             _ => assert!(
                 page.status == StatusCode::SEE_OTHER && is_turned_away(&page),
                 "{route:?}: {}",
@@ -51,10 +49,7 @@ async fn each_route_lets_in_whom_it_should() {
         for (role, user) in &users {
             // A session of its own for each, since some routes end it.
             let page = ask(&mut world.only_browser_of(user).await, route).await;
-            let may = match route.needs {
-                Needs::Nothing => true,
-                Needs::Role(needed) => *role >= needed,
-            };
+            let may = route.needs.role().is_none_or(|needed| *role >= needed);
             let is_away = is_turned_away(&page) && route.path != "/sign-out";
             assert_eq!(is_away, !may, "{route:?} as {role}: {} {}", page.status, page.location());
             assert!(
@@ -72,7 +67,7 @@ async fn each_form_is_accepted_from_our_own_pages_alone() {
     let world = World::closed();
     let (root, zoe) = (world.user("root", Role::Admin).await, world.user("zoe", Role::Admin).await);
     let of_zoe = world.browser_of(&zoe).await.csrf();
-    for route in list(&world.portal).iter().filter(|route| route.method == "POST") {
+    for route in routes().iter().filter(|route| route.method == Method::POST) {
         let address = address_of(route);
         let mut browser = world.only_browser_of(&root).await;
         let own = format!("csrf={}", browser.csrf());
@@ -115,7 +110,7 @@ async fn each_form_is_accepted_from_our_own_pages_alone() {
 async fn each_answer_protects_itself() {
     let world = World::closed();
     let root = world.user("root", Role::Admin).await;
-    for route in list(&world.portal) {
+    for route in routes() {
         for browser in [&mut world.browser(), &mut world.only_browser_of(&root).await] {
             let page = ask(browser, &route).await;
             for (name, value) in [

@@ -1,0 +1,119 @@
+//! The pages of docs/ that name every route: docs/rights.md is made of the route tables, docs/api.md describes each route.
+
+use crate::http;
+use axum::http::Method;
+use raingauge_portal::Needs;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+/// Set to write docs/rights.md instead of comparing it.
+const WRITE: &str = "RAINGAUGE_WRITE_DOCS";
+
+/// Cells of a row, by what the rows are sorted by.
+type Rows = BTreeMap<(&'static str, String), String>;
+
+#[test]
+fn the_page_of_rights_has_every_route() {
+    let path = format!("{DOCS}/rights.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let expected = with_tables(&page, &[table_of_api(), table_of_portal()]);
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&path, expected).unwrap();
+        return;
+    }
+    assert!(
+        page == expected,
+        "docs/rights.md is not up to date; {WRITE}=1 makes this test write it"
+    );
+}
+
+#[test]
+fn the_page_of_the_api_has_every_route() {
+    let page = std::fs::read_to_string(format!("{DOCS}/api.md")).unwrap();
+    for route in http::routes().iter() {
+        assert!(page.contains(&format!("`{route:?}`")), "docs/api.md lacks `{route:?}`");
+    }
+}
+
+fn table_of_api() -> String {
+    let mut rows = Rows::new();
+    for route in http::routes().iter() {
+        let scope = quoted(route.scope.map(|scope| scope.name()), "nothing");
+        let role = quoted(route.role.map(|role| role.name()), "all");
+        let verb = quoted(route.verb, "");
+        add(&mut rows, &route.method, route.path, &format!("{scope} | {role} | {verb}"));
+    }
+    table("| route | needs the scope | answered by | in the audit log |\n|---|---|---|---|", &rows)
+}
+
+fn table_of_portal() -> String {
+    let mut rows = Rows::new();
+    for route in raingauge_portal::routes() {
+        let needs = match route.needs {
+            Needs::Nothing => "nothing".to_owned(),
+            Needs::Role(role) => role.to_string(),
+            Needs::FreshRole(role) => format!("{role}, signed in within 15 minutes"),
+        };
+        let verb = quoted(route.verb, "");
+        add(&mut rows, &route.method, route.path, &format!("{needs} | {verb}"));
+    }
+    table("| route | needs the role | in the audit log |\n|---|---|---|", &rows)
+}
+
+fn quoted(name: Option<&str>, otherwise: &str) -> String {
+    name.map_or_else(|| otherwise.to_owned(), |name| format!("`{name}`"))
+}
+
+fn add(rows: &mut Rows, method: &Method, path: &'static str, cells: &str) {
+    let earlier = rows.insert((path, method.to_string()), cells.to_owned());
+    assert!(earlier.is_none(), "{method} {path} stands in the table twice");
+}
+
+fn table(head: &str, rows: &Rows) -> String {
+    let mut table = format!("{head}\n");
+    for ((path, method), cells) in rows {
+        let _ = writeln!(table, "| `{method} {path}` | {cells} |");
+    }
+    table
+}
+
+/// The page, with these tables in the place of those that begin with a column of routes.
+fn with_tables(page: &str, tables: &[String]) -> String {
+    let mut tables = tables.iter();
+    let mut written = String::new();
+    let mut is_in_table = false;
+    for line in page.lines() {
+        if line.starts_with("| route |") {
+            written.push_str(tables.next().expect("a table for each of the page"));
+            is_in_table = true;
+        }
+        is_in_table &= line.starts_with('|');
+        if !is_in_table {
+            written.push_str(line);
+            written.push('\n');
+        }
+    }
+    assert!(tables.next().is_none(), "docs/rights.md has fewer tables than there are");
+    written
+}
+
+/// Until the contract is made of the table.
+#[test]
+fn the_contract_has_every_route() {
+    let text = include_str!("http/openapi.json");
+    let contract: serde_json::Value = serde_json::from_str(text).unwrap();
+    let mut operations = 0;
+    for methods in contract["paths"].as_object().unwrap().values() {
+        operations +=
+            methods.as_object().unwrap().keys().filter(|name| *name != "parameters").count();
+    }
+    assert_eq!(operations, http::routes().iter().count());
+    for route in http::routes().iter() {
+        let method = route.method.as_str().to_ascii_lowercase();
+        let operation = &contract["paths"][route.path][method];
+        let scope = route.scope.map(|scope| scope.name());
+        assert_eq!(operation["security"][0]["bearer"][0].as_str(), scope, "{route:?}");
+        assert!(operation.is_object(), "{route:?}");
+    }
+}
