@@ -17,7 +17,7 @@ mod tally;
 
 pub use limits::{Limit, Limits, STORE_REQUESTS_FREE, Verdict};
 pub use plan::{Kind, MODULO, Plan, STAGE_S_MAX, Stage};
-pub use tally::{LATENCY, LATENCY_SUM, ROUTE, Tally, Window};
+pub use tally::{FAILURES, Tally, Window};
 
 use crate::cache::Policy;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,7 @@
 
 use super::text;
 use raingauge_policy::histogram;
-pub use raingauge_policy::rollout::LATENCY;
-use raingauge_policy::rollout::{LATENCY_SUM, ROUTE, Tally};
+use raingauge_policy::rollout::{FAILURES, Tally};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -20,6 +19,9 @@ pub const TILE_HITS: &str = "raingauge_tile_cache_hits_total";
 pub const TILE_MISSES: &str = "raingauge_tile_cache_misses_total";
 pub const RANGE_COUNTS: &str = "raingauge_range_counts_total";
 pub const ROWS: &str = "raingauge_rows_read_total";
+/// Batches of counts by the bound of their latency, and the seconds that all of them took.
+pub const LATENCY: &str = "raingauge_http_request_seconds_bucket";
+pub const LATENCY_SUM: &str = "raingauge_http_request_seconds_sum";
 pub const ERRORS: &str = "raingauge_errors_total";
 pub const BREAKER_STATE: &str = "raingauge_breaker_state";
 pub const BREAKER_TRANSITIONS: &str = "raingauge_breaker_transitions_total";
@@ -36,6 +38,9 @@ pub const KAFKA_CONNECTED: &str = "raingauge_kafka_connected";
 pub const DISK_BYTES: &str = "raingauge_disk_bytes";
 pub const DISK_FREE: &str = "raingauge_disk_free_bytes";
 pub const DEAD_LETTERS: &str = "raingauge_dead_letters_total";
+
+/// The route whose latency is followed.
+const ROUTE: &str = "/v1/counts";
 
 /// How a metric moves, and what several processes come to together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,15 +205,18 @@ impl Values {
         self.by(LATENCY).filter_map(|(le, sum)| Some((le.parse().ok()?, sum)))
     }
 
-    /// What a guarded rollout watches.
+    /// What a guarded rollout watches. Requests to the store are those over an engine of a cluster,
+    /// or the tiles that the embedded one had to read.
     pub fn tally(&self) -> Tally {
-        let has = |labels: &str, value: &str| {
-            value.is_empty() || labels == value || labels.split('/').any(|label| label == value)
-        };
-        let sum = |metric: &str, value: &str| {
-            self.by(metric).filter(|(labels, _)| has(labels, value)).map(|(_, number)| number).sum()
-        };
-        Tally::read(sum, self.latencies())
+        let transitions = self.by(BREAKER_TRANSITIONS);
+        let opened = transitions.filter(|(labels, _)| labels.ends_with("/open"));
+        Tally {
+            counts: self.total(RANGE_COUNTS),
+            failed: FAILURES.iter().map(|code| self.of(ERRORS, code)).sum(),
+            store_requests: self.total(CQL_REQUESTS) + self.total(TILE_MISSES),
+            breakers_opened: opened.map(|(_, number)| number).sum(),
+            ..Tally::of_batches(self.latencies(), self.of(LATENCY_SUM, ROUTE))
+        }
     }
 
     /// Each metric with at most so many labels, those with the largest numbers: what is kept for long, or sent.

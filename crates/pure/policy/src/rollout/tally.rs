@@ -1,20 +1,11 @@
-//! What readers did within a stretch of time, from the growth of their counters.
+//! What readers did within a stretch of time, from the growth of their numbers.
 
 use crate::histogram::quantile;
 use serde::{Deserialize, Serialize};
 
-/// Batches of counts, by the bound of their latency. Metrics carry the names of `docs/metrics.md`.
-pub const LATENCY: &str = "raingauge_http_request_seconds_bucket";
-pub const LATENCY_SUM: &str = "raingauge_http_request_seconds_sum";
-/// The route whose latency is watched.
-pub const ROUTE: &str = "/v1/counts";
-const COUNTS: &str = "raingauge_range_counts_total";
-const ERRORS: &str = "raingauge_errors_total";
-const BREAKERS: &str = "raingauge_breaker_transitions_total";
-/// Over an engine of a cluster its requests, over the embedded one the tiles that had to be read.
-const STORE: [&str; 2] = ["raingauge_cql_read_requests_total", "raingauge_tile_cache_misses_total"];
-/// Counts that the service failed to answer; those that the client asked for wrongly are no fault of a cache.
-const FAILURES: [&str; 3] = ["deadline_exceeded", "overloaded", "unavailable"];
+/// The codes of counts that the service failed to answer. Those that the client asked for wrongly
+/// are no fault of a cache.
+pub const FAILURES: [&str; 3] = ["deadline_exceeded", "overloaded", "unavailable"];
 
 /// How much of each thing happened. Adds up over processes and over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,34 +23,25 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Reads the metrics of a process. `sum` answers the sum of all series of a metric of which a label has this value,
-    /// and of all where that is empty; `latency` are the buckets of [`LATENCY`] of our route, the infinite one among
-    /// them, in any order.
-    pub fn read(
-        sum: impl Fn(&str, &str) -> f64,
-        latency: impl IntoIterator<Item = (f64, f64)>,
-    ) -> Self {
-        let (mut within, mut batches) = (Vec::new(), 0.0_f64);
-        for (bound, count) in latency {
+    /// The batches of a cumulative histogram of latencies, `(bound in seconds, batches up to it)` in
+    /// any order, the infinite bound among them.
+    pub fn of_batches(histogram: impl IntoIterator<Item = (f64, f64)>, batch_seconds: f64) -> Self {
+        let mut batches = 0.0_f64;
+        let mut within = Vec::new();
+
+        for (bound, count) in histogram {
             batches = batches.max(count);
             if bound.is_finite() {
                 within.push((bound, count));
             }
         }
+
         within.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Self {
-            batches,
-            batch_seconds: sum(LATENCY_SUM, ROUTE),
-            counts: sum(COUNTS, ""),
-            failed: FAILURES.iter().map(|code| sum(ERRORS, code)).sum(),
-            store_requests: STORE.iter().map(|metric| sum(metric, "")).sum(),
-            breakers_opened: sum(BREAKERS, "open"),
-            within,
-        }
+        Self { batches, batch_seconds, within, ..Self::default() }
     }
 
-    /// What happened since an earlier reading of the same process. One that has less than before was begun anew: all of
-    /// it has happened since.
+    /// What happened since an earlier reading of the same process. A process whose numbers are lower
+    /// than before was restarted: all of them count.
     pub fn since(&self, before: &Self) -> Self {
         if self.counts < before.counts || self.batches < before.batches {
             return self.clone();
@@ -144,15 +126,13 @@ mod tests {
     use super::*;
 
     fn reading(fast: f64, slow: f64, failed: f64) -> Tally {
-        let sum = |metric: &str, label: &str| match (metric, label) {
-            (COUNTS, "") => 10.0 * (fast + slow),
-            (ERRORS, "deadline_exceeded") => failed,
-            (ERRORS, "key_unknown") => 1_000.0,
-            ("raingauge_cql_read_requests_total", "") => 2.0 * slow,
-            (LATENCY_SUM, ROUTE) => 0.002 * fast + 0.05 * slow,
-            _ => 0.0,
-        };
-        Tally::read(sum, [(f64::INFINITY, fast + slow), (0.1, fast + slow), (0.005, fast)])
+        let histogram = [(f64::INFINITY, fast + slow), (0.1, fast + slow), (0.005, fast)];
+        Tally {
+            counts: 10.0 * (fast + slow),
+            failed,
+            store_requests: 2.0 * slow,
+            ..Tally::of_batches(histogram, 0.002 * fast + 0.05 * slow)
+        }
     }
 
     #[test]

@@ -4,7 +4,12 @@ use crate::http::Target;
 use crate::http::client::Client;
 use crate::metrics;
 use anyhow::{Context, Result, ensure};
-use raingauge_policy::rollout::{LATENCY, ROUTE, Tally};
+use raingauge_policy::rollout::{FAILURES, Tally};
+
+/// Batches of counts, by the bound of their latency.
+const LATENCY: &str = "raingauge_http_request_seconds_bucket";
+/// The series of the route that is watched.
+const ROUTE: &str = "route=\"/v1/counts\"";
 
 pub struct Reading {
     pub tally: Tally,
@@ -24,26 +29,30 @@ impl Reading {
     }
 
     fn of(page: &str) -> Self {
-        let label = |value: &str| {
-            if value.is_empty() { String::new() } else { format!("=\"{value}\"") }
+        let sum = |metric: &str, label: &str| metrics::sum(page, metric, label);
+        let failed = |code: &&str| sum("raingauge_errors_total", &format!("code=\"{code}\""));
+        let store_requests =
+            ["raingauge_cql_read_requests_total", "raingauge_tile_cache_misses_total"];
+        let batch_seconds = sum("raingauge_http_request_seconds_sum", ROUTE);
+
+        let tally = Tally {
+            counts: sum("raingauge_range_counts_total", ""),
+            failed: FAILURES.iter().map(failed).sum(),
+            store_requests: store_requests.iter().map(|metric| sum(metric, "")).sum(),
+            breakers_opened: sum("raingauge_breaker_transitions_total", "to=\"open\""),
+            ..Tally::of_batches(latency(page), batch_seconds)
         };
-        let sum = |metric: &str, value: &str| metrics::sum(page, metric, &label(value));
-        Self {
-            tally: Tally::read(sum, latency(page)),
-            version: sum("raingauge_cache_policy_version", "") as u32,
-        }
+        Self { tally, version: sum("raingauge_cache_policy_version", "") as u32 }
     }
 }
 
 /// Batches by the bound of their latency.
 fn latency(page: &str) -> impl Iterator<Item = (f64, f64)> {
-    let ours = format!("route=\"{ROUTE}\"");
-    page.lines().filter(move |line| line.starts_with(LATENCY) && line.contains(&ours)).filter_map(
-        |line| {
-            let bound = line.split("le=\"").nth(1)?.split('"').next()?.parse().ok()?;
-            Some((bound, line.rsplit(' ').next()?.parse().ok()?))
-        },
-    )
+    let lines = page.lines().filter(|line| line.starts_with(LATENCY) && line.contains(ROUTE));
+    lines.filter_map(|line| {
+        let bound = line.split("le=\"").nth(1)?.split('"').next()?.parse().ok()?;
+        Some((bound, line.rsplit(' ').next()?.parse().ok()?))
+    })
 }
 
 #[cfg(test)]
