@@ -7,7 +7,6 @@ mod guard;
 mod health;
 mod status;
 
-use crate::auth::Scope;
 use crate::http::{Door, connections_full};
 use axum::Router;
 use axum::body::Body;
@@ -19,6 +18,7 @@ use futures_util::StreamExt;
 use guard::Guard;
 use proto::raingauge::v1::counts_server::CountsServer;
 use proto::raingauge::v1::events_server::EventsServer;
+use raingauge_core::access::Scope;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;

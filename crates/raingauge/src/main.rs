@@ -1,6 +1,5 @@
 //! raingauge: counts events exactly, and answers how many of X between t1 and t2.
 
-mod auth;
 mod cli;
 mod client;
 mod commands;

@@ -4,8 +4,8 @@ use crate::services::{self, Services};
 use crate::settings::Settings;
 use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
+use raingauge_people::Options;
 use raingauge_portal::checks::{self, Audit};
-use raingauge_portal::people::Options;
 use raingauge_portal::rollouts::{self, Conductor};
 use raingauge_portal::watch::{self, About, Watch};
 use raingauge_portal::{Measures, Parts, Portal};
@@ -119,10 +119,6 @@ pub fn open(
 /// What the settings say of people.
 pub fn options(settings: &Settings) -> Options {
     let portal = &settings.portal;
-    let header = portal
-        .address_header
-        .as_deref()
-        .map(|name| name.parse().expect("the settings check its letters"));
     Options {
         sign_in: portal.sign_in,
         passwords: portal.passwords,
@@ -131,7 +127,7 @@ pub fn options(settings: &Settings) -> Options {
         session_idle_s: portal.session_idle.as_secs() as i64,
         session_max_s: portal.session_max.as_secs() as i64,
         audit_keep_s: portal.audit_keep.as_secs() as i64,
-        address_header: header,
+        address_header: portal.address_header.clone(),
         proxies: portal.proxies.clone(),
         asks_for_tokens: settings.auth.is_asked(),
     }

@@ -1,6 +1,5 @@
 //! `raingauge serve`: services, doors, and an orderly end.
 
-use crate::auth::{MadeTokens, Tokens};
 use crate::connections::{self, Certificates, Limits, Places};
 use crate::http::body::Rooms;
 use crate::http::{self, Door};
@@ -10,7 +9,8 @@ use crate::settings::{CommandOption, Role, Settings};
 use crate::{descriptors, first_link, grpc, observe, portal, settings};
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
-use raingauge_portal::people::audit::Audit;
+use raingauge_people::audit::Audit;
+use raingauge_people::tokens::{MadeTokens, Tokens};
 use raingauge_portal::{Portal, Watch};
 use std::io::Write;
 use std::net::SocketAddr;

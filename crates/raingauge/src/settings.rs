@@ -32,9 +32,9 @@ pub use portal::Portal;
 pub use problem::{Origin, Problem};
 pub use tls::Tls;
 
-use crate::auth::Token;
 use check::Checker;
 use given::Given;
+use raingauge_people::tokens::Auth;
 use raingauge_ports::clock::FastClock;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -114,20 +114,6 @@ pub struct Events {
     pub future_allowance: Duration,
     /// Keys that a counter may have; 0 for any number.
     pub keys_per_counter_max: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Auth {
-    pub tokens: Vec<Token>,
-    /// Whether a token is asked for even when `tokens` is empty.
-    pub required: bool,
-}
-
-impl Auth {
-    /// Whether anybody is asked for a token.
-    pub fn is_asked(&self) -> bool {
-        self.required || !self.tokens.is_empty()
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

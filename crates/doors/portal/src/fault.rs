@@ -1,11 +1,11 @@
 //! What a page answers when it cannot do what it was asked: what happened, and what to do.
 
 use crate::html::layout;
-use crate::person::Person;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::html;
 use raingauge_counters as counters;
+use raingauge_people::Person;
 use raingauge_ports::{catalog, drafts, people};
 use raingauge_reader::Failure;
 

@@ -3,11 +3,10 @@
 
 pub mod origin;
 
+use crate::caller_of;
+use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::Fields;
-use crate::people::Caller;
-use crate::people::audit::{Actor, Deed, Undone};
-use crate::person::{Person, Role};
 use crate::routes::Needs;
 use crate::{CONTENT_SECURITY_POLICY, Portal};
 use axum::body::to_bytes;
@@ -16,6 +15,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use raingauge_core::access::Role;
+use raingauge_people::Person;
+use raingauge_people::audit::{Actor, Deed};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +68,7 @@ impl Guard {
     async fn answer(&self, request: Request, next: Next) -> Response {
         let options = &self.portal.accounts.options;
         let (mut head, body) = request.into_parts();
-        let caller = Caller::of(&head.extensions, &head.headers, options);
+        let caller = caller_of(&head.extensions, &head.headers, options);
         head.extensions.insert(caller.clone());
         let path = head.uri.path().to_owned();
         let (person, admitted) = match self.person(&head).await {
@@ -96,7 +98,11 @@ impl Guard {
     async fn person(&self, head: &Parts) -> Result<Option<Person>, Fault> {
         let accounts = &self.portal.accounts;
         if accounts.options.sign_in {
-            return Ok(accounts.person(&head.headers).await?);
+            let secret = cookies::session_in(&head.headers, accounts.options.is_https());
+            return match secret {
+                Some(secret) => Ok(accounts.person(secret).await?),
+                None => Ok(None),
+            };
         }
         // Neither the callers of a proxy nor a page whose name was made to lead here become administrators.
         if let Some(reason) = origin::remote(&head.headers, &head.uri) {
@@ -198,6 +204,11 @@ fn deed(verb: &'static str, path: &str, response: &Response) -> Option<(Deed, St
         if is_refused { format!("refused_{}", status.as_u16()) } else { "done".to_owned() };
     Some((from_handler.cloned().unwrap_or_else(|| Deed::of_path(verb, path)), outcome))
 }
+
+/// A form that leads back to its page, and did nothing: what it would have answered otherwise. Put into the extensions of
+/// a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undone(pub StatusCode);
 
 /// Where somebody who is not signed in goes: to sign in and back to the page. A form is not repeated by itself.
 fn send_to_sign_in(request: &Request) -> Response {

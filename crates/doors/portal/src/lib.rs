@@ -11,7 +11,9 @@
 //! Nothing is loaded from elsewhere, and the content security policy keeps it so.
 
 mod assets;
+mod caller;
 pub mod checks;
+mod cookies;
 mod fault;
 mod fields;
 mod form;
@@ -21,8 +23,6 @@ mod largest;
 pub mod measures;
 mod observing;
 mod pages;
-pub mod people;
-mod person;
 pub mod rollouts;
 mod routes;
 pub mod samples;
@@ -31,24 +31,24 @@ mod trying;
 pub mod watch;
 
 pub use assets::{ASSETS, Asset};
+pub use caller::caller_of;
 pub use checks::Audit;
 pub use fields::Fields;
-pub use guard::origin::{foreign, is_loopback_name};
+pub use guard::origin::foreign;
 pub use guard::too_slow;
 pub use measures::Measures;
 pub use pages::openid::BACK as OPENID_BACK;
-pub use person::{Person, Role, SignedIn};
 pub use rollouts::Conductor;
 pub use routes::{Needs, Route, router, routes};
 pub use samples::Samples;
 pub use watch::Watch;
 
-use people::accounts::Accounts;
-use people::secrets::new_secret;
 use raingauge_core::bucket::Granularity;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
 use raingauge_maintenance::Maintenance;
+use raingauge_people::accounts::Accounts;
+use raingauge_people::secrets::new_secret;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::Drafts;
 use raingauge_ports::log::EventLog;
@@ -92,9 +92,9 @@ pub struct Parts {
     /// Guarded rollouts of a cache strategy.
     pub rollouts: Arc<Conductor>,
     pub people: Arc<dyn People>,
-    pub people_options: people::Options,
+    pub people_options: raingauge_people::Options,
     /// Where people may also sign in.
-    pub openid: Option<people::openid::OpenId>,
+    pub openid: Option<raingauge_people::openid::OpenId>,
     /// What people see of events themselves.
     pub samples: Samples,
 }
@@ -115,7 +115,7 @@ pub struct Portal {
     open_secret: Arc<str>,
     observing: Arc<observing::Observing>,
     /// Whose views of events the audit log has already.
-    views: Arc<people::views::Views>,
+    views: Arc<raingauge_people::views::Views>,
 }
 
 impl Portal {

@@ -3,13 +3,13 @@
 
 use crate::assets::{self, ASSETS};
 use crate::guard::{self, Guard};
-use crate::person::Role;
 use crate::{Portal, pages};
 use axum::Router;
 use axum::handler::Handler;
 use axum::http::{HeaderMap, Method};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, get, on};
+use raingauge_core::access::Role;
 use std::fmt;
 
 /// What a route asks of its caller.

@@ -2,11 +2,12 @@
 
 use crate::Portal;
 use crate::fault::Fault;
-use crate::person::{Person, Role};
 use axum::http::StatusCode;
+use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_core::ruleset::conflicts;
 use raingauge_counters::preview::{Comparison, Preview, compare, preview_newest};
+use raingauge_people::Person;
 
 /// Newest events that a configuration is tried on: enough to see what it does, few enough to see it while one types.
 pub const EVENTS_MAX: u64 = 100_000;

@@ -1,12 +1,13 @@
 //! What a command talks to: a running server, or one that it starts for itself over a data folder.
 
-use crate::auth::{Scope, Scopes, Token, new_token};
 use crate::cli::Place;
 use crate::client::{Client, Trust};
 use crate::observe;
 use crate::serve::{self, Server};
 use crate::services::Services;
 use crate::settings::Settings;
+use raingauge_core::access::{Scope, Scopes};
+use raingauge_people::tokens::{Token, new_token};
 use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;

@@ -1,9 +1,10 @@
 //! `raingauge token`
 
 use super::{print, print_json};
-use crate::auth::{Scope, new_token};
 use anyhow::bail;
 use clap::Args;
+use raingauge_core::access::Scope;
+use raingauge_people::tokens::new_token;
 use serde_json::json;
 
 /// Make a token, and the lines that let a server know it

@@ -1,7 +1,6 @@
 //! What stands before every method: the token's scope, room for the message, the time a call may take, the metrics.
 
 use super::status;
-use crate::auth::{Scope, Tokens};
 use crate::http::body::{Class, Room, Share, no_room};
 use crate::http::problem::Problem;
 use crate::http::{Deadline, Door, refuse_foreign, role_absent};
@@ -13,6 +12,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
+use raingauge_core::access::Scope;
+use raingauge_people::tokens::Tokens;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -4,8 +4,9 @@ use super::Door;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::Response;
-use raingauge_portal::people::Caller;
-use raingauge_portal::people::audit::{Actor, Audit, Deed};
+use raingauge_people::Caller;
+use raingauge_people::audit::{Actor, Audit, Deed};
+use raingauge_portal::caller_of;
 use serde_json::{Value, json};
 
 /// What the entry needs of the request, kept until there is an answer.
@@ -30,7 +31,7 @@ pub struct AuditDetails(pub Value);
 impl PendingAudit {
     pub fn new(door: &Door, verb: &'static str, request: &Request) -> Self {
         let reason = text(request.headers(), HeaderName::from_static("x-reason"));
-        let caller = Caller::of(request.extensions(), request.headers(), &door.people_options);
+        let caller = caller_of(request.extensions(), request.headers(), &door.people_options);
         let path = request.uri().path().to_owned();
         Self { verb, caller, path, reason: reason.map(str::to_owned) }
     }

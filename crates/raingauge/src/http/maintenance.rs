@@ -2,12 +2,13 @@
 
 use super::problem::Problem;
 use super::{Door, Routes};
-use crate::auth::{Scope, Who};
 use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
+use raingauge_core::access::Scope;
 use raingauge_maintenance::{Error, Maintenance, Status};
+use raingauge_people::tokens::Who;
 use std::sync::Arc;
 
 pub fn routes() -> Routes {

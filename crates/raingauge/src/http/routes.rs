@@ -3,12 +3,12 @@
 
 use super::Door;
 use super::guard::{Guard, Guarded};
-use crate::auth::Scope;
 use crate::settings::Role;
 use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use raingauge_core::access::Scope;
 use std::fmt;
 use std::sync::Arc;
 

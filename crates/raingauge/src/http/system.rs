@@ -2,10 +2,10 @@
 
 use super::problem::Problem;
 use super::{Door, Routes};
-use crate::auth::Scope;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use raingauge_core::access::Scope;
 use std::sync::Arc;
 
 /// The contract of this door, OpenAPI 3.1.

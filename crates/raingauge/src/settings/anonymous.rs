@@ -6,7 +6,7 @@
 
 use super::check::Checker;
 use super::{Role, Settings};
-use raingauge_portal::is_loopback_name;
+use raingauge_people::networks::is_loopback_name;
 
 impl Settings {
     /// Refuses a configuration in which strangers would be administrators.

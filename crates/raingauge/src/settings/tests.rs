@@ -6,7 +6,8 @@ mod portal;
 
 use super::keys::{self, KEYS, Key, Kind};
 use super::*;
-use crate::auth::{Scope, new_token};
+use raingauge_core::access::Scope;
+use raingauge_people::tokens::new_token;
 use std::collections::BTreeSet;
 use std::fs;
 

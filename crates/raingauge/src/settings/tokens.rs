@@ -3,8 +3,9 @@
 use super::check::{Checker, text_of, wrong_type};
 use super::given::{Item, Raw};
 use super::problem::quote;
-use crate::auth::{Scope, Scopes, Token};
-use raingauge_portal::people::secrets::TOKEN_PREFIX;
+use raingauge_core::access::{Scope, Scopes};
+use raingauge_people::secrets::TOKEN_PREFIX;
+use raingauge_people::tokens::Token;
 
 /// Most tokens of one configuration; every request with a token is compared with all of them.
 const TOKENS_MAX: usize = 1_000;

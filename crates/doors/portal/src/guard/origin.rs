@@ -1,12 +1,12 @@
 //! Whether a request comes from one of our own pages, or at least from this machine.
 
 use crate::fields::Fields;
-use crate::people::Options;
-use crate::people::secrets::is_equal;
-use crate::person::Person;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
-use std::net::IpAddr;
+use raingauge_people::Options;
+use raingauge_people::Person;
+use raingauge_people::networks::is_loopback_name;
+use raingauge_people::secrets::is_equal;
 
 /// Headers that proxies add, besides those that begin with [`FORWARDED_PREFIX`].
 const FORWARDED: [&str; 7] = [
@@ -54,20 +54,6 @@ pub fn foreign(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
     remote(headers, uri).or(is_foreign.then_some("a page of another site sent it"))
 }
 
-/// Whether a host is this machine for whoever asks. What names no host comes from no browser.
-pub fn is_loopback_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(address) => address.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let is_address =
-        name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
-    name.is_empty()
-        || name.eq_ignore_ascii_case("localhost")
-        || name.ends_with(".localhost")
-        || is_address
-}
-
 /// Whether a form was sent by a page of ours: the browser says so, and the form carries the person's secret. Somebody who
 /// is not signed in has no secret yet, so that the browser's word is needed.
 pub fn is_own(head: &Parts, fields: &Fields, person: Option<&Person>, options: &Options) -> bool {
@@ -96,38 +82,14 @@ fn is_origin_of(origin: &str, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::person::Role;
     use axum::http::Request;
+    use raingauge_core::access::Role;
 
     fn head(headers: &[(&str, &str)]) -> Parts {
         let request = headers
             .iter()
             .fold(Request::post("/"), |request, (name, value)| request.header(*name, *value));
         request.body(()).unwrap().into_parts().0
-    }
-
-    #[test]
-    fn only_names_of_this_machine_are_loopback() {
-        for own in [
-            "",
-            "localhost",
-            "LOCALHOST:8080",
-            "127.0.0.1:1",
-            "127.9.9.9",
-            "[::1]:8080",
-            "a.localhost:1",
-        ] {
-            assert!(is_loopback_name(own), "{own}");
-        }
-        for foreign in [
-            "evil.example",
-            "localhost.evil.example",
-            "192.0.2.7:80",
-            "127.0.0.1.evil.example",
-            "[2001:db8::1]",
-        ] {
-            assert!(!is_loopback_name(foreign), "{foreign}");
-        }
     }
 
     #[test]

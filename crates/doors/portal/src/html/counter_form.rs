@@ -8,10 +8,10 @@ mod filter;
 use crate::form::{Adds, Examples, Form, examples};
 use crate::html::parts::{self, Field};
 use crate::html::words;
-use crate::person::Person;
 use maud::{Markup, html};
 use raingauge_core::counter::Problem;
 use raingauge_counters::observed::{EventType, Kind, Observed};
+use raingauge_people::Person;
 
 /// A form on its way to a page.
 pub struct Sheet<'a> {

@@ -1,10 +1,11 @@
 //! The frame of every page: head, navigation, notes of what was just done.
 
 use super::parts;
-use crate::person::{Person, Role};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{Html, IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use raingauge_core::access::Role;
+use raingauge_people::Person;
 
 /// Where a page stands in the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Parts that many pages have: fields of forms, badges, empty states, numbers and times in words.
 
 use super::words;
-use crate::person::Person;
 use crate::times::ZONES;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::State;
 pub use raingauge_core::number::spaced as number;
+use raingauge_people::Person;
 
 /// The hidden field that every form carries.
 pub fn csrf(person: &Person) -> Markup {

@@ -1,8 +1,8 @@
 //! Fields for passwords.
 
 use super::parts::Field;
-use crate::people::passwords::{PASSWORD_CHARS_MIN, PASSWORD_LEN_MAX};
 use maud::{Markup, html};
+use raingauge_people::passwords::{PASSWORD_CHARS_MIN, PASSWORD_LEN_MAX};
 
 /// A field that does not show what is typed. What was typed before is never put into it.
 pub fn field(

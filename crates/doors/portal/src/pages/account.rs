@@ -1,18 +1,19 @@
 //! Somebody's own account: the password, and where they are signed in.
 
 use crate::Portal;
+use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{layout, notes, passwords};
-use crate::people::audit::Deed;
-use crate::people::{Refusal, cookies};
-use crate::person::{Person, SignedIn};
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_people::Refusal;
+use raingauge_people::audit::Deed;
+use raingauge_people::{Person, SignedIn};
 use raingauge_ports::people::{Hash, Session};
 use serde_json::json;
 

@@ -5,8 +5,6 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Field};
 use crate::html::{layout, words};
-use crate::people::audit::{to_csv, to_ndjson};
-use crate::person::Person;
 use crate::times::{moment_of, next_bucket};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderName, header};
@@ -15,6 +13,8 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::AUDIT_ENTRIES_MAX;
+use raingauge_people::Person;
+use raingauge_people::audit::{to_csv, to_ndjson};
 use raingauge_ports::people::{Entry, Filter};
 
 /// Entries on one page.

@@ -10,12 +10,13 @@ use crate::checks::Refused;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
-use crate::person::{Person, Role};
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{Html, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_core::access::Role;
+use raingauge_people::Person;
 use raingauge_ports::checks::{Outcome, Wanted};
 
 /// Checks on one page.

@@ -19,7 +19,6 @@ use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
 use crate::largest::{self, Largest};
 use crate::pages::actions;
-use crate::person::Person;
 use answer::Shown;
 use asked::Asked;
 use axum::extract::{Extension, Path, State};
@@ -27,6 +26,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use raingauge_core::retention::Horizons;
+use raingauge_people::Person;
 use raingauge_ports::catalog::Versioned;
 use std::sync::Arc;
 

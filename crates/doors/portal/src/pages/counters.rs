@@ -11,13 +11,14 @@ use crate::fields::Query;
 use crate::html::chart::sparkline;
 use crate::html::{layout, notes, parts, words};
 use crate::pages::{drafts, sign_in};
-use crate::person::{Person, Role};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use listing::{COLUMNS, Column, Listing, STATES};
 use maud::{Markup, html};
+use raingauge_core::access::Role;
 use raingauge_core::counter::State as CounterState;
+use raingauge_people::Person;
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeSet;
 

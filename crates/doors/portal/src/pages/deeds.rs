@@ -1,9 +1,9 @@
 //! What the audit log says of counters, drafts and the cache policy: which, why, and what is otherwise now. Texts are cut,
 //! so that the details of an entry always fit.
 
-use crate::people::audit::Deed;
 use raingauge_core::counter::Counter;
 use raingauge_counters::difference;
+use raingauge_people::audit::Deed;
 use raingauge_policy::cache::{Choice, Policy};
 use raingauge_ports::catalog::{Versioned, VersionedPolicy};
 use raingauge_ports::drafts::Draft;
@@ -168,7 +168,7 @@ mod tests {
         let details = of_draft("draft.save", &draft, Some(&before)).details;
         assert_eq!(details["changes"].as_object().map(serde_json::Map::len), Some(4));
         assert!(
-            details.to_string().len() <= crate::people::audit::DETAILS_LEN_MAX,
+            details.to_string().len() <= raingauge_people::audit::DETAILS_LEN_MAX,
             "{}",
             details.to_string().len()
         );

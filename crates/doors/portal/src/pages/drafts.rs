@@ -10,14 +10,15 @@ use crate::fields::Query;
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout, notes, trial};
 use crate::pages::edit::{OPEN_MAX, version_of};
-use crate::people::NotSecond;
-use crate::person::{Person, Role};
 use axum::extract::{Extension, Path, State};
 use axum::response::Html;
 use maud::{Markup, html};
+use raingauge_core::access::Role;
 use raingauge_core::counter::Counter;
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_counters::difference;
+use raingauge_people::NotSecond;
+use raingauge_people::Person;
 use raingauge_ports::catalog::Versioned;
 use raingauge_ports::drafts::{self, Draft};
 

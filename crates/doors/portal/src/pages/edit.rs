@@ -7,7 +7,6 @@ use crate::form::{Form, Node};
 use crate::html::counter_form::{Sheet, example_keys};
 use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
 use crate::pages::deeds;
-use crate::person::Person;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -15,6 +14,7 @@ use maud::{Markup, html};
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_counters::difference;
 use raingauge_counters::observed::Observed;
+use raingauge_people::Person;
 use raingauge_ports::catalog;
 use raingauge_ports::drafts::{self, Draft};
 

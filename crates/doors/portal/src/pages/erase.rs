@@ -6,8 +6,6 @@ use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::{self, Mood};
 use crate::largest;
-use crate::people::audit::Deed;
-use crate::person::Person;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -15,6 +13,8 @@ use maud::{Markup, html};
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_counters as counters;
+use raingauge_people::Person;
+use raingauge_people::audit::Deed;
 use serde_json::{Value as Json, json};
 
 /// What was typed, and what is wrong with it.

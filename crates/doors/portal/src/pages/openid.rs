@@ -2,17 +2,18 @@
 
 use super::sign_in::{Maybe, explain, local, page, with_session};
 use crate::Portal;
+use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::html::parts::{self, Mood};
-use crate::people::accounts::Admitted;
-use crate::people::openid::{Denial, OpenId};
-use crate::people::trips::{TRIP_S, Trip};
-use crate::people::{Caller, Refusal, cookies};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
+use raingauge_people::accounts::Admitted;
+use raingauge_people::openid::{Denial, OpenId};
+use raingauge_people::trips::{TRIP_S, Trip};
+use raingauge_people::{Caller, Refusal};
 use raingauge_ports::identity::{Error, Identity};
 
 /// The path to which the provider sends browsers back, behind the public address of the portal.

@@ -1,17 +1,18 @@
 //! Signing in and out, and the page behind a one-time link.
 
 use crate::Portal;
+use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::html::parts::{self, Field, Mood};
 use crate::html::{layout, passwords};
-use crate::people::accounts::Admitted;
-use crate::people::{Caller, Refusal, cookies};
-use crate::person::Person;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use raingauge_people::Person;
+use raingauge_people::accounts::Admitted;
+use raingauge_people::{Caller, Refusal};
 use raingauge_ports::people::Invitation;
 
 pub type Maybe = Option<Extension<Person>>;

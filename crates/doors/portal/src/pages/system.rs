@@ -15,12 +15,12 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, notes};
-use crate::person::Person;
 use axum::extract::{Extension, State};
 use axum::http::Uri;
 use axum::response::Html;
 use maud::{Markup, html};
 use overview::Overview;
+use raingauge_people::Person;
 
 /// `GET /system`
 pub async fn page(

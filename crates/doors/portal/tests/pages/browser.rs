@@ -4,9 +4,9 @@ use crate::world::{NOW_S, Page, World};
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{Method, Request, StatusCode, header};
-use raingauge_portal::Role;
-use raingauge_portal::people::Options;
-use raingauge_portal::people::secrets::{csrf_of, hash_of, new_secret};
+use raingauge_core::access::Role;
+use raingauge_people::Options;
+use raingauge_people::secrets::{csrf_of, hash_of, new_secret};
 use raingauge_ports::people::{NewUser, People, Session, User};
 use std::net::SocketAddr;
 

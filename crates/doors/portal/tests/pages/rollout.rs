@@ -3,9 +3,9 @@
 use crate::browser::Browser;
 use crate::world::{NOW_S, Page, World};
 use axum::http::StatusCode;
+use raingauge_core::access::Role;
 use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_policy::rollout::{End, Limits, Phase, Plan, Rollout};
-use raingauge_portal::Role;
 use raingauge_ports::catalog::Change;
 use raingauge_ports::instances::{Instance, Instances as _};
 use raingauge_ports::people::{Entry, Filter, People};

@@ -12,9 +12,9 @@ use raingauge_memory::{
     MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
     MemoryPeople, MemoryRollouts,
 };
+use raingauge_people::Options;
+use raingauge_people::openid::OpenId;
 use raingauge_portal::checks::{self, Audit};
-use raingauge_portal::people::Options;
-use raingauge_portal::people::openid::OpenId;
 use raingauge_portal::rollouts::{self, STILL_MAX};
 use raingauge_portal::watch::{self, About, Watch};
 use raingauge_portal::{Conductor, Measures, Parts, Portal, Samples, router};

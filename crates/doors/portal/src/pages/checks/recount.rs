@@ -6,7 +6,6 @@ use crate::checks::{Job, left_out};
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::{layout, parts, words};
-use crate::person::Person;
 use crate::times;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
@@ -17,6 +16,7 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::limits::KEY_LEN_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::{Asked, Recount};
+use raingauge_people::Person;
 use raingauge_ports::checks::Difference;
 
 /// Days that one recount covers at most.

@@ -3,7 +3,6 @@
 use crate::Portal;
 use crate::fault::Fault;
 use crate::html::{layout, words};
-use crate::person::Person;
 use crate::trying::CALLER;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
@@ -13,6 +12,7 @@ use raingauge_core::counter::Counter;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::RetentionDays;
 use raingauge_counters::preview::{self, Preview};
+use raingauge_people::Person;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;

@@ -2,10 +2,10 @@
 
 use super::answer::Shown;
 use crate::html::parts;
-use crate::person::Person;
 use axum::http::{HeaderMap, header};
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
+use raingauge_people::Person;
 use serde_json::json;
 
 /// The address of this server as whoever looks at the page reached it.

@@ -4,14 +4,15 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, parts, words};
-use crate::person::{Person, Role};
 use crate::times::zone_of;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_core::access::Role;
 use raingauge_counters::difference;
+use raingauge_people::Person;
 use raingauge_ports::catalog::Versioned;
 
 /// Versions that the page of a counter lists; the page of versions has all.

@@ -14,13 +14,14 @@ use crate::fields::{Fields, Query};
 use crate::html::parts::Mood;
 use crate::html::{layout, notes, parts};
 use crate::pages::deeds;
-use crate::people::audit::Deed;
-use crate::person::{Person, Role};
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use form::Form;
 use maud::{Markup, html};
+use raingauge_core::access::Role;
+use raingauge_people::Person;
+use raingauge_people::audit::Deed;
 use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_ports::catalog::{Change, Error, VersionedPolicy};
 

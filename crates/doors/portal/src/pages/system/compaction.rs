@@ -5,14 +5,15 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
-use crate::people::audit::Deed;
-use crate::person::{Person, Role};
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use raingauge_core::access::Role;
 use raingauge_core::time::format_rfc3339;
 use raingauge_maintenance::{Compaction, Error, Maintenance, NodeState, Run, Status, Trigger};
+use raingauge_people::Person;
+use raingauge_people::audit::Deed;
 use serde_json::{Value as Json, json};
 
 /// Runs that are shown of those that have ended.

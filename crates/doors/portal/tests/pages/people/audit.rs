@@ -3,7 +3,7 @@
 use crate::forms::Sent;
 use crate::world::{NOW_S, World};
 use axum::http::{StatusCode, header};
-use raingauge_portal::Role;
+use raingauge_core::access::Role;
 use raingauge_ports::people::{Entry, Filter, People};
 use serde_json::json;
 

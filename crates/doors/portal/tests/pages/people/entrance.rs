@@ -3,10 +3,10 @@
 use crate::browser::{PASSWORD, options};
 use crate::world::World;
 use axum::http::{StatusCode, header};
-use raingauge_portal::Role;
-use raingauge_portal::people::Options;
-use raingauge_portal::people::invitations::{COMMAND_LINE, Guest};
-use raingauge_portal::people::limits::{NAME_IN_NETWORK, NAME_IN_SUSPECT_NETWORK, NETWORK};
+use raingauge_core::access::Role;
+use raingauge_people::Options;
+use raingauge_people::invitations::{COMMAND_LINE, Guest};
+use raingauge_people::limits::{NAME_IN_NETWORK, NAME_IN_SUSPECT_NETWORK, NETWORK};
 use raingauge_ports::people::{Filter, People, UserChange};
 
 /// A portal with its first administrator, called zoe.

@@ -3,7 +3,7 @@
 use crate::browser::{HOST, PASSWORD};
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
-use raingauge_portal::Role;
+use raingauge_core::access::Role;
 use raingauge_ports::people::People;
 
 #[tokio::test]

@@ -14,8 +14,8 @@ use openidconnect::core::{
 use openidconnect::{AdditionalClaims, IdToken, IdTokenClaims, JsonWebKeyId, PrivateSigningKey};
 use parking_lot::Mutex;
 use raingauge_core::access::Role;
-use raingauge_portal::people::Options;
-use raingauge_portal::people::openid::{OpenId, Rules};
+use raingauge_people::Options;
+use raingauge_people::openid::{OpenId, Rules};
 use raingauge_portal::{Fields, OPENID_BACK};
 use raingauge_ports::clock::Clock;
 use serde::{Deserialize, Serialize};

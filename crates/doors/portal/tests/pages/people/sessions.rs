@@ -3,8 +3,8 @@
 use crate::browser::PASSWORD;
 use crate::world::{NOW_S, World};
 use axum::http::{Method, StatusCode, header};
-use raingauge_portal::Role;
-use raingauge_portal::people::secrets::{hash_of, new_secret};
+use raingauge_core::access::Role;
+use raingauge_people::secrets::{hash_of, new_secret};
 use raingauge_ports::people::{People, UserChange};
 
 const HOUR_S: i64 = 3_600;

@@ -2,8 +2,8 @@
 
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
-use raingauge_portal::Role;
-use raingauge_portal::people::secrets::hash_of;
+use raingauge_core::access::Role;
+use raingauge_people::secrets::hash_of;
 use raingauge_ports::people::People;
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 use crate::browser::Browser;
 use crate::world::{Page, World};
 use axum::http::{Method, StatusCode, header};
-use raingauge_portal::{CONTENT_SECURITY_POLICY, Needs, Role, Route, routes};
+use raingauge_core::access::Role;
+use raingauge_portal::{CONTENT_SECURITY_POLICY, Needs, Route, routes};
 
 /// An address of a route, with something in the place of each of its names.
 pub fn address_of(route: &Route) -> String {

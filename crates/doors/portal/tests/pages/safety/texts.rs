@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::world::World;
 use axum::http::StatusCode;
-use raingauge_portal::Role;
+use raingauge_core::access::Role;
 use raingauge_ports::people::{ApiToken, Entry, Invitation, NewUser, People};
 
 /// Markup, ends of attributes, ends of statements.

@@ -3,9 +3,9 @@
 use super::{hidden, problem, reason_of, select};
 use crate::fields::Fields;
 use crate::pages::system::overview::Overview;
-use crate::person::Person;
 use maud::{Markup, html};
 use raingauge_core::limits::{POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
+use raingauge_people::Person;
 use raingauge_policy::cache::{Choice, Policy, Step, Strategy};
 use raingauge_ports::catalog::VersionedPolicy;
 use serde_json::json;

@@ -4,8 +4,9 @@ use super::{hidden, strategy_words};
 use crate::html::parts;
 use crate::html::parts::Column::{self, Silent, Text};
 use crate::pages::system::overview::Overview;
-use crate::person::{Person, Role};
 use maud::{Markup, html};
+use raingauge_core::access::Role;
+use raingauge_people::Person;
 use raingauge_policy::cache::{Choice, Policy};
 
 /// Versions that one may go back to.

@@ -3,9 +3,9 @@
 use super::super::{reason_of, select};
 use crate::fields::Fields;
 use crate::html::parts::{self, Field};
-use crate::person::Person;
 use maud::{Markup, html};
 use raingauge_core::limits::ROLLOUT_SHARES_MAX;
+use raingauge_people::Person;
 use raingauge_policy::cache::Strategy;
 use raingauge_policy::rollout::{Limits, Plan, STORE_REQUESTS_FREE};
 

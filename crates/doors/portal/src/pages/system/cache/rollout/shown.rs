@@ -7,9 +7,10 @@ use crate::html::parts::{self, Mood};
 use crate::html::words;
 use crate::pages::system::cache::history;
 use crate::pages::system::overview::Overview;
-use crate::person::{Person, Role};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use raingauge_core::access::Role;
+use raingauge_people::Person;
 use raingauge_policy::rollout::{
     End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, Watched, Window,
 };

@@ -1,7 +1,7 @@
 //! Four eyes: who may let a draft take effect that others wrote.
 
 use super::accounts::Accounts;
-use crate::person::Person;
+use crate::Person;
 use raingauge_ports::drafts::Draft;
 use raingauge_ports::people::{Error, User};
 

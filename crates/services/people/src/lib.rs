@@ -1,29 +1,32 @@
-//! People: who may come in, and what they changed.
+//! People: who may come in, who a request is of, and what each of them changed.
 //!
 //! ```text
-//!   pages/sign_in ──▶ accounts: tries left? ──▶ passwords ──▶ session, cookie
-//!   pages/openid ───▶ trips ──▶ IdentityProvider ──▶ openid: who may come in ──▶ session, cookie
-//!   guard ──────────▶ accounts: cookie ──▶ session ──▶ Person
-//!   guard, /v1 ─────▶ audit: who, from where, what, how it went
+//!   name, password ──▶ accounts: attempts left? ──▶ passwords ──▶ session
+//!   trip ──▶ IdentityProvider ──▶ openid: who may come in ──────▶ session
+//!   secret of a session ──▶ accounts ──▶ Person
+//!   `Authorization` ──▶ tokens ──▶ Who
+//!   a change ──▶ audit: who, from where, what, how it went
 //! ```
+//!
+//! Nothing here speaks HTTP: a door finds the cookie, the header and the address in a request, and sets cookies.
 
 pub mod accounts;
 pub mod audit;
-mod caller;
-pub mod cookies;
 mod devices;
 pub mod invitations;
 pub mod limits;
 pub mod networks;
 pub mod openid;
 pub mod passwords;
+mod person;
 mod second;
 pub mod secrets;
+pub mod tokens;
 pub mod trips;
 pub mod views;
 
-use axum::http::HeaderName;
 use networks::Network;
+pub use person::{Person, SignedIn};
 use raingauge_ports::people;
 pub use second::NotSecond;
 
@@ -44,8 +47,8 @@ pub struct Options {
     pub session_max_s: i64,
     /// How long audit entries are kept.
     pub audit_keep_s: i64,
-    /// The header in which a proxy in front writes the address of its caller.
-    pub address_header: Option<HeaderName>,
+    /// The header in which a proxy in front writes the address of its caller, in lower case.
+    pub address_header: Option<String>,
     /// The proxies whose word in that header is believed.
     pub proxies: Vec<Network>,
     /// Whether `/v1` answers nobody without a token.

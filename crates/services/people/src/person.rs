@@ -1,6 +1,6 @@
 //! Who looks at a page, and what they may do.
 
-pub use raingauge_core::access::Role;
+use raingauge_core::access::Role;
 use raingauge_ports::people::Hash;
 use std::sync::Arc;
 

@@ -4,12 +4,11 @@
 //! the hash is in the configuration; what a request carries is hashed and compared with every known hash in a time
 //! that does not depend on where they differ.
 
-pub use raingauge_core::access::{Scope, Scopes};
 mod made;
 
-use crate::settings::Auth;
+use crate::secrets::{self, hash_of, is_equal};
 pub use made::MadeTokens;
-use raingauge_portal::people::secrets::{self, hash_of, is_equal};
+use raingauge_core::access::{Scope, Scopes};
 use raingauge_ports::catalog::TOKEN_PREFIX as TOKEN_MARK;
 use std::sync::Arc;
 
@@ -19,6 +18,21 @@ pub struct Token {
     pub name: String,
     pub sha256: [u8; 32],
     pub scopes: Scopes,
+}
+
+/// The tokens of a configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Auth {
+    pub tokens: Vec<Token>,
+    /// Whether a token is asked for even when `tokens` is empty.
+    pub required: bool,
+}
+
+impl Auth {
+    /// Whether anybody is asked for a token.
+    pub fn is_asked(&self) -> bool {
+        self.required || !self.tokens.is_empty()
+    }
 }
 
 /// Who sent a request.
@@ -144,8 +158,8 @@ fn bearer(header: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secrets::TOKEN_PREFIX;
     use raingauge_memory::MemoryPeople;
-    use raingauge_portal::people::secrets::TOKEN_PREFIX;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract::people as contract;
     use raingauge_ports::people::{ApiToken, People as _};

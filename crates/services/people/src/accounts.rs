@@ -4,9 +4,8 @@ use super::audit::Audit;
 use super::limits::{Attempts, Source};
 use super::passwords::{self, Passwords};
 use super::secrets::{csrf_of, hash_of, hash_of_sent, new_secret};
-use super::{Caller, Options, Refusal, cookies, devices};
-use crate::person::{Person, SignedIn};
-use axum::http::HeaderMap;
+use super::{Caller, Options, Refusal, devices};
+use crate::{Person, SignedIn};
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::people::{
@@ -62,11 +61,8 @@ impl Accounts {
         }
     }
 
-    /// Who sent a request with these headers; none for somebody who is not signed in.
-    pub async fn person(&self, headers: &HeaderMap) -> Result<Option<Person>, Error> {
-        let Some(secret) = cookies::session_in(headers, self.options.is_https()) else {
-            return Ok(None);
-        };
+    /// Whose session has this secret; none for somebody who is not signed in.
+    pub async fn person(&self, secret: &str) -> Result<Option<Person>, Error> {
         let Some(hash) = hash_of_sent(secret) else {
             return Ok(None);
         };

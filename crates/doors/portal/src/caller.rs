@@ -1,23 +1,21 @@
 //! Where a request comes from.
 
-use super::{Caller, Options};
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderMap, header};
+use raingauge_people::{Caller, Options};
 use std::net::{IpAddr, SocketAddr};
 
-impl Caller {
-    /// Who sent a request with this head. A server tells the other end of the connection to its handlers with
-    /// `into_make_service_with_connect_info::<SocketAddr>`.
-    pub fn of(extensions: &Extensions, headers: &HeaderMap, options: &Options) -> Self {
-        let peer = extensions
-            .get::<ConnectInfo<SocketAddr>>()
-            .map(|ConnectInfo(peer)| peer.ip().to_canonical());
-        let address = peer.map(|peer| forwarded(peer, headers, options).unwrap_or(peer));
-        let browser = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-        Self {
-            address: address.map(|address| address.to_string()).unwrap_or_default(),
-            browser: browser.unwrap_or_default().to_owned(),
-        }
+/// Who sent a request with this head. A server tells the other end of the connection to its handlers with
+/// `into_make_service_with_connect_info::<SocketAddr>`.
+pub fn caller_of(extensions: &Extensions, headers: &HeaderMap, options: &Options) -> Caller {
+    let peer = extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|ConnectInfo(peer)| peer.ip().to_canonical());
+    let address = peer.map(|peer| forwarded(peer, headers, options).unwrap_or(peer));
+    let browser = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    Caller {
+        address: address.map(|address| address.to_string()).unwrap_or_default(),
+        browser: browser.unwrap_or_default().to_owned(),
     }
 }
 
@@ -45,10 +43,10 @@ fn forwarded(peer: IpAddr, headers: &HeaderMap, options: &Options) -> Option<IpA
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderName, Request};
+    use axum::http::Request;
 
     fn behind(proxies: &[&str]) -> Options {
-        let address_header = Some(HeaderName::from_static("x-forwarded-for"));
+        let address_header = Some("x-forwarded-for".to_owned());
         let proxies = proxies.iter().map(|network| network.parse().unwrap()).collect();
         Options { address_header, proxies, ..Options::default() }
     }
@@ -59,7 +57,7 @@ mod tests {
             .fold(Request::get("/"), |request, line| request.header("x-forwarded-for", *line));
         let (mut head, ()) = request.body(()).unwrap().into_parts();
         head.extensions.insert(ConnectInfo(SocketAddr::from((peer, 9))));
-        Caller::of(&head.extensions, &head.headers, options).address
+        caller_of(&head.extensions, &head.headers, options).address
     }
 
     #[test]
@@ -89,7 +87,7 @@ mod tests {
     fn a_request_without_a_connection_has_no_address() {
         let (head, ()) =
             Request::get("/").header("user-agent", "b/1").body(()).unwrap().into_parts();
-        let caller = Caller::of(&head.extensions, &head.headers, &behind(&["0.0.0.0/0"]));
+        let caller = caller_of(&head.extensions, &head.headers, &behind(&["0.0.0.0/0"]));
         assert_eq!((&*caller.address, &*caller.browser), ("", "b/1"));
     }
 }

@@ -55,6 +55,20 @@ impl fmt::Display for Network {
     }
 }
 
+/// Whether a host is this machine for whoever asks. What names no host comes from no browser.
+pub fn is_loopback_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_address =
+        name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
+    name.is_empty()
+        || name.eq_ignore_ascii_case("localhost")
+        || name.ends_with(".localhost")
+        || is_address
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +92,30 @@ mod tests {
             ["", "10.0.0.0/33", "10.0.0/8", "::/129", "localhost", "10.0.0.0/8/8", "10.0.0.0/-1"]
         {
             assert_eq!(wrong.parse::<Network>(), Err(NotANetwork), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_loopback() {
+        for own in [
+            "",
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:1",
+            "127.9.9.9",
+            "[::1]:8080",
+            "a.localhost:1",
+        ] {
+            assert!(is_loopback_name(own), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "localhost.evil.example",
+            "192.0.2.7:80",
+            "127.0.0.1.evil.example",
+            "[2001:db8::1]",
+        ] {
+            assert!(!is_loopback_name(foreign), "{foreign}");
         }
     }
 }

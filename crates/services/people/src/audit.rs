@@ -4,7 +4,6 @@
 //! counters, of the cache policy) are made even while that store is away, since counting goes on without it too; what
 //! could not be written down is then in the log of the process, loudly.
 
-use axum::http::StatusCode;
 use lru::LruCache;
 use parking_lot::Mutex;
 use raingauge_ports::catalog::TOKEN_PREFIX;
@@ -59,11 +58,6 @@ impl Deed {
         Self::new(verb, object, json!({}))
     }
 }
-
-/// A form that leads back to its page, and did nothing: what it would have answered otherwise. Put into the extensions of
-/// a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Undone(pub StatusCode);
 
 /// Writes the audit log.
 #[derive(Clone)]
