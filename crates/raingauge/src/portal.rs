@@ -4,11 +4,12 @@ use crate::services::{self, Services};
 use crate::settings::Settings;
 use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
+use raingauge_operations::rollouts;
+use raingauge_operations::self_audit;
+use raingauge_operations::watch::{self, About};
+use raingauge_operations::{Conductor, Measures, SelfAudit, Watch};
 use raingauge_people::Options;
-use raingauge_portal::checks::{self, Audit};
-use raingauge_portal::rollouts::{self, Conductor};
-use raingauge_portal::watch::{self, About, Watch};
-use raingauge_portal::{Measures, Parts, Portal};
+use raingauge_portal::{Parts, Portal};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::time::Duration;
 pub struct Watching {
     pub measures: Arc<Measures>,
     pub watch: Arc<Watch>,
-    pub audit: Arc<Audit>,
+    pub audit: Arc<SelfAudit>,
     pub rollouts: Arc<Conductor>,
 }
 
@@ -63,7 +64,7 @@ impl Watching {
             clock: clock(),
             still_max: services.rollout_still_max,
         });
-        let audit = Audit::new(checks::Means {
+        let audit = SelfAudit::new(self_audit::Means {
             recounter: Arc::clone(&services.recounter),
             reader: Arc::clone(&services.reader),
             checks: Arc::clone(&services.checks),

@@ -21,7 +21,7 @@ pub use waiting::Startup;
 use crate::settings::{Role, Settings};
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
-use raingauge_maintenance::Maintenance;
+use raingauge_operations::Maintenance;
 use raingauge_ports::checks::Checks;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::Drafts;

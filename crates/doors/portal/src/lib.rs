@@ -12,7 +12,6 @@
 
 mod assets;
 mod caller;
-pub mod checks;
 mod cookies;
 mod fault;
 mod fields;
@@ -20,33 +19,26 @@ mod form;
 mod guard;
 pub mod html;
 mod largest;
-pub mod measures;
 mod observing;
 mod pages;
-pub mod rollouts;
 mod routes;
 pub mod samples;
 mod times;
 mod trying;
-pub mod watch;
 
 pub use assets::{ASSETS, Asset};
 pub use caller::caller_of;
-pub use checks::Audit;
 pub use fields::Fields;
 pub use guard::origin::foreign;
 pub use guard::too_slow;
-pub use measures::Measures;
 pub use pages::openid::BACK as OPENID_BACK;
-pub use rollouts::Conductor;
 pub use routes::{Needs, Route, router, routes};
 pub use samples::Samples;
-pub use watch::Watch;
 
 use raingauge_core::bucket::Granularity;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
-use raingauge_maintenance::Maintenance;
+use raingauge_operations::{Conductor, Maintenance, Measures, SelfAudit, Watch};
 use raingauge_people::accounts::Accounts;
 use raingauge_people::secrets::new_secret;
 use raingauge_ports::clock::Clock;
@@ -88,7 +80,7 @@ pub struct Parts {
     /// The other processes, as they announce themselves.
     pub watch: Arc<Watch>,
     /// Stored counts, compared with what the log comes to.
-    pub audit: Arc<Audit>,
+    pub audit: Arc<SelfAudit>,
     /// Guarded rollouts of a cache strategy.
     pub rollouts: Arc<Conductor>,
     pub people: Arc<dyn People>,

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use raingauge_core::access::Scope;
-use raingauge_maintenance::{Error, Maintenance, Status};
+use raingauge_operations::maintenance::{Error, Maintenance, Status};
 use raingauge_people::tokens::Who;
 use std::sync::Arc;
 

@@ -26,8 +26,8 @@ use raingauge_cql::{
     CqlReader, CqlWriter, Feed, NodeCompactor,
 };
 use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
-use raingauge_maintenance::Maintenance;
-use raingauge_portal::rollouts::STILL_MAX;
+use raingauge_operations::Maintenance;
+use raingauge_operations::rollouts::STILL_MAX;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, KeySource};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};

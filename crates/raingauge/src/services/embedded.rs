@@ -10,7 +10,7 @@ use raingauge_embedded::{
     LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions,
     TileStore,
 };
-use raingauge_maintenance::Maintenance;
+use raingauge_operations::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, KeySource};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::Clock;

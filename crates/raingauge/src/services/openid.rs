@@ -3,7 +3,8 @@
 use crate::settings::{OpenId, Settings};
 use anyhow::anyhow;
 use raingauge_openid::{Options, Provider};
-use raingauge_portal::{OPENID_BACK, people};
+use raingauge_people::openid::{self, Rules};
+use raingauge_portal::OPENID_BACK;
 use raingauge_ports::clock::Clock;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub fn openid(
     settings: &Settings,
     clock: Arc<dyn Clock>,
-) -> anyhow::Result<Option<people::openid::OpenId>> {
+) -> anyhow::Result<Option<openid::OpenId>> {
     let OpenId {
         issuer,
         client_id,
@@ -30,6 +31,6 @@ pub fn openid(
     let options = Options { issuer, client_id, client_secret, scopes, groups_claim, redirect_url };
     let provider =
         Provider::new(options, clock).map_err(|problem| anyhow!("openid.issuer: {problem}"))?;
-    let rules = people::openid::Rules { label, domains, role, groups };
-    Ok(Some(people::openid::OpenId { provider: Arc::new(provider), rules }))
+    let rules = Rules { label, domains, role, groups };
+    Ok(Some(openid::OpenId { provider: Arc::new(provider), rules }))
 }

@@ -2,7 +2,7 @@
 
 use super::check::Checker;
 use super::seconds;
-use raingauge_maintenance::{Error, OnFailure, Options, Schedules};
+use raingauge_operations::maintenance::{Error, OnFailure, Options, Schedules};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maintenance {

@@ -4,9 +4,9 @@ use super::anonymous::is_of_this_machine;
 use super::check::Checker;
 use super::openid::OpenId;
 use super::{hours, seconds};
+use raingauge_operations::self_audit;
 use raingauge_people::networks::Network;
 use raingauge_portal::Samples;
-use raingauge_portal::checks;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Portal {
     pub approval: bool,
     /// What people see of events themselves.
     pub samples: Samples,
-    pub checks: checks::Options,
+    pub checks: self_audit::Options,
     /// Scheme, host and port, without a slash at the end.
     pub public_url: Option<String>,
     pub session_idle: Duration,
@@ -37,7 +37,7 @@ impl Portal {
     pub fn read(from: &mut Checker) -> Self {
         let days = |days: u64| seconds(days * 86_400);
         let minutes = from.whole("portal", "check_interval_minutes");
-        let checks = checks::Options {
+        let checks = self_audit::Options {
             interval: (minutes > 0).then(|| seconds(60 * minutes)),
             keys: from.whole("portal", "check_keys") as usize,
         };

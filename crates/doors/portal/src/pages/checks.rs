@@ -6,7 +6,6 @@ mod recount;
 pub use recount::{begin as begin_recount, page as recount_page};
 
 use crate::Portal;
-use crate::checks::Refused;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
@@ -16,6 +15,7 @@ use axum::response::{Html, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
+use raingauge_operations::self_audit::Refused;
 use raingauge_people::Person;
 use raingauge_ports::checks::{Outcome, Wanted};
 

@@ -9,13 +9,13 @@ use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{layout, parts, words};
-use crate::measures::values::{DUPLICATES, LAG_EVENTS, LAG_SECONDS, REJECTED};
 use axum::extract::{Extension, State};
 use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_counters::observed::{EventType, Observed};
+use raingauge_operations::measures::values::{DUPLICATES, LAG_EVENTS, LAG_SECONDS, REJECTED};
 use raingauge_people::Person;
 use raingauge_ports::catalog::Versioned;
 

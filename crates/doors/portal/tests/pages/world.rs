@@ -12,12 +12,13 @@ use raingauge_memory::{
     MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
     MemoryPeople, MemoryRollouts,
 };
+use raingauge_operations::rollouts::{self, STILL_MAX};
+use raingauge_operations::self_audit;
+use raingauge_operations::watch::{self, About};
+use raingauge_operations::{Conductor, Measures, SelfAudit, Watch};
 use raingauge_people::Options;
 use raingauge_people::openid::OpenId;
-use raingauge_portal::checks::{self, Audit};
-use raingauge_portal::rollouts::{self, STILL_MAX};
-use raingauge_portal::watch::{self, About, Watch};
-use raingauge_portal::{Conductor, Measures, Parts, Portal, Samples, router};
+use raingauge_portal::{Parts, Portal, Samples, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::maintenance::Alone;
@@ -196,7 +197,7 @@ impl World {
             published: Arc::clone(&published),
             clock: clock_port.clone(),
         }));
-        let audit = Arc::new(Audit::new(checks::Means {
+        let audit = Arc::new(SelfAudit::new(self_audit::Means {
             recounter: Arc::clone(&recounter),
             reader: Arc::clone(&reader),
             checks: Arc::new(MemoryChecks::default()),
@@ -204,7 +205,7 @@ impl World {
             logs: logs.clone(),
             published: Arc::clone(&published),
             clock: clock_port.clone(),
-            options: checks::Options::default(),
+            options: self_audit::Options::default(),
         }));
         let conductor = Conductor::new(rollouts::Means {
             rollouts: Arc::clone(&rollouts) as _,

@@ -2,7 +2,6 @@
 
 use super::listing::{buckets, granularity_words};
 use crate::Portal;
-use crate::checks::{Job, left_out};
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::{layout, parts, words};
@@ -16,6 +15,7 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::limits::KEY_LEN_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::{Asked, Recount};
+use raingauge_operations::self_audit::{Job, left_out};
 use raingauge_people::Person;
 use raingauge_ports::checks::Difference;
 

@@ -2,12 +2,12 @@
 
 use super::overview::{CHART_S, Overview};
 use crate::html::chart::{Chart, Kind, Line, Mark, Points, Scale, Unit};
-use crate::measures::Span;
-use crate::measures::values::{
+use maud::{Markup, html};
+use raingauge_operations::measures::Span;
+use raingauge_operations::measures::values::{
     ACCEPTED, APPLIED, CACHE_HITS, CQL_REQUESTS, ERRORS, LAG_SECONDS, RANGE_COUNTS, REJECTED,
     TILE_HITS, TILE_MISSES,
 };
-use maud::{Markup, html};
 use raingauge_ports::catalog::VersionedPolicy;
 
 pub fn section(overview: &Overview) -> Markup {

@@ -11,7 +11,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_core::time::format_rfc3339;
-use raingauge_maintenance::{Compaction, Error, Maintenance, NodeState, Run, Status, Trigger};
+use raingauge_operations::maintenance::{
+    Compaction, Error, Maintenance, NodeState, Run, Status, Trigger,
+};
 use raingauge_people::Person;
 use raingauge_people::audit::Deed;
 use serde_json::{Value as Json, json};

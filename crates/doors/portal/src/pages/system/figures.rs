@@ -2,12 +2,12 @@
 
 use super::overview::Overview;
 use crate::html::words;
-use crate::measures::Span;
-use crate::measures::values::{
+use maud::{Markup, html};
+use raingauge_operations::measures::Span;
+use raingauge_operations::measures::values::{
     ACCEPTED, APPLIED, CQL_COUNTS, CQL_REQUESTS, CQL_ROWS, ERRORS, LAG_EVENTS, LAG_SECONDS,
     RANGE_COUNTS, ROWS, TILE_HITS, TILE_MISSES,
 };
-use maud::{Markup, html};
 
 /// One number with its words.
 struct Figure {

@@ -3,9 +3,9 @@
 use super::overview::Overview;
 use crate::html::parts::Column::{self, Text};
 use crate::html::{parts, words};
-use crate::measures::values::PARTITIONS_COUNTED;
-use crate::watch::Seen;
 use maud::{Markup, html};
+use raingauge_operations::measures::values::PARTITIONS_COUNTED;
+use raingauge_operations::watch::Seen;
 
 const COLUMNS: [Column<'_>; 8] = [
     Text("Instance"),

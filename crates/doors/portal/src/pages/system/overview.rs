@@ -2,10 +2,10 @@
 
 use crate::Portal;
 use crate::fields::Fields;
-use crate::measures::{Span, Values};
-use crate::watch::Seen;
 use jiff::tz::TimeZone;
-use raingauge_maintenance::Status;
+use raingauge_operations::maintenance::Status;
+use raingauge_operations::measures::{Span, Values};
+use raingauge_operations::watch::Seen;
 use raingauge_ports::catalog::VersionedPolicy;
 
 /// Seconds of a point of a chart.

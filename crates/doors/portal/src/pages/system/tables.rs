@@ -3,10 +3,10 @@
 use super::overview::Overview;
 use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
-use crate::measures::values::{
+use maud::{Markup, html};
+use raingauge_operations::measures::values::{
     BREAKER_STATE, BREAKER_TRANSITIONS, DEAD_LETTERS, ERRORS, LAG_EVENTS, LAG_SECONDS, REJECTED,
 };
-use maud::{Markup, html};
 use std::collections::BTreeMap;
 
 /// Rows of the tables of codes.

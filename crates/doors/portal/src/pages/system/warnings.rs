@@ -2,10 +2,10 @@
 
 use super::overview::Overview;
 use crate::html::{parts, words};
-use crate::measures::values::{
+use maud::{Markup, html};
+use raingauge_operations::measures::values::{
     BREAKER_STATE, DISK_BYTES, DISK_FREE, LAG_SECONDS, PARTITIONS_COUNTED,
 };
-use maud::{Markup, html};
 use std::collections::BTreeSet;
 
 /// Behind by more than this is told, and by more than this it is grave.

@@ -82,7 +82,7 @@ fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
             }
         };
     }
-    let seconds = crate::rollouts::STILL_MAX.as_secs();
+    let seconds = raingauge_operations::rollouts::STILL_MAX.as_secs();
     parts::notice(
         Mood::Wait,
         &html! {

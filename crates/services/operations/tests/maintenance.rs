@@ -1,9 +1,12 @@
 //! Runs over an engine in memory, by a clock that jumps from one event to the next: nothing here waits for real time.
 
+#[path = "maintenance/engine.rs"]
 mod engine;
 
 use engine::{Engine, at, maintenance, node, options};
-use raingauge_maintenance::{Error, NodeState, OnFailure, Options, Outcome, Schedules, Trigger};
+use raingauge_operations::maintenance::{
+    Error, NodeState, OnFailure, Options, Outcome, Schedules, Trigger,
+};
 use std::time::Duration;
 use tokio::time::{advance, sleep};
 

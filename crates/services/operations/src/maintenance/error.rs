@@ -1,6 +1,6 @@
 //! What is refused, in sentences that say what to do.
 
-use crate::schedule::EXPRESSIONS_MAX;
+use super::schedule::EXPRESSIONS_MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

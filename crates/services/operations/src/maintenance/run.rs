@@ -1,8 +1,8 @@
 //! One run: the lease, then every node in its turn, until all are compacted or there is a reason to end.
 
-use crate::OnFailure;
-use crate::keeper::{Keeper, end};
-use crate::status::{Compaction, NodeState, Outcome};
+use super::OnFailure;
+use super::keeper::{Keeper, end};
+use super::status::{Compaction, NodeState, Outcome};
 use metrics::gauge;
 use raingauge_ports::maintenance::{Error, LEASE_TTL, Node};
 use std::convert::Infallible;

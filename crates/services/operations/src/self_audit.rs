@@ -91,7 +91,7 @@ pub struct Running {
 }
 
 /// The audit of this process.
-pub struct Audit {
+pub struct SelfAudit {
     means: Means,
     state: Mutex<State>,
     jobs: Jobs,
@@ -104,7 +104,7 @@ struct State {
     last_s: Option<i64>,
 }
 
-impl Audit {
+impl SelfAudit {
     pub fn new(means: Means) -> Self {
         gauge!("raingauge_check_mismatches").set(0.0);
         Self { means, state: Mutex::default(), jobs: Jobs::default() }

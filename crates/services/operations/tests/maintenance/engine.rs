@@ -1,6 +1,6 @@
 //! An engine whose nodes take ten minutes each, on a clock that follows the one of the runtime.
 
-use raingauge_maintenance::{Maintenance, Options, Schedules};
+use raingauge_operations::maintenance::{Maintenance, Options, Schedules};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::maintenance::{Compactor, Error, Lease, Node, Progress};

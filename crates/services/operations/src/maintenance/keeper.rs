@@ -1,8 +1,8 @@
 //! Keeps time, begins and ends runs, and remembers them.
 
-use crate::run::{End, Roll};
-use crate::status::{Compaction, Outcome, Run, Status, Trigger, Upcoming};
-use crate::{Error, Options};
+use super::run::{End, Roll};
+use super::status::{Compaction, Outcome, Run, Status, Trigger, Upcoming};
+use super::{Error, Options};
 use metrics::{counter, gauge};
 use parking_lot::Mutex;
 use raingauge_ports::clock::Clock;

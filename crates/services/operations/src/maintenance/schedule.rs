@@ -1,6 +1,6 @@
 //! When maintenance is due: cron expressions on the clock of a time zone.
 
-use crate::Error;
+use super::Error;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
