@@ -8,6 +8,9 @@ use crate::commands::{
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
+#[cfg(test)]
+mod pages;
+
 /// Counts things as they happen, and answers how many of X between two times, exactly.
 #[derive(Debug, Parser)]
 #[command(name = "raingauge", version, arg_required_else_help = true)]

@@ -307,7 +307,7 @@ impl Ends {
 pub fn made_anew(topic: &str) -> String {
     format!(
         "the topic {topic} was made anew: its id is not the one of the topic that was counted; stop all processes, raise \
-         kafka.epoch, and see docs/operations.md, \"The topic was made anew\""
+         kafka.epoch, and see docs/operations/runbooks.md, \"The topic was recreated\""
     )
 }
 

@@ -60,7 +60,8 @@ fn with_files(settings: Settings) -> Result<Settings, Vec<Problem>> {
             key: "server.tls_certificate".to_owned(),
             origin: Origin::Default,
             message: error.to_string(),
-            advice: "docs/operations.md tells how certificates are made and renewed".to_owned(),
+            advice: "docs/operations/README.md tells how certificates are made and renewed"
+                .to_owned(),
         }]
     })?;
     Ok(settings)

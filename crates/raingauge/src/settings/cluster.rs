@@ -248,7 +248,7 @@ impl Kafka {
         for (key, _) in wishes.into_iter().filter(|(_, wish)| *wish && !cfg!(feature = "kafka-tls"))
         {
             let message = "this program was built without TLS and SCRAM for Kafka".to_owned();
-            let advice = "Build it with `cargo build --release --features kafka-tls`, see docs/operations.md";
+            let advice = "Build it with `cargo build --release --features kafka-tls`, see docs/operations/README.md";
             checker.problem(key, checker.origin(key), message, advice);
         }
     }

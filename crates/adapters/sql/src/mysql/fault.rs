@@ -106,7 +106,7 @@ fn sentence_of(number: u16) -> Option<&'static str> {
         1049 => "there is no such database: make it, then run `raingauge migrate`",
         1146 => "it has no tables of raingauge: run `raingauge migrate`",
         1044 | 1142 | 1143 | 1227 | 1370 => {
-            "this user lacks a right: docs/catalog.md lists those that it needs"
+            "this user lacks a right: docs/operations/engines.md lists those that it needs"
         }
         1290 | 1792 | 1836 => {
             "it may only be read, as a standby: let the address lead to the primary server"

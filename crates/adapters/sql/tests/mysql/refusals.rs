@@ -19,7 +19,7 @@ use raingauge_sql::{MySqlCatalog, MySqlOptions};
 
 const PASSWORD: &str = "never-to-be-told-1";
 
-/// The rights that docs/catalog.md lists.
+/// The rights that docs/operations/engines.md lists.
 const MIGRATES: &str = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, CREATE VIEW";
 
 async fn make_user(server: &Server, name: &str) {

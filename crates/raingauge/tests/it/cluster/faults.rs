@@ -1,4 +1,5 @@
-//! A short run of the instrument that breaks clusters (docs/faults.md), with the same load and the same oracle. The servers
+//! A short run of the instrument that breaks clusters (docs/evidence/faults.md), with
+//! the same load and the same oracle. The servers
 //! are shared with other tests: only the processes of this run are killed and paused.
 
 use super::place::Place;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   cores of a part = base + a x counts/s of the store + b x counts/s of a cache + c x events/s      fitted, none below 0
-//!   stored bytes    = tiles x bytes of a tile x copies                                               docs/operations.md
+//!   stored bytes    = tiles x bytes of a tile x copies                         docs/operations/sizing.md
 //! ```
 
 mod fit;
