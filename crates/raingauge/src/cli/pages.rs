@@ -89,21 +89,24 @@ fn fault(span: &str) -> Option<String> {
 #[test]
 fn pages_show_commands_that_exist() {
     let mut parsed = 0;
+    let mut faults = Vec::new();
     for path in pages() {
+        let page = path.display();
         let (shell, prose) = shell_and_prose(&fs::read_to_string(&path).unwrap());
 
         for words in shell.lines().filter_map(command) {
-            if let Err(error) = Cli::try_parse_from(&words) {
-                panic!("{}: {}: {error}", path.display(), words.join(" "));
-            }
             parsed += 1;
+            if let Err(error) = Cli::try_parse_from(&words) {
+                faults.push(format!("{page}: {}: {error}", words.join(" ")));
+            }
         }
         let spans = prose.split('`').skip(1).step_by(2);
         for span in spans.filter(|span| span.starts_with("raingauge ")) {
-            assert_eq!(fault(span), None, "{}: `{span}`", path.display());
             parsed += 1;
+            faults.extend(fault(span).map(|fault| format!("{page}: `{span}`: {fault}")));
         }
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(parsed > 60, "the pages show only {parsed} commands; has their form changed?");
 }
 
