@@ -65,7 +65,7 @@ const METRICS: &[Metric] = &[
         "raingauge_log_lag_events",
         &["partition"],
         Unit::Count,
-        "Durable events that wait to be counted, by partition, from whoever counts it; measured from outside of the worker in a cluster.",
+        "Durable events that wait to be counted, by partition, from the process that counts it; measured outside the worker in a cluster.",
     ),
     Metric::labelled_gauge(
         "raingauge_log_lost_entries",
@@ -89,7 +89,7 @@ const METRICS: &[Metric] = &[
         "raingauge_log_committed_offset",
         &["partition"],
         Unit::Count,
-        "Offset up to which the store includes the log, from whoever counts the partition, without the epoch; Kafka only.",
+        "Offset up to which the store includes the log, from the process that counts the partition, without the epoch; Kafka only.",
     ),
     Metric::labelled_gauge(
         "raingauge_log_unstable_messages",
@@ -331,7 +331,7 @@ const METRICS: &[Metric] = &[
     Metric::counter(
         "raingauge_log_cursors_total",
         &[],
-        "Places of the log from which reading began anew, each of which needs the dedupe window before it.",
+        "Positions of the log at which reading started, each of which needs the dedupe window before it.",
     ),
     Metric::histogram(
         "raingauge_dedupe_rebuild_seconds",
@@ -612,7 +612,7 @@ mod tests {
             "# TYPE raingauge_events_accepted_total counter",
             "raingauge_events_accepted_total 0",
             "raingauge_errors_total{code=\"internal\"} 2",
-            "# HELP raingauge_log_lag_events Durable events that wait to be counted, by partition, from whoever counts it; measured from outside of the worker in a cluster.",
+            "# HELP raingauge_log_lag_events Durable events that wait to be counted, by partition, from the process that counts it; measured outside the worker in a cluster.",
             "raingauge_log_lag_events{partition=\"0\"} 7",
             "# TYPE raingauge_http_request_seconds histogram",
             "raingauge_http_request_seconds_bucket{route=\"/v1/counts\",le=\"0.001\"} 0",

@@ -73,7 +73,7 @@ pub fn replaced(from: i64, appended_ms: i64) -> log::Error {
     let appended = format_rfc3339(appended_ms.div_euclid(1_000));
     log::Error::Replaced(format!(
         "the message before offset {from} of the topic was appended at {appended}, and is not the one that was counted: \
-         the topic was made anew, or its brokers lost its end; see docs/operations/runbooks.md, \"The topic was recreated\""
+         the topic was recreated, or its brokers lost its end; see docs/operations/runbooks.md, \"The topic was recreated\""
     ))
 }
 

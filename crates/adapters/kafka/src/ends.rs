@@ -306,7 +306,7 @@ impl Ends {
 /// The reason given for a topic that has the right name and another id.
 pub fn made_anew(topic: &str) -> String {
     format!(
-        "the topic {topic} was made anew: its id is not the one of the topic that was counted; stop all processes, raise \
+        "the topic {topic} was recreated: its id is not the one of the topic that was counted; stop all processes, raise \
          kafka.epoch, and see docs/operations/runbooks.md, \"The topic was recreated\""
     )
 }

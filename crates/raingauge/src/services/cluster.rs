@@ -260,7 +260,7 @@ async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<Ka
         .await?)
 }
 
-/// Compares the topic with the one that was counted: one that was made anew is not read.
+/// Compares the topic with the one that was counted: a recreated one is not read.
 async fn check_topic(startup: &Startup, cql: &Cql, topic: &KafkaTopic) -> anyhow::Result<()> {
     let Some(id) = topic.id() else { return Ok(()) };
     let (name, epoch) = (&topic.options().topic, topic.options().epoch);

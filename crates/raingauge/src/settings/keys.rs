@@ -365,7 +365,7 @@ pub fn has_section(section: &str) -> bool {
     all().any(|key| key.section == section)
 }
 
-/// The section or key that somebody probably meant by a path that does not exist. The right name in the wrong section
+/// The section or key that the user probably meant by a path that does not exist. The right name in the wrong section
 /// is the likeliest mistake, then a wrong letter or unit.
 pub fn nearest(section: &str, name: &str) -> Option<String> {
     if let Some(key) = all().find(|key| key.name == name) {
@@ -380,13 +380,13 @@ pub fn nearest(section: &str, name: &str) -> Option<String> {
     is_near(distance(best), &asked).then(|| best.path())
 }
 
-/// The section that somebody probably meant.
+/// The section that the user probably meant.
 pub fn nearest_section(section: &str) -> Option<&'static str> {
     let best = all().map(|key| key.section).min_by_key(|known| edits(section, known))?;
     is_near(edits(section, best), section).then_some(best)
 }
 
-/// The one of `words` that somebody probably meant.
+/// The one of `words` that the user probably meant.
 pub fn nearest_word<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
     let best = words.iter().min_by_key(|word| edits(asked, word))?;
     is_near(edits(asked, best), asked).then_some(*best)

@@ -141,7 +141,7 @@ async fn make_anew(options: &Options) {
     }
 }
 
-/// A topic that is made anew while it is read has another id, whatever its offsets and times are.
+/// A topic that is recreated while it is read has another id, whatever its offsets and times are.
 #[tokio::test]
 async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
     let Some(options) = options("under-way") else {
@@ -161,7 +161,7 @@ async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
         matches!(one.log.read(0, 1), Err(log::Error::Replaced(_)))
     });
     let refused = one.log.verify(0, 0).unwrap_err().to_string();
-    assert!(refused.contains("made anew") && refused.contains("kafka.epoch"), "{refused}");
+    assert!(refused.contains("was recreated") && refused.contains("kafka.epoch"), "{refused}");
 
     let next = One::open(&options).await;
     assert_ne!(next.topic.id(), Some(id));
@@ -193,7 +193,7 @@ async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
     one.append(batch(&["g", "h", "i"])).await;
     let refused = one.log.verify(end, appended_ms).unwrap_err();
     assert!(
-        matches!(&refused, log::Error::Replaced(reason) if reason.contains("made anew")),
+        matches!(&refused, log::Error::Replaced(reason) if reason.contains("was recreated")),
         "{refused}"
     );
     one.log.verify(0, 0).unwrap();

@@ -149,7 +149,7 @@ async fn a_window_of_another_log_is_refused() {
     let _other = filled(&anew).await;
     let refused = counts(&successor(&anew, &store).await, EVENTS - 1).expect_err("it is refused");
     assert!(
-        matches!(&refused, Error::Replaced(reason) if reason.contains("made anew")),
+        matches!(&refused, Error::Replaced(reason) if reason.contains("was recreated")),
         "{refused}"
     );
 }

@@ -231,12 +231,12 @@ pub const KEYS: &[Key] = &[
         0,
         (0, 32_767),
         "epochs",
-        "Raised by one whenever the topic is made anew.",
+        "Raised by one whenever the topic is recreated.",
     ),
     secret(
         "kafka",
         "control_key",
-        "Secret by which processes sign control entries; without it, whoever writes to the topic can change counters and buckets. Of several, with commas, the first signs and all verify.",
+        "Secret by which processes sign control entries; without it, anyone who writes to the topic can change counters and buckets. Of several, with commas, the first signs and all verify.",
     ),
     whole(
         "kafka",
@@ -257,7 +257,7 @@ pub const KEYS: &[Key] = &[
         "session_timeout_ms",
         10_000,
         (1_000, 300_000),
-        "A writer that is silent for so long loses its partitions.",
+        "Silence after which a writer loses its partitions.",
     ),
     millis(
         "kafka",

@@ -11,7 +11,7 @@ pub const KEYS: &[Key] = &[
         section: "portal",
         name: "sign_in",
         kind: Kind::Switch { default: true },
-        doc: "Whether people must sign in; without it whoever reaches the portal is an administrator, and it must listen on loopback.",
+        doc: "Whether people must sign in; without it everyone who reaches the portal is an administrator, and it must listen on loopback.",
     },
     Key {
         section: "portal",
@@ -31,7 +31,7 @@ pub const KEYS: &[Key] = &[
         12,
         (1, 8_760),
         "hours",
-        "How long after the last page somebody must sign in again.",
+        "How long after the last page people must sign in again.",
     ),
     whole(
         "portal",
@@ -39,7 +39,7 @@ pub const KEYS: &[Key] = &[
         14,
         (1, 365),
         "days",
-        "How long after signing in somebody must sign in again, however busy.",
+        "How long after signing in people must sign in again, however busy.",
     ),
     whole(
         "portal",
@@ -128,6 +128,6 @@ pub const KEYS: &[Key] = &[
     text(
         "groups",
         "",
-        "Roles of its values, such as rain-admins=admin, rain-team=viewer; the highest holds, and whoever has none does not come in.",
+        "Roles of its values, such as rain-admins=admin, rain-team=viewer; the highest applies, and people without one may not enter.",
     ),
 ];
