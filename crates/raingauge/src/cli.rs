@@ -6,7 +6,9 @@ use crate::commands::{
     recount, repair, serve, skip_lost, token,
 };
 use clap::{Args, Parser, Subcommand};
+use raingauge_core::moment::Moment;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(test)]
 mod pages;
@@ -68,18 +70,21 @@ pub struct Place {
 /// A range of time, `[from, to)`.
 #[derive(Clone, Debug, Args)]
 pub struct Range {
-    /// First moment: epoch seconds or RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// Start: epoch seconds, RFC 3339, now, today, yesterday, or an age such as -7d, -24h, -15m
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub from: i64,
-    /// Moment after the last: epoch seconds or RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// End, which is not part of the range; written as the start is
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub to: i64,
 }
 
 fn time(text: &str) -> Result<i64, String> {
-    let time = raingauge_core::time::parse_time_s(text);
-    time.ok_or_else(|| {
-        "a time is epoch seconds or RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on".to_owned()
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_s = since_1970.as_secs() as i64;
+    Moment::parse(text).and_then(|moment| moment.at_s(now_s)).ok_or_else(|| {
+        "a time is epoch seconds, RFC 3339 such as 2024-09-24T22:03:50Z, now, today, yesterday, \
+         or an age such as -7d, -24h or -15m; from 1970 on"
+            .to_owned()
     })
 }
 
@@ -120,7 +125,18 @@ mod tests {
             };
             assert_eq!((count.range.from, count.range.to), (1_727_215_430, 1_727_400_000));
         }
-        assert!(parse("yesterday").unwrap_err().to_string().contains("RFC 3339"));
+        assert!(parse("soon").unwrap_err().to_string().contains("RFC 3339"));
+    }
+
+    #[test]
+    fn times_may_be_relative_to_now() {
+        let range = ["raingauge", "count", "k", "--from", "-7d", "--to", "now"];
+        let Command::Count(count) = Cli::try_parse_from(range).unwrap().command else {
+            panic!("count was asked for")
+        };
+        // The clock may tick between the two ends.
+        let span_s = count.range.to - count.range.from;
+        assert!((7 * 86_400..7 * 86_400 + 60).contains(&span_s), "{span_s}");
     }
 
     #[test]

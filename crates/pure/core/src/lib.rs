@@ -16,6 +16,7 @@ pub mod field;
 pub mod filter;
 pub mod json;
 pub mod limits;
+pub mod moment;
 pub mod number;
 pub mod plan;
 pub mod retention;
