@@ -20,7 +20,7 @@ use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_writer::states::{Shows, States};
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Ingest, KeyLimit, KeyWatch, Writer, belongs, worker};
+use raingauge_writer::{Ingest, KeyLimit, KeyWatch, belongs, worker};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
         ..worker::Options::default()
     };
     let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
-    let writer = Writer::start(
+    let writer = worker::Handle::start(
         Arc::clone(&logs[0]),
         cells,
         Arc::clone(&published),

@@ -14,7 +14,7 @@
 mod lag;
 mod seat;
 
-use crate::worker::{Options, Writer, tell_lost};
+use crate::worker::{Handle, Options, tell_lost};
 use lag::Lag;
 use parking_lot::Mutex;
 use raingauge_ports::catalog::Versioned;
@@ -42,7 +42,7 @@ const STOP_MAX: Duration = Duration::from_secs(8);
 pub type Troubles = Arc<Mutex<BTreeMap<Partition, String>>>;
 
 /// The workers that run at the moment.
-type Workers = Arc<Mutex<BTreeMap<Partition, Arc<Writer>>>>;
+type Workers = Arc<Mutex<BTreeMap<Partition, Arc<Handle>>>>;
 
 /// Everything that the fleet works with.
 pub struct Means {

@@ -32,7 +32,7 @@ pub use fleet::Fleet;
 pub use follow::{Follower, NotThere};
 pub use ingest::Ingest;
 pub use keys::{KeyLimit, KeyWatch};
-pub use worker::{Options, Writer};
+pub use worker::Options;
 
 /// Looks whether a payload is a control entry that this program obeys.
 pub fn check_control(payload: &[u8]) -> Result<(), ControlError> {

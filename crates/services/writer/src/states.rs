@@ -2,7 +2,7 @@
 
 pub use crate::state::Part;
 use crate::state::{Backfill, BackfillStatus, CounterState, Progress as Filled, State};
-use crate::worker::Writer;
+use crate::worker::Handle;
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::published::Published;
@@ -65,7 +65,7 @@ impl Shown {
     }
 }
 
-impl States for Writer {
+impl States for Handle {
     fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
         self.parts(counter).into_iter().map(|parts| (self.partition(), parts)).collect()
     }

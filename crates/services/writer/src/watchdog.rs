@@ -1,6 +1,6 @@
 //! The watchdog: a process that can no longer take or count events must not look as if it could.
 
-use crate::Writer;
+use crate::worker::Handle;
 use raingauge_ports::log::{Error, EventSink};
 use raingauge_ports::published::Published;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Watches the log and the writer of one process.
 pub struct Watchdog {
     pub sink: Arc<dyn EventSink>,
-    pub writer: Arc<Writer>,
+    pub writer: Arc<Handle>,
     pub published: Arc<Published>,
 }
 

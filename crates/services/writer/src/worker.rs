@@ -2,6 +2,7 @@
 
 mod apply;
 mod backfill;
+mod handle;
 mod prolong;
 mod removal;
 mod reread;
@@ -10,8 +11,8 @@ mod upkeep;
 use crate::conductor::DECIDER;
 use crate::control::{Control, ControlError};
 use crate::lost::Lost;
-use crate::state::{Begin, Change, Erasure, Part, Phase, Progress, Request, State};
-use crate::states::{Shown, Shows};
+use crate::state::{Begin, Change, Erasure, Phase, Progress, Request, State};
+use crate::states::Shown;
 use apply::Applier;
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{self, BucketWriter, Checkpoint, Generation};
@@ -20,15 +21,14 @@ use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
 use removal::Removals;
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use upkeep::Upkeep;
 
 pub use crate::state::{Backfill, BackfillStatus};
+pub use handle::Handle;
 
 /// How the worker paces itself.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct Options {
     pub read_bytes: usize,
     /// How far ahead of the clock an event may be: the log covers a day only when it covers this much before it.
     pub future_allowance_s: i64,
-    /// Whether [`Writer::start`] answers only when everything that the log held by then is counted.
+    /// Whether [`Handle::start`] answers only when everything that the log held by then is counted.
     pub catches_up: bool,
     /// Longest time that a commit may take. One that takes longer waits for something that will not come.
     pub commit_time_max: Duration,
@@ -85,141 +85,15 @@ pub enum Error {
     Thread(#[from] std::io::Error),
 }
 
+/// How long an idle worker sleeps before it looks whether it is to stop.
+const IDLE: Duration = Duration::from_millis(50);
+
 /// Publishes the view of a store's checkpoint, before a worker goes on from it. Answers its position.
 pub fn applied_to(store: &dyn BucketWriter, published: &Published) -> Result<Offset, Error> {
     let Checkpoint { position, state, .. } = store.checkpoint()?;
     let state = State::from_json(&state).map_err(Error::State)?;
     published.set_view(Arc::new(state.view(None)));
     Ok(position)
-}
-
-/// How long an idle worker sleeps before it looks whether it is to stop.
-const IDLE: Duration = Duration::from_millis(50);
-
-/// The running worker. Stopping it, or dropping it, commits.
-pub struct Writer {
-    stop: Arc<AtomicBool>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    /// A copy of the worker's state for those who ask about it.
-    shown: Arc<Mutex<Shown>>,
-    committed: Arc<AtomicU64>,
-    committed_s: Arc<AtomicI64>,
-    /// When the commit began that is under way.
-    committing: Arc<Mutex<Option<Instant>>>,
-    commit_time_max: Duration,
-    /// Disconnected when the thread has ended.
-    ended: Mutex<mpsc::Receiver<()>>,
-    log: Arc<dyn EventLog>,
-}
-
-impl Writer {
-    /// Applies what the log holds beyond the store's checkpoint, then goes on in a thread of its own.
-    pub fn start(
-        log: Arc<dyn EventLog>,
-        store: Arc<dyn BucketWriter>,
-        published: Arc<Published>,
-        clock: Arc<dyn Clock>,
-        options: Options,
-    ) -> Result<Self, Error> {
-        let mut worker = Worker::open(log, store, Arc::clone(&published), clock, options)?;
-        if worker.options.catches_up {
-            worker.catch_up()?;
-        }
-        let (stop, shown) = (Arc::clone(&worker.stop), Arc::clone(&worker.shown));
-        worker.removals.start(Arc::clone(&worker.store))?;
-        let (committed, committed_s) =
-            (Arc::clone(&worker.shown_committed), Arc::clone(&worker.shown_committed_s));
-        let (committing, commit_time_max) =
-            (Arc::clone(&worker.committing), worker.options.commit_time_max);
-        let (ending, ended) = mpsc::channel();
-        let log = Arc::clone(&worker.log);
-        let partition = log.partition();
-        let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
-            let _ending: mpsc::Sender<()> = ending;
-            let reason = match std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())) {
-                Ok(Ok(())) => return published.fail("raingauge is stopping"),
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "the writer panicked, which is a defect of raingauge".to_owned(),
-            };
-            tracing::error!(partition, %reason, "the writer of a partition stopped; it counts nothing until it is started again");
-            published.fail(&reason);
-        })?;
-        let (thread, ended) = (Mutex::new(Some(thread)), Mutex::new(ended));
-        Ok(Self {
-            stop,
-            thread,
-            shown,
-            committed,
-            committed_s,
-            committing,
-            commit_time_max,
-            ended,
-            log,
-        })
-    }
-
-    /// The newest backfill of a counter.
-    pub fn backfill(&self, counter: u32) -> Option<Backfill> {
-        self.shown.lock().backfill(counter)
-    }
-
-    /// Which configurations counted what, for a recount.
-    pub(crate) fn parts(&self, counter: u32) -> Option<Vec<Part>> {
-        self.shown.lock().counter(counter).map(|state| state.parts.clone())
-    }
-
-    /// Retired generations of which the store holds nothing any more.
-    pub(crate) fn removed(&self) -> Vec<Generation> {
-        self.shown.lock().removed.clone()
-    }
-
-    pub(crate) fn partition(&self) -> Partition {
-        self.log.partition()
-    }
-
-    /// Entries before this are in the last checkpoint.
-    pub fn committed(&self) -> Offset {
-        self.committed.load(Ordering::Acquire)
-    }
-
-    /// When the last of them was appended, in milliseconds since 1970, cut to seconds; 0 when this worker committed none.
-    pub fn committed_ms(&self) -> i64 {
-        self.committed_s.load(Ordering::Acquire) * 1_000
-    }
-
-    /// Whether a commit has been under way for longer than one may take.
-    pub fn is_stuck(&self) -> bool {
-        self.committing.lock().is_some_and(|began| began.elapsed() > self.commit_time_max)
-    }
-
-    /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread. A commit that
-    /// does not return is left behind: nothing that it holds is lost, since the log has it.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        self.log.stop_waiting();
-        let Some(thread) = self.thread.lock().take() else {
-            return;
-        };
-        let ended = self.ended.lock();
-        while ended.recv_timeout(IDLE) == Err(mpsc::RecvTimeoutError::Timeout) {
-            if self.is_stuck() {
-                return tracing::error!("a commit does not return, and is left behind");
-            }
-        }
-        let _ = thread.join();
-    }
-}
-
-impl Shows for Writer {
-    fn shown(&self) -> BTreeMap<Partition, Shown> {
-        BTreeMap::from([(self.log.partition(), self.shown.lock().clone())])
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }
 
 struct Worker {
@@ -326,6 +200,23 @@ impl Worker {
         worker.published.set_applied(worker.log.partition(), position);
         worker.go_back();
         Ok(worker)
+    }
+
+    /// Runs until it is stopped or fails, and publishes why it ended.
+    fn run_to_its_end(self) {
+        let partition = self.log.partition();
+        let published = Arc::clone(&self.published);
+        let reason = match std::panic::catch_unwind(AssertUnwindSafe(|| self.run())) {
+            Ok(Ok(())) => return published.fail("raingauge is stopping"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the writer panicked, which is a defect of raingauge".to_owned(),
+        };
+        tracing::error!(
+            partition,
+            %reason,
+            "the writer of a partition stopped; it counts nothing until it is started again"
+        );
+        published.fail(&reason);
     }
 
     fn run(mut self) -> Result<(), Error> {

@@ -27,7 +27,7 @@ use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::states::{Part, States};
 use raingauge_writer::worker::Backfill;
-use raingauge_writer::{Ingest, Writer, worker};
+use raingauge_writer::{Ingest, worker};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use tower::ServiceExt as _;
@@ -65,7 +65,7 @@ pub struct Page {
 
 /// What the writer knows, and the backfill of a test.
 struct Known {
-    writer: Arc<Writer>,
+    writer: Arc<worker::Handle>,
     running: Arc<Mutex<Option<Backfill>>>,
 }
 
@@ -136,7 +136,7 @@ impl World {
         let clock_port = Arc::clone(&clock) as Arc<dyn Clock>;
         let options = worker::Options::default();
         let store = Arc::clone(&buckets) as _;
-        let writer = Writer::start(
+        let writer = worker::Handle::start(
             Arc::clone(&logs[0]),
             store,
             Arc::clone(&published),

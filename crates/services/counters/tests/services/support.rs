@@ -13,7 +13,8 @@ use raingauge_writer::ingest::Receipt;
 use raingauge_writer::state::Answer;
 use raingauge_writer::states::{Shows, States, progress};
 use raingauge_writer::worker::BackfillStatus;
-use raingauge_writer::{Ingest, Options, Writer};
+use raingauge_writer::worker::Handle;
+use raingauge_writer::{Ingest, Options};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub struct Services {
     pub store: Arc<MemoryBuckets>,
     pub catalog: Arc<MemoryCatalog>,
     pub published: Arc<Published>,
-    pub writer: Arc<Writer>,
+    pub writer: Arc<Handle>,
     pub ingest: Ingest,
     pub counters: Counters,
     pub recounter: Recounter,
@@ -61,7 +62,7 @@ impl Services {
         let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
         let read = || Arc::clone(&log) as Arc<dyn EventLog>;
         let sink = || Arc::clone(&log) as Arc<dyn EventSink>;
-        let writer = Writer::start(read(), cells, Arc::clone(&published), time(), options);
+        let writer = Handle::start(read(), cells, Arc::clone(&published), time(), options);
         let writer = Arc::new(writer.expect("a writer"));
         let configurations = Arc::clone(&catalog) as Arc<dyn Catalog>;
         Self {

@@ -13,7 +13,8 @@ use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{Appended, Batch, Error, EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Ingest, Options, Writer, ingest};
+use raingauge_writer::worker::Handle;
+use raingauge_writer::{Ingest, Options, ingest};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -155,7 +156,7 @@ async fn a_commit_that_hangs_is_a_failure_and_keeps_nobody_from_ending() {
     let options = Options { commit_time_max: Duration::from_millis(1), ..Options::default() };
     let clock = Arc::new(ManualClock::at_s(NOON_S));
     let writer =
-        Writer::start(Arc::clone(&log) as _, store, Arc::clone(&published), clock, options);
+        Handle::start(Arc::clone(&log) as _, store, Arc::clone(&published), clock, options);
     let writer = Arc::new(writer.expect("a writer"));
 
     let (mut batch, event) = (Batch::default(), event_x("a", NOON_S).to_string());

@@ -4,7 +4,7 @@ use super::lag::{Lag, LagMeter};
 use super::{Means, Troubles, Workers};
 use crate::control::Control;
 use crate::state::is_known;
-use crate::worker::Writer;
+use crate::worker::Handle;
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{BucketWriter, Generation};
 use raingauge_ports::catalog::Versioned;
@@ -69,7 +69,7 @@ impl Announced {
 struct Engines {
     log: Option<Arc<dyn EventLog>>,
     store: Option<Arc<dyn BucketWriter>>,
-    worker: Option<Arc<Writer>>,
+    worker: Option<Arc<Handle>>,
     /// An offset that was stored, and the time before which nothing from there on was appended.
     known: (Offset, i64),
     began: Option<Instant>,
@@ -198,7 +198,7 @@ impl Place {
     async fn start(
         self: &Arc<Self>,
         left: &watch::Receiver<Leave>,
-    ) -> Result<(Arc<Writer>, Arc<Published>), String> {
+    ) -> Result<(Arc<Handle>, Arc<Published>), String> {
         let (place, left) = (Arc::clone(self), left.clone());
         let start = move || {
             let log =
@@ -216,7 +216,7 @@ impl Place {
             place.learn_age(&*log);
             let published = Arc::new(Published::default());
             let (clock, options) = (Arc::clone(&place.means.clock), place.means.options.clone());
-            let worker = Writer::start(log, store, Arc::clone(&published), clock, options);
+            let worker = Handle::start(log, store, Arc::clone(&published), clock, options);
             let worker = Arc::new(worker.map_err(|error| error.to_string())?);
             let mut engines = place.engines.lock();
             engines.worker = Some(Arc::clone(&worker));
@@ -240,7 +240,7 @@ impl Place {
     /// Watches a worker until it fails, and answers why, or until the seat is left. Tells it of changed counters.
     async fn attend(
         &self,
-        worker: &Writer,
+        worker: &Handle,
         published: &Published,
         left: &mut watch::Receiver<Leave>,
     ) -> Option<Arc<str>> {
@@ -252,7 +252,7 @@ impl Place {
     }
 
     /// Commits as far as the store allows, and ends the worker's thread.
-    async fn end(&self, worker: Arc<Writer>) {
+    async fn end(&self, worker: Arc<Handle>) {
         self.workers.lock().remove(&self.partition);
         let _ = spawn_blocking(move || worker.stop()).await;
         let mut engines = self.engines.lock();
@@ -263,7 +263,7 @@ impl Place {
 
     /// Writes to the partition what it does not know, where it takes effect in order with the events: changes of counters, and
     /// of which retired generations nothing is left. Never ends.
-    async fn announce(&self, worker: &Writer, published: &Published) {
+    async fn announce(&self, worker: &Handle, published: &Published) {
         let mut counters = self.means.counters.clone();
         let mut announced = HashMap::<Announced, Instant>::new();
         let mut removed = HashMap::new();
@@ -293,7 +293,7 @@ impl Place {
 
     async fn tell_removed(
         &self,
-        worker: &Writer,
+        worker: &Handle,
         told: &mut HashMap<Generation, Instant>,
     ) -> Result<(), log::Error> {
         told.retain(|_, at| at.elapsed() < ANNOUNCE_AGAIN);

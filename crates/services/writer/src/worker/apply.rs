@@ -72,10 +72,9 @@ impl Applier {
                 }
                 counted[index] += u64::from(horizons[index].keeps(Granularity::Day, time_s));
                 let mut add = |generation, horizons: &Horizons| {
-                    if let Err(error) =
-                        store.add(generation, key, Added { offset, time_s, value }, horizons)
-                    {
-                        failure = Some(error);
+                    let added = Added { offset, time_s, value };
+                    if failure.is_none() {
+                        failure = store.add(generation, key, added, horizons).err();
                     }
                 };
                 add(view.timelines[index].generation_at(time_s), &horizons[index]);
@@ -85,13 +84,13 @@ impl Applier {
             };
             view.ruleset
                 .apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
-            if store.wants_commit() {
+            if failure.is_some() || store.wants_commit() {
                 break;
             }
         }
         for index in touched.drain(..) {
-            let (id, events) =
-                (view.ruleset.rules()[index].counter.id, std::mem::take(&mut counted[index]));
+            let id = view.ruleset.rules()[index].counter.id;
+            let events = std::mem::take(&mut counted[index]);
             published.activity().counted(id, block.appended_ms.div_euclid(1_000), events);
         }
         failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
