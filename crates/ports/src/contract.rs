@@ -5,6 +5,7 @@ pub mod cache;
 pub mod catalog;
 pub mod checks;
 pub mod chunks;
+pub mod consumers;
 pub mod drafts;
 pub mod instances;
 pub mod log;

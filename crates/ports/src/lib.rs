@@ -15,6 +15,7 @@ pub mod catalog;
 pub mod checks;
 pub mod clock;
 pub mod cluster;
+pub mod consumers;
 pub mod contract;
 pub mod dedupe;
 pub mod drafts;

@@ -133,6 +133,23 @@ impl Block {
     }
 }
 
+/// The offsets from which on a partition of the log is still needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// By counting: nothing behind this is trimmed, whatever the log grows to.
+    pub counting: Offset,
+    /// By the other consumers, the least of their offsets: kept beyond the retention, as far as the
+    /// log's bound for consumers that lag allows. [`Offset::MAX`] without any.
+    pub others: Offset,
+}
+
+impl Needs {
+    /// What a log needs whose only consumer counts.
+    pub fn of_counting(counting: Offset) -> Self {
+        Self { counting, others: Offset::MAX }
+    }
+}
+
 /// What each partition is told.
 pub type PayloadOf = Box<dyn Fn(Partition) -> Vec<u8> + Send + Sync>;
 
@@ -230,6 +247,6 @@ pub trait EventLog: Send + Sync {
     /// leaves undone is done by the next reader.
     fn stop_waiting(&self) {}
 
-    /// Trims what is older than the retention, up to `applied_to` at most. Blocks the thread.
-    fn trim(&self, applied_to: Offset) -> Result<(), Error>;
+    /// Trims what is older than the retention and not needed. Blocks the thread.
+    fn trim(&self, needs: Needs) -> Result<(), Error>;
 }

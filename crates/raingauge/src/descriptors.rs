@@ -73,7 +73,8 @@ fn wanted(settings: &Settings) -> Wanted {
         return Wanted { doors, connections, segments: 0, tables: 0 };
     }
     // One more is written to, and one is about to be removed.
-    let segments = settings.log.retention_bytes / settings.log.segment_bytes + 2;
+    let log_bytes = settings.log.retention_bytes.max(settings.log.consumer_lag_bytes_max);
+    let segments = log_bytes / settings.log.segment_bytes + 2;
     Wanted {
         doors,
         connections,

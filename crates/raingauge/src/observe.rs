@@ -80,6 +80,30 @@ const METRICS: &[Metric] = &[
         "Age of the oldest durable event that waits to be counted, by partition; 0 when none does.",
     ),
     Metric::labelled_gauge(
+        "raingauge_consumer_position",
+        &["consumer", "partition"],
+        Unit::Count,
+        "Offset up to which a consumer has made durable what it makes of the log; embedded log only.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_consumer_lag_events",
+        &["consumer", "partition"],
+        Unit::Count,
+        "Entries of the log behind the position of a consumer; embedded log only.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_consumer_lag_seconds",
+        &["consumer", "partition"],
+        Unit::Seconds,
+        "Age of the oldest entry of the log behind the position of a consumer; 0 when there is none; embedded log only.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_consumer_overtaken_entries",
+        &["consumer", "partition"],
+        Unit::Count,
+        "Entries that the log dropped before a consumer had read them, since it was further behind than log.consumer_lag_bytes_max; embedded log only.",
+    ),
+    Metric::labelled_gauge(
         "raingauge_log_end_offset",
         &["partition"],
         Unit::Count,

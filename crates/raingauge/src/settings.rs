@@ -99,6 +99,7 @@ pub struct Log {
     pub segment_bytes: u64,
     pub retention: Duration,
     pub retention_bytes: u64,
+    pub consumer_lag_bytes_max: u64,
     pub queue_bytes_max: u64,
     pub lag_events_max: u64,
 }
@@ -190,6 +191,7 @@ impl Settings {
                 segment_bytes: from.whole("log", "segment_bytes"),
                 retention: hours(from.whole("log", "retention_hours")),
                 retention_bytes: from.whole("log", "retention_bytes"),
+                consumer_lag_bytes_max: from.whole("log", "consumer_lag_bytes_max"),
                 queue_bytes_max: from.whole("log", "queue_bytes_max"),
                 lag_events_max: from.whole("log", "lag_events_max"),
             },
@@ -262,6 +264,12 @@ impl Settings {
                 self.log.retention_bytes,
                 segment,
                 "it could keep no closed segment",
+            ),
+            (
+                "log.consumer_lag_bytes_max",
+                self.log.consumer_lag_bytes_max,
+                segment,
+                "it could keep no closed segment for a consumer",
             ),
             (
                 "log.queue_bytes_max",

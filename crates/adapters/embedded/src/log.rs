@@ -21,7 +21,9 @@ use note::Note;
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
+use raingauge_ports::log::{
+    Appended, Batch, Block, Error, EventLog, EventSink, Needs, Offset, Partition,
+};
 use run::Runs;
 use segments::Segments;
 use std::io;
@@ -43,6 +45,8 @@ pub struct Options {
     pub retention_ms: i64,
     /// The oldest segments are removed when the log has more bytes than this.
     pub retention_bytes: u64,
+    /// The newest bytes of the log that stay for a consumer that lags, whatever the retention.
+    pub consumer_lag_bytes_max: u64,
     /// Most bytes that wait to be written; whoever comes then is told to come back.
     pub queue_bytes_max: usize,
     /// How long `source` and `id` of an event are remembered, at least.
@@ -61,6 +65,7 @@ impl Default for Options {
             segment_bytes: 128 << 20,
             retention_ms: 7 * 86_400_000,
             retention_bytes: 64 << 30,
+            consumer_lag_bytes_max: 64 << 30,
             queue_bytes_max: 64 << 20,
             dedupe_window_ms: 86_400_000,
             dedupe_ids_max: 64_000_000,
@@ -211,14 +216,18 @@ fn trim(
     segments: &Segments,
     options: &Options,
     clock: &LogClock,
-    (applied_to, remembered_to): (Offset, Offset),
+    needs: Needs,
+    remembered_to: Offset,
 ) -> Result<(), Error> {
-    let (now_ms, is_sound) = (clock.now_ms(), clock.is_sound());
+    let now_ms = clock.now_ms();
+    let is_sound = clock.is_sound();
     let before = |age_ms: i64| if is_sound { now_ms - age_ms } else { i64::MIN };
     // An identity is needed while its window lasts, from its run or, until that is written, from
     // the log.
     let forgotten_to = segments.base_since(before(options.dedupe_window_ms));
-    let keep_from = applied_to.min(remembered_to.max(forgotten_to));
+    // A consumer that is further behind than the bound is overtaken.
+    let held_to = needs.others.max(segments.base_within(options.consumer_lag_bytes_max));
+    let keep_from = needs.counting.min(held_to).min(remembered_to.max(forgotten_to));
     segments.trim(keep_from, before(options.retention_ms), options.retention_bytes)
 }
 
@@ -292,10 +301,14 @@ impl EventLog for SegmentLog {
         self.segments.wait_beyond(offset, timeout)
     }
 
-    fn trim(&self, applied_to: Offset) -> Result<(), Error> {
+    fn appended_ms(&self, offset: Offset) -> Option<i64> {
+        self.segments.appended_at(offset).ok().flatten()
+    }
+
+    fn trim(&self, needs: Needs) -> Result<(), Error> {
         self.note_time();
-        let offsets = (applied_to, self.appender.remembered_to());
-        trim(&self.segments, &self.options, &self.clock, offsets)
+        let remembered_to = self.appender.remembered_to();
+        trim(&self.segments, &self.options, &self.clock, needs, remembered_to)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::options::EPOCH_STEP;
 use crate::topic::Shared;
 use parking_lot::Mutex;
 use raingauge_ports::clock::{Clock, SystemClock};
-use raingauge_ports::log::{Block, Error, EventLog, Offset, Partition};
+use raingauge_ports::log::{Block, Error, EventLog, Needs, Offset, Partition};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
@@ -416,7 +416,7 @@ impl EventLog for KafkaLog {
     }
 
     /// The brokers trim the topic by its retention.
-    fn trim(&self, _applied_to: Offset) -> Result<(), Error> {
+    fn trim(&self, _needs: Needs) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -3,7 +3,9 @@
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
+use raingauge_ports::log::{
+    Appended, Batch, Block, Error, EventLog, EventSink, Needs, Offset, Partition,
+};
 use raingauge_ports::record::{self, Identity};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -111,7 +113,7 @@ impl EventLog for MemoryLog {
         inner.end
     }
 
-    fn trim(&self, _applied_to: Offset) -> Result<(), Error> {
+    fn trim(&self, _needs: Needs) -> Result<(), Error> {
         Ok(())
     }
 }

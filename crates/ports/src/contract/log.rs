@@ -1,6 +1,6 @@
 //! What every event log keeps.
 
-use crate::log::{Batch, Block, Error, EventLog, EventSink, Offset};
+use crate::log::{Batch, Block, Error, EventLog, EventSink, Needs, Offset};
 use crate::record::Entry;
 use raingauge_core::event::Event;
 use std::time::{Duration, Instant};
@@ -122,6 +122,19 @@ pub async fn wakes_those_who_wait(sink: &dyn EventSink, log: &dyn EventLog) {
     assert_eq!(log.wait_beyond(end, Duration::from_millis(1)), end);
     sink.append(batch(&["wake"])).await.expect("appended");
     assert_eq!(log.wait_beyond(end, SOON), end + 1);
+}
+
+/// Whatever may be trimmed of a log, what is needed stays.
+pub fn keeps_what_is_needed(log: &dyn EventLog) {
+    let (start, end) = (log.start(), log.end());
+    assert!(end - start > 2, "this needs a log that holds something");
+    for (counting, others) in [(start, end), (end, start), (start + 1, start + 2), (end, start + 2)]
+    {
+        log.trim(Needs { counting, others }).expect("trimmed");
+        assert!(log.start() <= counting.min(others), "it begins at {}", log.start());
+        assert_eq!(log.end(), end);
+        assert!(log.read(counting.min(others), 1).is_ok_and(|blocks| !blocks.is_empty()));
+    }
 }
 
 /// What lies before the start has been trimmed, and says so.

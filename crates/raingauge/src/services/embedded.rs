@@ -3,6 +3,7 @@
 use super::database::{self, Database};
 use super::{Engines, Services, caching, files};
 use crate::settings::{self, Settings};
+use raingauge_consumers::Registry;
 use raingauge_counters as counters;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
@@ -45,8 +46,11 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
     let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) =
         (Arc::clone(&log) as _, vec![log]);
     let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
+    // The log is kept for every consumer that ever committed, whether it runs or not.
+    let consumers = Arc::new(Registry::of(&*store, 0)?);
     let options = worker::Options {
         future_allowance_s,
+        consumers,
         drain_timeout: settings.server.drain_timeout,
         ..worker::Options::default()
     };
@@ -192,6 +196,7 @@ fn log_options(settings: &Settings) -> LogOptions {
         segment_bytes: settings.log.segment_bytes,
         retention_ms: settings.log.retention.as_millis() as i64,
         retention_bytes: settings.log.retention_bytes,
+        consumer_lag_bytes_max: settings.log.consumer_lag_bytes_max,
         queue_bytes_max: settings.log.queue_bytes_max as usize,
         dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
         dedupe_ids_max: settings.dedupe.ids_max as usize,

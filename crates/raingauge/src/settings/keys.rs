@@ -238,6 +238,13 @@ pub const KEYS: &[Key] = &[
     ),
     bytes(
         "log",
+        "consumer_lag_bytes_max",
+        64 * GIB,
+        (2 * MIB, 1_024 * TIB),
+        "The newest bytes of the event log that are kept for a consumer that lags, beyond the retention too; one that is further behind is overtaken.",
+    ),
+    bytes(
+        "log",
         "queue_bytes_max",
         64 * MIB,
         (64 * KIB, 64 * GIB),

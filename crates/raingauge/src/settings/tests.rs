@@ -80,6 +80,7 @@ fn the_defaults_stand_without_a_file() {
     assert_eq!(settings.log.segment_bytes, 134_217_728);
     assert_eq!(settings.log.retention, Duration::from_secs(7 * 86_400));
     assert_eq!(settings.log.retention_bytes, 68_719_476_736);
+    assert_eq!(settings.log.consumer_lag_bytes_max, 68_719_476_736);
     assert_eq!(settings.log.queue_bytes_max, 67_108_864);
     assert_eq!(settings.dedupe.window, Duration::from_secs(86_400));
     assert_eq!(settings.events.future_allowance, Duration::from_secs(300));
@@ -470,13 +471,14 @@ fn the_grpc_door_may_be_left_out() {
 #[test]
 fn contradictions_blame_the_key_that_was_set() {
     let problems =
-        load("[server]\nbody_bytes_max = 134217728\n[log]\nretention_bytes = 2097152\n", &[])
+        load("[server]\nbody_bytes_max = 134217728\n[log]\nretention_bytes = 2097152\nconsumer_lag_bytes_max = 2097152\n", &[])
             .unwrap_err();
     assert_starts(
         &problems,
         &[
             "2 server.body_bytes_max: log.queue_bytes_max is 67108864, too small beside server.body_bytes_max",
             "4 log.retention_bytes: log.retention_bytes is 2097152, too small beside log.segment_bytes",
+            "5 log.consumer_lag_bytes_max: log.consumer_lag_bytes_max is 2097152, too small beside log.segment_bytes",
         ],
     );
 }

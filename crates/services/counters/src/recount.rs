@@ -412,14 +412,14 @@ impl Model {
                 touched
             }
             Entry::Control(payload) => match Control::parse(payload) {
-                Ok(Control::Buckets { buckets, request }) => {
+                Ok(Some(Control::Buckets { buckets, request })) => {
                     let touched = self.set_buckets(partition, step.offset, &buckets);
                     if touched && request.is_some() && !is_applied {
                         self.is_unclear.store(true, Ordering::Relaxed);
                     }
                     touched
                 }
-                Ok(Control::Erase { counter, key })
+                Ok(Some(Control::Erase { counter, key }))
                     if counter == self.counter && key == self.key =>
                 {
                     self.tally.lock().erase(partition);

@@ -1,8 +1,13 @@
-//! Control entries: messages in the log, in order with the events.
+//! Control entries of counting: messages in the log, in order with the events.
+//!
+//! An entry of a kind that this program does not know stops counting, and is not passed over: it
+//! changes counts, and every count behind it would be wrong. Upgrading the process continues it.
 
 use crate::state::Request;
+use raingauge_consumers::control::Head;
 use raingauge_core::counter::Counter;
 use raingauge_ports::buckets::{Cell, Generation};
+use raingauge_ports::consumers::Name;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,18 +92,18 @@ impl Control {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a control entry, and tells one of a kind that only a newer program knows from one that nobody wrote.
-    pub fn parse(payload: &[u8]) -> Result<Self, ControlError> {
-        #[derive(Deserialize)]
-        struct Named {
-            kind: String,
-        }
+    /// Reads a control entry; `None` when it is for another consumer. Tells a kind that only a newer
+    /// program knows from a payload that is no control entry.
+    pub fn parse(payload: &[u8]) -> Result<Option<Self>, ControlError> {
         let malformed = |error: serde_json::Error| ControlError::Malformed(error.to_string());
-        let Named { kind } = serde_json::from_slice(payload).map_err(malformed)?;
-        if !Self::KINDS.contains(&kind.as_str()) {
-            return Err(ControlError::UnknownKind(kind));
+        let head = Head::parse(payload).map_err(malformed)?;
+        if !head.is_for(&Name::counting()) {
+            return Ok(None);
         }
-        serde_json::from_slice(payload).map_err(malformed)
+        if !Self::KINDS.contains(&head.kind.as_str()) {
+            return Err(ControlError::UnknownKind(head.kind));
+        }
+        serde_json::from_slice(payload).map(Some).map_err(malformed)
     }
 
     const KINDS: [&str; 9] = [
@@ -153,13 +158,21 @@ mod tests {
             Control::EraseAll { counter: 1, number: 3, replaces: Some(2) },
         ];
         for control in &written {
-            assert_eq!(Control::parse(&control.to_json()).as_ref(), Ok(control));
+            assert_eq!(Control::parse(&control.to_json()), Ok(Some(control.clone())));
         }
         assert_eq!(written.len(), Control::KINDS.len());
         assert_eq!(
             Control::parse(br#"{"kind":"frost"}"#),
             Err(ControlError::UnknownKind("frost".to_owned()))
         );
+        for payload in [
+            &br#"{"for":"campaigns","kind":"frost"}"#[..],
+            br#"{"for":"campaigns","kind":"counter","version":true}"#,
+        ] {
+            assert_eq!(Control::parse(payload), Ok(None), "{payload:?}");
+        }
+        let named = br#"{"for":"counting","kind":"switch","counter":1,"number":2}"#;
+        assert_eq!(Control::parse(named), Ok(Some(Control::Switch { counter: 1, number: 2 })));
         for payload in [
             &b"x"[..],
             b"",

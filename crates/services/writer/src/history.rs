@@ -110,7 +110,7 @@ mod tests {
     use parking_lot::Mutex;
     use raingauge_memory::MemoryLog;
     use raingauge_ports::contract::log::batch;
-    use raingauge_ports::log::{EventSink, Partition};
+    use raingauge_ports::log::{EventSink, Needs, Partition};
     use raingauge_ports::scans::Scans;
 
     /// A log that notes where nobody reads on.
@@ -149,8 +149,8 @@ mod tests {
             self.log.wait_beyond(offset, timeout)
         }
 
-        fn trim(&self, applied_to: Offset) -> Result<(), Error> {
-            self.log.trim(applied_to)
+        fn trim(&self, needs: Needs) -> Result<(), Error> {
+            self.log.trim(needs)
         }
     }
 

@@ -15,8 +15,10 @@ use crate::state::{Begin, Change, Erasure, Phase, Progress, Request, State};
 use crate::states::Shown;
 use apply::Applier;
 use parking_lot::Mutex;
+use raingauge_consumers::{Hold, Place, Registry};
 use raingauge_ports::buckets::{self, BucketWriter, Checkpoint, Generation};
 use raingauge_ports::clock::Clock;
+use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_ports::record::Entry;
@@ -48,8 +50,11 @@ pub struct Options {
     /// How far back from the checkpoint a worker begins to read, in time of the log: what servers of the store may lose
     /// that have acknowledged it. Zero where store and checkpoint are durable together.
     pub rereads: Duration,
-    /// Whether the worker itself tells how far behind it is; otherwise a process with many workers measures them.
+    /// Whether the worker itself tells how far behind it and the other consumers are; otherwise a
+    /// process with many workers measures them.
     pub tells_lag: bool,
+    /// The consumers of the log, which is trimmed for all of them.
+    pub consumers: Arc<Registry>,
 }
 
 impl Default for Options {
@@ -63,6 +68,7 @@ impl Default for Options {
             drain_timeout: Duration::from_secs(10),
             rereads: Duration::ZERO,
             tells_lag: true,
+            consumers: Arc::default(),
         }
     }
 }
@@ -118,6 +124,8 @@ struct Worker {
     rereads: bool,
     /// The last checkpoint needs the log from here on.
     needed_from: Offset,
+    /// Where counting stands among the consumers of the log.
+    place: Arc<Place>,
     state: State,
     /// The state as bytes, as the next commit will write it.
     state_json: Vec<u8>,
@@ -157,6 +165,8 @@ impl Worker {
         if position > log.end() {
             return Err(Error::LogTooShort { position, end: log.end() });
         }
+        let partition = log.partition();
+        let place = options.consumers.register(Name::counting(), partition, Hold::Always, position);
         let mut worker = Self {
             log,
             store,
@@ -172,6 +182,7 @@ impl Worker {
             committed_us: stamp_us,
             rereads: false,
             needed_from: position,
+            place,
             state: State::from_json(&state).map_err(Error::State)?,
             state_json: state,
             state_changed: false,
@@ -310,7 +321,10 @@ impl Worker {
         let explain = |error: ControlError| {
             Error::State(format!("the control entry at offset {offset}: {error}"))
         };
-        match Control::parse(payload).map_err(explain)? {
+        let Some(control) = Control::parse(payload).map_err(explain)? else {
+            return Ok(());
+        };
+        match control {
             Control::Counter { version, counter, changed_at, put_back } => {
                 let decides = self.log.partition() == DECIDER;
                 let change = Change { version, changed_at, put_back, counter: *counter };
@@ -448,6 +462,7 @@ impl Worker {
         self.shown_committed_s.store(self.applied_s, Ordering::Release);
         self.shown_committed.store(position, Ordering::Release);
         self.needed_from = self.needs_log_from();
+        self.place.set_position(position);
         // Nothing of what was retired before this commit changes any more, and what was removed is gone for good.
         self.removals.want(&self.state.retired);
         let is_retired = |generation: &Generation| self.state.retired.contains(generation);

@@ -133,6 +133,32 @@ impl Segments {
         inner.segments.iter().map(|segment| segment.head.base).find(|base| *base > offset)
     }
 
+    /// The base of the first segment from which on all of them have at most `bytes_max` bytes. The
+    /// last one counts in any case.
+    pub fn base_within(&self, bytes_max: u64) -> Offset {
+        let inner = self.inner.lock();
+        let mut bytes = 0;
+        let within = inner.segments.iter().rev().take_while(|segment| {
+            let is_last = bytes == 0;
+            bytes += segment.len;
+            is_last || bytes <= bytes_max
+        });
+        within.last().map_or(inner.end, |segment| segment.head.base)
+    }
+
+    /// When the block was appended that holds `offset`; `None` at the end of the log.
+    pub fn appended_at(&self, offset: Offset) -> Result<Option<i64>, Error> {
+        let Some((segments, at)) = self.find(offset)? else {
+            return Ok(None);
+        };
+        // A place behind the last block of a segment stands for the first one of the next.
+        let (segment, at) = match segments.get(1) {
+            Some(next) if at >= segments[0].len => (next, next.head.len()),
+            _ => (&segments[0], at),
+        };
+        Ok(BlockHeader::read(&*segment.file, at)?.map(|header| header.appended_ms))
+    }
+
     /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
         self.inner.lock().segments.iter().map(|segment| segment.len).sum()

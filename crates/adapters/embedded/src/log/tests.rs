@@ -36,6 +36,7 @@ async fn keeps_the_contract(log: &(impl EventLog + EventSink)) {
     contract::is_in_order(log, log).await;
     contract::goes_forward(log);
     contract::wakes_those_who_wait(log, log).await;
+    contract::keeps_what_is_needed(log);
 }
 
 #[tokio::test]
@@ -173,17 +174,60 @@ async fn old_segments_are_trimmed_but_never_what_is_still_needed() {
         clock.set_s(1_000 + day * DAY_S);
         append(&log, &[&format!("day-{day}")]).await;
     }
-    log.trim(2).unwrap();
+    log.trim(Needs::of_counting(2)).unwrap();
     assert_eq!(log.start(), 2, "the writer has applied only this far");
-    log.trim(Offset::MAX).unwrap();
+    log.trim(Needs::of_counting(Offset::MAX)).unwrap();
     assert_eq!(log.start(), 3, "seven days are kept, and the segment that they begin in");
     contract::tells_what_was_trimmed(&log);
     drop(log);
     let by_size =
         Options { segment_bytes: 1, dedupe_ids_max: 2, retention_bytes: 300, ..Options::default() };
     let log = open_with(folder.path(), by_size, 1_000).unwrap();
-    log.trim(Offset::MAX).unwrap();
+    log.trim(Needs::of_counting(Offset::MAX)).unwrap();
     assert!(log.start() > 3 && log.end() == 12, "the size bounds it too");
+}
+
+/// The log is kept for a consumer that lags, and for as many bytes as the bound says: one that is
+/// further behind is overtaken, and finds out.
+#[tokio::test]
+async fn a_consumer_holds_the_log_up_to_the_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        segment_bytes: 1,
+        retention_ms: DAY_S * 1_000,
+        dedupe_window_ms: DAY_S * 1_000,
+        ..Options::default()
+    };
+    let clock = Arc::new(ManualClock::at_s(1_000));
+    let open = |options| {
+        SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap()
+    };
+    let log = open(options.clone());
+    for day in 0..12 {
+        clock.set_s(1_000 + day * DAY_S);
+        append(&log, &[&format!("day-{day}")]).await;
+    }
+    contract::keeps_what_is_needed(&log);
+    log.trim(Needs { counting: 12, others: 4 }).unwrap();
+    assert_eq!(log.start(), 4, "of twelve days one is kept, and what the consumer needs");
+    assert_eq!(texts(&log, 4).len(), 8);
+    assert_eq!(log.appended_ms(4), Some((1_000 + 4 * DAY_S) * 1_000));
+    assert_eq!((log.appended_ms(3), log.appended_ms(12)), (None, None));
+    log.trim(Needs { counting: 3, others: 6 }).unwrap();
+    assert_eq!(log.start(), 4, "counting is behind the consumer");
+    drop(log);
+
+    let segment_bytes = segment_files(folder.path())[0].metadata().unwrap().len();
+    let bound = 3 * segment_bytes + segment_bytes / 2;
+    let log = open(Options { consumer_lag_bytes_max: bound, ..options });
+    log.trim(Needs { counting: 4, others: 4 }).unwrap();
+    assert_eq!(log.start(), 4, "counting is never overtaken");
+    log.trim(Needs { counting: 12, others: 4 }).unwrap();
+    assert_eq!(log.start(), 9, "the last three segments are within the bound");
+    assert!(matches!(log.read(4, 1), Err(Error::Trimmed { asked: 4, start: 9 })));
+    clock.set_s(1_000 + 12 * DAY_S);
+    log.trim(Needs { counting: 12, others: 11 }).unwrap();
+    assert_eq!(log.start(), 10, "the retention decides again");
 }
 
 /// A log of few events never fills a run of identities; what is older than their window is trimmed
@@ -199,7 +243,7 @@ async fn a_small_log_is_trimmed_too() {
         clock.set_s(1_000 + day * DAY_S);
         append(&log, &[&format!("day-{day}")]).await;
     }
-    log.trim(Offset::MAX).unwrap();
+    log.trim(Needs::of_counting(Offset::MAX)).unwrap();
     assert_eq!(log.start(), 3);
 }
 

@@ -6,12 +6,15 @@
 //! 0x00 "state"                                                      → the writer's, as it came
 //! 0x00 "progress"                                                   → rank i64, how far a backfill is, as it came
 //! 0x01 generation u32 │ 0 span, 1 day │ key text │ 0x00 │ period u32  → a tile, see raingauge_core::tile
+//! 0x02 name …                                                       → a consumer's, see disk/consumers.rs
 //! ```
 //!
 //! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's journals is a state that
 //! the store was in: if the last journal loses its end, the position goes back with the tiles, and the log is read again.
 //! A hole in a journal before it is told by the markers of commits ([`markers`]).
 //! Numbers in keys are big-endian, so that they sort; those in values are little-endian.
+
+mod consumers;
 
 use super::blank::{discard, is_blank};
 use super::{Options, journals, markers};
@@ -180,7 +183,7 @@ impl Disk {
         let mut tiles = Vec::new();
         for guard in self.keyspace.range((from, Bound::Unbounded)).take(scan_max) {
             let (key, value) = guard.into_inner().map_err(failed)?;
-            if key[..5] != head(generation, true)[..5] {
+            if !key.starts_with(&head(generation, true)[..5]) {
                 return Ok((tiles, None));
             }
             tiles.push(found(&key, &value)?);
@@ -192,8 +195,18 @@ impl Disk {
     }
 
     pub fn batch(&self) -> Batch<'_> {
-        let batch = self.database.batch().durability(Some(PersistMode::SyncAll));
-        Batch { disk: self, batch, tiles: Vec::new() }
+        Batch { disk: self, batch: self.synced_batch(), tiles: Vec::new() }
+    }
+
+    fn synced_batch(&self) -> OwnedWriteBatch {
+        self.database.batch().durability(Some(PersistMode::SyncAll))
+    }
+
+    /// Commits a batch together with the marker of its number.
+    fn commit_marked(&self, mut batch: OwnedWriteBatch, last: &mut Last) -> Result<(), Error> {
+        last.number += 1;
+        markers::put(&mut batch, &self.keyspace, last.number);
+        batch.commit().map_err(failed)
     }
 
     /// Writes a position as it was written before there were markers.
@@ -243,13 +256,11 @@ impl Batch<'_> {
             self.batch.insert(keyspace, PROGRESS_KEY, [&rank.to_le_bytes()[..], bytes].concat());
         }
         let mut last = self.disk.last.lock();
-        last.number += 1;
-        markers::put(&mut self.batch, keyspace, last.number);
         if last.state != checkpoint.state {
             self.batch.insert(keyspace, STATE_KEY, checkpoint.state.as_slice());
             last.state.clone_from(&checkpoint.state);
         }
-        self.batch.commit().map_err(failed)
+        self.disk.commit_marked(self.batch, &mut last)
     }
 }
 

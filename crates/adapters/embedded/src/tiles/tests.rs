@@ -2,8 +2,9 @@ use super::*;
 use crate::allocations::allocated_bytes;
 use proptest::prelude::*;
 use raingauge_core::bucket::DAY_S;
-use raingauge_memory::MemoryBuckets;
-use raingauge_ports::contract::buckets as contract;
+use raingauge_memory::{MemoryBuckets, MemoryConsumers};
+use raingauge_ports::consumers::{self, Name};
+use raingauge_ports::contract::{buckets as contract, consumers as contract_of_consumers};
 use std::io::Read;
 
 mod faults;
@@ -37,6 +38,32 @@ async fn both_stores_keep_the_contract() {
     keeps_the_contract(&open(folder.path(), 1 << 20)).await;
     let folder = tempfile::tempdir().unwrap();
     keeps_the_contract(&open(folder.path(), 0)).await;
+}
+
+/// The records of consumers in a store.
+fn records(store: &TileStore) -> &dyn consumers::ConsumerStore {
+    store
+}
+
+/// Also behind the last generation of tiles, which is walked through beside them.
+#[tokio::test]
+async fn both_stores_keep_the_contract_of_consumers() {
+    let folder = tempfile::tempdir().unwrap();
+    let on_disk = open(folder.path(), 1 << 20);
+    for store in [records(&on_disk), &MemoryConsumers::default()] {
+        contract_of_consumers::keeps_records_with_the_position(store);
+        contract_of_consumers::reads_records_in_order(store);
+        contract_of_consumers::keeps_consumers_apart(store);
+    }
+
+    let name = Name::new("it").unwrap();
+    let record = (b"k".to_vec(), Some(b"v".to_vec()));
+    records(&on_disk).commit(&name, 5, vec![record]).unwrap();
+    keeps_the_contract(&on_disk).await;
+    drop(on_disk);
+    let reopened = open(folder.path(), 1 << 20);
+    assert_eq!(records(&reopened).positions().unwrap(), [(name.clone(), 5)]);
+    assert_eq!(records(&reopened).get(&name, b"k").unwrap(), Some(b"v".to_vec()));
 }
 
 #[tokio::test]

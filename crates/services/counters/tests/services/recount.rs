@@ -5,6 +5,7 @@ use raingauge_counters::recount::{Difference, Recount};
 use raingauge_embedded::{LogOptions, SegmentLog};
 use raingauge_ports::buckets::{BucketWriter, Cell};
 use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::log::Needs;
 use raingauge_ports::scans::{Scans, Stop};
 use raingauge_writer::control::Bucket;
 use serde_json::json;
@@ -176,7 +177,7 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
     assert_equal(&ragged, 6);
     assert_eq!(ragged.compared_from, TODAY_S);
 
-    services.log.trim(services.published.applied(0)).unwrap();
+    services.log.trim(Needs::of_counting(services.published.applied(0))).unwrap();
     assert!(services.log.start() > 0);
     let trimmed = recount(&services, "c1:x", TODAY_S - DAY_S, TODAY_S + 6 * DAY_S).await;
     let from_s = trimmed.compared_from;

@@ -8,7 +8,7 @@ use raingauge_memory::{MemoryBuckets, MemoryLog};
 use raingauge_ports::buckets::{self, Added, BucketWriter, Cell, Checkpoint, Generation};
 use raingauge_ports::clock::SystemClock;
 use raingauge_ports::cluster;
-use raingauge_ports::log::{self, Batch, Block, EventLog};
+use raingauge_ports::log::{self, Batch, Block, EventLog, Needs};
 use raingauge_ports::tiles::TileChanges;
 use raingauge_ports::{BoxFuture, log::Appended};
 use serde_json::json;
@@ -42,8 +42,8 @@ impl EventLog for NumberedLog {
         self.0.wait_beyond(offset, timeout)
     }
 
-    fn trim(&self, applied_to: Offset) -> Result<(), log::Error> {
-        self.0.trim(applied_to)
+    fn trim(&self, needs: Needs) -> Result<(), log::Error> {
+        self.0.trim(needs)
     }
 }
 

@@ -285,21 +285,26 @@ impl Worker {
                     }
                 };
                 ruleset.apply(&event, &mut scratch, count, |_, _| {});
+                if let Some(error) = failure {
+                    return Err(error.into());
+                }
             }
         }
-        failure.map_or(Ok(counted), |error| Err(error.into()))
+        Ok(counted)
     }
 
     /// Does to the generation what a control entry did to those that were counted then.
     fn refill_by(&self, rules: &Rules, payload: &[u8], offset: Offset) -> Result<(), Error> {
         match Control::parse(payload) {
             // A key is erased whatever counts at the moment.
-            Ok(Control::Erase { counter, key })
+            Ok(Some(Control::Erase { counter, key }))
                 if counter == rules.generation / GENERATIONS_PER_COUNTER =>
             {
                 self.store.erase(rules.generation, &key, offset)?;
             }
-            Ok(Control::Buckets { buckets, .. }) if !self.state.requests.is_repetition(offset) => {
+            Ok(Some(Control::Buckets { buckets, .. }))
+                if !self.state.requests.is_repetition(offset) =>
+            {
                 let Some(rule) = rules.at(offset).and_then(|ruleset| ruleset.rules().first())
                 else {
                     return Ok(());

@@ -8,6 +8,8 @@ use raingauge_ports::buckets::Generation;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
+/// How often the consumers of the log are reported on.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// How often the log is trimmed and expired buckets are looked for.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -16,6 +18,7 @@ const SCAN_TILES: usize = 2_000;
 
 #[derive(Default)]
 pub struct Upkeep {
+    reported: Option<Instant>,
     pub(super) trimmed: Option<Instant>,
     pub(super) expired: Option<Instant>,
     sweeps: VecDeque<Sweep>,
@@ -49,10 +52,10 @@ impl Worker {
     /// Does a little of what is due. Answers whether there is more.
     pub(super) fn keep_up(&mut self) -> Result<bool, Error> {
         if is_due(&mut self.upkeep.trimmed, TRIM_INTERVAL) {
-            // A crash goes back to the checkpoint, and what began after it has to go on.
-            if let Err(error) = self.log.trim(self.needs_log_from().min(self.needed_from)) {
-                tracing::warn!(%error, "the event log could not be trimmed; it is tried again in a minute");
-            }
+            self.trim();
+        }
+        if self.options.tells_lag && is_due(&mut self.upkeep.reported, REPORT_INTERVAL) {
+            self.options.consumers.report(&*self.log, self.clock.now_ms());
         }
         if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.expired, EXPIRE_INTERVAL) {
             self.sweep_expired();
@@ -82,6 +85,19 @@ impl Worker {
             self.commit()?;
         }
         Ok(!is_waiting && self.upkeep.is_sweeping())
+    }
+
+    /// Trims the log as far as no consumer needs it.
+    fn trim(&mut self) {
+        // A crash goes back to the checkpoint, and what began after it has to go on.
+        self.place.need_history(Some(self.needs_log_from().min(self.needed_from)));
+        let needs = self.options.consumers.needs(self.log.partition());
+        if let Err(error) = self.log.trim(needs) {
+            tracing::warn!(
+                %error,
+                "the event log could not be trimmed; it is tried again in a minute"
+            );
+        }
     }
 
     /// What has expired is told by the time of the log: a counter may be kept longer by a change that was appended

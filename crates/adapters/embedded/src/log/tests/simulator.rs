@@ -347,8 +347,8 @@ impl World {
 
     fn trim(&mut self) {
         let Some(log) = &self.log else { return };
-        let offsets = (self.applied_to, log.known.sealed_to());
-        let trimmed = trim(&log.segments, &self.options, &log.clock, offsets);
+        let needs = Needs::of_counting(self.applied_to);
+        let trimmed = trim(&log.segments, &self.options, &log.clock, needs, log.known.sealed_to());
         assert!(trimmed.is_ok() || self.disk.is_troubled() || matches!(trimmed, Err(Error::Io(_))));
         if self.disk.is_dead() {
             self.crash();

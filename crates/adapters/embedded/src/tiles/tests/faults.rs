@@ -3,7 +3,8 @@
 //! without faults, and compared with a model.
 
 use super::*;
-use std::collections::BTreeSet;
+use consumers::Change;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -43,6 +44,32 @@ fn count(store: &impl BucketWriter, offset: u64) {
     store.add(1, &key, Added { offset, time_s, value: 1 }, &FOREVER).expect("added");
 }
 
+fn it() -> Name {
+    Name::new("it").expect("a name")
+}
+
+/// What a consumer beside the tiles commits: a record of its own, and one that all of them change.
+fn changes(commit: u64) -> Vec<Change> {
+    let record = |key: u64| (key.to_be_bytes().to_vec(), Some(commit.to_be_bytes().to_vec()));
+    vec![record(commit), record(0)]
+}
+
+/// Whether a consumer has what it committed up to its position, and no more.
+fn has_what_it_committed(store: &TileStore, committed: u64) -> Result<(), String> {
+    let store = records(store);
+    let positions = store.positions().map_err(|error| error.to_string())?;
+    let position = positions.first().map_or(0, |(_, position)| *position);
+    let mut expected = BTreeMap::new();
+    (1..=position / OFFSETS_OF_COMMIT).for_each(|commit| expected.extend(changes(commit)));
+
+    let found = store.scan(&it(), b"", None, usize::MAX).map_err(|error| error.to_string())?;
+    let found: BTreeMap<_, _> = found.into_iter().map(|(key, value)| (key, Some(value))).collect();
+    if position < committed || found != expected {
+        return Err(format!("a consumer is at {position} of {committed} with {found:?}"));
+    }
+    Ok(())
+}
+
 /// The process under faults; as a test of its own it does nothing. It says how far each commit has come.
 #[test]
 fn a_process_under_faults() {
@@ -55,7 +82,9 @@ fn a_process_under_faults() {
     for commit in 1..=COMMITS {
         let position = commit * OFFSETS_OF_COMMIT;
         (position - OFFSETS_OF_COMMIT..position).for_each(|offset| count(&store, offset));
-        if store.commit(&Checkpoint { position, ..Checkpoint::default() }).is_err() {
+        let checkpoint = Checkpoint { position, ..Checkpoint::default() };
+        let counted = store.commit(&checkpoint).is_ok();
+        if !counted || records(&store).commit(&it(), position, changes(commit)).is_err() {
             // As the program does: nothing is put in order that may not be.
             std::process::exit(1);
         }
@@ -163,6 +192,7 @@ impl Place {
         if position < committed {
             return Err(format!("{committed} was committed, and {position} is left"));
         }
+        has_what_it_committed(&store, committed)?;
         let model = MemoryBuckets::default();
         (0..position).for_each(|offset| count(&model, offset));
 

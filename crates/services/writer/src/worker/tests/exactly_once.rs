@@ -134,7 +134,8 @@ impl History {
             Op::Voids(len) => {
                 for _ in 0..len {
                     self.world.append_void();
-                    self.model.log.push(Entry::Void);
+                    self.world.append_foreign();
+                    self.model.log.extend([Entry::Void, Entry::Void]);
                 }
             }
             Op::Apply => {

@@ -221,7 +221,7 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
 #[test]
 fn a_longer_retention_reaches_what_is_stored() {
     let store = Arc::new(MemoryBuckets::default());
-    let mut world = World::new(Medium::Memory(Arc::clone(&store)));
+    let mut world = World::new(Medium::Memory(Arc::clone(&store), Arc::default()));
     world.set_counter(1, &counter(1, kept(1, 3, 30)));
     world.set_counter(2, &counter(1, kept(1, 3, 20)));
     world.append(&[event("a", START_S)]);

@@ -5,16 +5,20 @@ use crate::control::{Bucket, Control};
 use crate::state::Request;
 use crate::worker::{Options, Worker};
 use parking_lot::Mutex;
+use raingauge_consumers::Registry;
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::counter::Counter;
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
 use raingauge_embedded::{TileOptions, TileStore};
-use raingauge_memory::{MemoryBuckets, MemoryLog};
+use raingauge_memory::{MemoryBuckets, MemoryConsumers, MemoryLog};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::log::{Appended, Batch, Block, Error, EventLog, EventSink, Offset, Partition};
+use raingauge_ports::consumers::ConsumerStore;
+use raingauge_ports::log::{
+    Appended, Batch, Block, Error, EventLog, EventSink, Needs, Offset, Partition,
+};
 use raingauge_ports::published::Published;
 use raingauge_ports::record;
 use serde_json::{Value as Json, json};
@@ -25,6 +29,9 @@ use std::time::Duration;
 /// A day in 2024, when every test begins.
 pub const START_S: i64 = 20_000 * DAY_S;
 pub const ALLOWANCE_S: i64 = 300;
+
+/// A control entry that counting passes over.
+pub const FOREIGN: &[u8] = br#"{"for":"campaigns","kind":"backfill","counter":1}"#;
 
 /// The log in memory, with times of acceptance and a beginning that moves. What is appended before anybody has read
 /// becomes one block now and then, as it does when many append at once.
@@ -183,7 +190,7 @@ impl EventLog for DatedLog {
         self.log.wait_beyond(offset, timeout)
     }
 
-    fn trim(&self, applied_to: Offset) -> Result<(), Error> {
+    fn trim(&self, needs: Needs) -> Result<(), Error> {
         let mut inner = self.inner.lock();
         if inner.is_stuck {
             return Err(Error::Closed("a file cannot be removed".to_owned()));
@@ -191,7 +198,7 @@ impl EventLog for DatedLog {
         let end = self.log.end();
         let kept =
             inner.appended_ms.iter().find(|(_, appended_ms)| **appended_ms >= inner.oldest_ms);
-        let kept = kept.map_or(end, |(base, _)| *base).min(applied_to);
+        let kept = kept.map_or(end, |(base, _)| *base).min(needs.counting).min(needs.others);
         let boundary = inner.appended_ms.range(..=kept).next_back().map_or(0, |(base, _)| *base);
         inner.start = inner.start.max(if kept == end { end } else { boundary });
         Ok(())
@@ -215,14 +222,14 @@ fn with_voids(block: Block, voids: &BTreeSet<Offset>) -> Block {
 
 /// What a store is made of again after a crash.
 pub enum Medium {
-    Memory(Arc<MemoryBuckets>),
+    Memory(Arc<MemoryBuckets>, Arc<MemoryConsumers>),
     /// A folder, and the cache, small enough that commits fall due by themselves.
     Disk(tempfile::TempDir, Option<Arc<TileStore>>),
 }
 
 impl Medium {
     pub fn memory() -> Self {
-        Self::Memory(Arc::default())
+        Self::Memory(Arc::default(), Arc::default())
     }
 
     pub fn disk() -> Self {
@@ -231,7 +238,7 @@ impl Medium {
 
     fn writer(&mut self) -> Arc<dyn BucketWriter> {
         match self {
-            Self::Memory(store) => Arc::clone(store) as Arc<dyn BucketWriter>,
+            Self::Memory(store, _) => Arc::clone(store) as Arc<dyn BucketWriter>,
             Self::Disk(folder, store) => {
                 let options = TileOptions {
                     cache_bytes: 16 << 10,
@@ -245,17 +252,25 @@ impl Medium {
         }
     }
 
+    /// The records of consumers, in the store that was opened last.
+    pub fn consumers(&self) -> Arc<dyn ConsumerStore> {
+        match self {
+            Self::Memory(_, consumers) => Arc::clone(consumers) as Arc<dyn ConsumerStore>,
+            Self::Disk(_, store) => Arc::clone(store.as_ref().expect("an open store")) as _,
+        }
+    }
+
     /// Loses what was not committed.
     fn crash(&mut self) {
         match self {
-            Self::Memory(store) => store.crash(),
+            Self::Memory(store, _) => store.crash(),
             Self::Disk(_, store) => *store = None,
         }
     }
 
     fn reader(&self) -> &dyn BucketReader {
         match self {
-            Self::Memory(store) => &**store,
+            Self::Memory(store, _) => &**store,
             Self::Disk(_, store) => &**store.as_ref().expect("an open store"),
         }
     }
@@ -266,7 +281,9 @@ pub struct World {
     pub clock: Arc<ManualClock>,
     pub log: Arc<DatedLog>,
     pub published: Arc<Published>,
-    medium: Medium,
+    pub medium: Medium,
+    /// The consumers of the log, as the worker's process knows them.
+    pub registry: Arc<Registry>,
     worker: Option<Worker>,
 }
 
@@ -275,8 +292,9 @@ impl World {
         let clock = Arc::new(ManualClock::at_s(START_S));
         let log = Arc::new(DatedLog::new(Arc::clone(&clock)));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let (published, worker) = open(&log, medium.writer(), &clock);
-        Self { runtime, clock, log, published, medium, worker: Some(worker) }
+        let (published, worker) = open(&log, &mut medium, &clock);
+        let registry = Arc::clone(&worker.options.consumers);
+        Self { runtime, clock, log, published, medium, registry, worker: Some(worker) }
     }
 
     pub fn worker(&mut self) -> &mut Worker {
@@ -287,8 +305,10 @@ impl World {
     pub fn crash(&mut self) {
         self.worker = None;
         self.medium.crash();
-        let (published, worker) = open(&self.log, self.medium.writer(), &self.clock);
-        (self.published, self.worker) = (published, Some(worker));
+        let (published, worker) = open(&self.log, &mut self.medium, &self.clock);
+        self.registry = Arc::clone(&worker.options.consumers);
+        self.published = published;
+        self.worker = Some(worker);
     }
 
     /// The log and the store, without a worker between them.
@@ -314,6 +334,11 @@ impl World {
         let offset = appended.expect("appended") - 1;
         self.log.make_void(offset);
         offset
+    }
+
+    /// Appends a control entry for another consumer.
+    pub fn append_foreign(&self) {
+        self.runtime.block_on(self.log.append_control(0, FOREIGN.to_vec())).expect("appended");
     }
 
     pub fn set_counter(&self, version: u32, counter: &Json) -> Offset {
@@ -386,13 +411,19 @@ impl World {
 
 fn open(
     log: &Arc<DatedLog>,
-    store: Arc<dyn BucketWriter>,
+    medium: &mut Medium,
     clock: &Arc<ManualClock>,
 ) -> (Arc<Published>, Worker) {
     let published = Arc::<Published>::default();
+    let store = medium.writer();
+    let registry = Registry::of(&*medium.consumers(), 0).expect("a registry");
     // Few bytes at once, so that crashes and backfills fall between blocks.
-    let options =
-        Options { read_bytes: 200, future_allowance_s: ALLOWANCE_S, ..Options::default() };
+    let options = Options {
+        read_bytes: 200,
+        future_allowance_s: ALLOWANCE_S,
+        consumers: Arc::new(registry),
+        ..Options::default()
+    };
     let (log, clock) = (Arc::clone(log) as Arc<dyn EventLog>, Arc::clone(clock) as Arc<dyn Clock>);
     let worker =
         Worker::open(log, store, Arc::clone(&published), clock, options).expect("a worker");

@@ -7,7 +7,7 @@ use raingauge_memory::MemoryChunks;
 use raingauge_ports::dedupe::{
     CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Verdict, Window, begin_ms,
 };
-use raingauge_ports::log::{Block, Error, EventLog, Offset, Partition};
+use raingauge_ports::log::{Block, Error, EventLog, Needs, Offset, Partition};
 use raingauge_ports::record::{self, Entry, Identity};
 use std::sync::Arc;
 use std::time::Duration;
@@ -252,7 +252,7 @@ impl EventLog for Deduped {
         self.log.wait_beyond(offset, timeout)
     }
 
-    fn trim(&self, applied_to: Offset) -> Result<(), Error> {
-        self.log.trim(applied_to)
+    fn trim(&self, needs: Needs) -> Result<(), Error> {
+        self.log.trim(needs)
     }
 }

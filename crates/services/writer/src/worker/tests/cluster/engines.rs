@@ -9,7 +9,7 @@ use raingauge_ports::buckets::{
 };
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::cluster::{self, Checkpoints, Included};
-use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
+use raingauge_ports::log::{self, Block, EventLog, Needs, Offset, Partition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,7 +114,7 @@ impl EventLog for SimLog {
         self.end()
     }
 
-    fn trim(&self, _applied_to: Offset) -> Result<(), log::Error> {
+    fn trim(&self, _needs: Needs) -> Result<(), log::Error> {
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::state::{Answer, Phase, Request, is_known};
 use crate::states::Shows as _;
 use crate::worker::tests::cluster::engines::SimLog;
 use crate::worker::tests::cluster::naive::{Entry, Happened};
-use crate::worker::tests::world::{counter, of_json};
+use crate::worker::tests::world::{FOREIGN, counter, of_json};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
 use raingauge_ports::catalog::{Catalog, Change, Versioned};
@@ -37,6 +37,13 @@ impl Play {
         record::push_control(&control.to_json(), &mut bytes);
         self.logs[place].push(bytes, 1);
         self.naive.push_control(place, &control, self.clock.now_s());
+        // Now and then, an entry for another consumer follows.
+        if self.naive.len(place).is_multiple_of(7) {
+            let mut bytes = Vec::new();
+            record::push_control(FOREIGN, &mut bytes);
+            self.logs[place].push(bytes, 1);
+            self.naive.push(place, Entry::Other);
+        }
     }
 
     /// Some events, as one block or several.
