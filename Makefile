@@ -15,6 +15,12 @@ cluster:
 cluster-down:
 	scripts/cluster down $(CLUSTER)
 
+.PHONY: docs
+
+# The documentation as a site, in target/docs/book; mdBook is installed where it is missing.
+docs:
+	scripts/docs
+
 .PHONY: test test-embedded test-browser lint bench
 
 # Every test, those of the adapters on real servers too: one node of Cassandra, Kafka, MariaDB, Redis and a Redis cluster,
@@ -35,11 +41,12 @@ test-embedded:
 test-browser:
 	scripts/browser
 
-# Formatting, lints, and what scripts/check-structure looks at: arrows between crates, documents beside the code.
+# Formatting, lints, arrows between crates, documents beside the code, and the links and commands of the pages.
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	scripts/check-structure
+	scripts/check-docs
 	scripts/check-dependencies
 
 # Range counts inside the process, then raingauge beside eight other systems (docs/evidence/benchmarks.md; scripts/peers installs them).
