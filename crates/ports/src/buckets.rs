@@ -8,6 +8,7 @@
 use crate::BoxFuture;
 use crate::log::Offset;
 use raingauge_core::bucket::Granularity;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
@@ -35,6 +36,16 @@ pub enum Error {
     /// Another program has the data folder open.
     #[error("the data folder is in use by another raingauge: stop it, or ask it over HTTP")]
     Locked,
+}
+
+/// Why a range has no count.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Overflow(overflow) => overflow.into(),
+            error => Self::new(Code::Unavailable, error.to_string()),
+        }
+    }
 }
 
 /// What the store remembers of its writer.

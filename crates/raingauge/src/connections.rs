@@ -25,7 +25,7 @@ use answer::Answer;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::IntoResponse;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -34,6 +34,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use raingauge_core::code::Code;
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -351,7 +352,7 @@ async fn shake_hands(
 
 async fn answer_without_tls(mut stream: TcpStream) -> std::io::Result<()> {
     let detail = "this door speaks TLS: ask it by https://";
-    let problem = Problem::new(StatusCode::BAD_REQUEST, "tls_required", detail).into_response();
+    let problem = Problem::new(Code::TlsRequired, detail).into_response();
     let body = axum::body::to_bytes(problem.into_body(), HEAD_BYTES_MAX)
         .await
         .map_err(std::io::Error::other)?;

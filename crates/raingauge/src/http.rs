@@ -15,17 +15,18 @@ mod pages;
 mod parameters;
 pub mod problem;
 mod routes;
+mod status;
 mod system;
 mod times;
 
 use crate::services::{Services, Startup};
 use axum::Router;
-use axum::http::StatusCode;
 use axum::routing::get;
 use body::Rooms;
 pub use guard::{Deadline, refuse_foreign, role_absent};
 use metrics_exporter_prometheus::PrometheusHandle;
 use problem::Problem;
+use raingauge_core::code::Code;
 use raingauge_people::Options;
 use raingauge_people::audit::Audit;
 use raingauge_people::tokens::Tokens;
@@ -98,6 +99,5 @@ pub fn reserve(door: Arc<Door>) -> Router {
 pub fn connections_full() -> Problem {
     let detail = "every connection of this door, or every one that your address may have, is taken: \
                   send requests over connections that are open, or try again in a moment";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "connections_full", detail)
-        .retry_after(Duration::from_secs(1))
+    Problem::new(Code::ConnectionsFull, detail).retry_after(Duration::from_secs(1))
 }

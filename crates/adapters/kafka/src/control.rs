@@ -14,7 +14,7 @@
 
 use crate::options::Options;
 use hmac::{Hmac, KeyInit, Mac};
-use raingauge_core::event::Rejection;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::record::Identity;
 use sha2::Sha256;
@@ -97,7 +97,7 @@ pub fn judge(
     appended_ms: i64,
     signature: Option<&[u8]>,
     payload: &[u8],
-) -> Result<Option<Identity>, Rejection> {
+) -> Result<Option<Identity>, Refusal> {
     let rules = &options.controls;
     let may_be_unsigned = rules.keys.is_empty() || appended_ms < rules.unsigned_until_ms;
     let identity = match signature {
@@ -107,8 +107,8 @@ pub fn judge(
         }
         _ if may_be_unsigned => None,
         _ => {
-            return Err(Rejection::new(
-                "control_unsigned",
+            return Err(Refusal::new(
+                Code::ControlUnsigned,
                 "a control entry must be signed with kafka.control_key",
             ));
         }
@@ -116,11 +116,11 @@ pub fn judge(
     match rules.check.map_or(Ok(()), |check| check(payload)) {
         Ok(()) => Ok(identity),
         Err(ControlFault::UnknownKind(_)) if identity.is_some() => Ok(identity),
-        Err(ControlFault::UnknownKind(kind)) => Err(Rejection::new(
-            "control_kind_unknown",
+        Err(ControlFault::UnknownKind(kind)) => Err(Refusal::new(
+            Code::ControlKindUnknown,
             format!("{kind:?} is not a kind of control entry"),
         )),
-        Err(ControlFault::Malformed(detail)) => Err(Rejection::new("control_malformed", detail)),
+        Err(ControlFault::Malformed(detail)) => Err(Refusal::new(Code::ControlMalformed, detail)),
     }
 }
 
@@ -131,9 +131,9 @@ fn verify(
     appended_ms: i64,
     signature: &[u8],
     payload: &[u8],
-) -> Result<Identity, Rejection> {
+) -> Result<Identity, Refusal> {
     let invalid =
-        || Rejection::new("control_signature_invalid", "the signature is not one of this cluster");
+        || Refusal::new(Code::ControlSignatureInvalid, "the signature is not one of this cluster");
     let Signature { sent_ms, nonce, mac } = Signature::parse(signature).ok_or_else(invalid)?;
     let verifies =
         |key: &Vec<u8>| mac_of(key, place, sent_ms, &nonce, payload).verify_slice(&mac).is_ok();
@@ -146,7 +146,7 @@ fn verify(
         let detail = format!(
             "it was signed at {sent_ms} ms and appended at {appended_ms} ms: look at the clocks"
         );
-        return Err(Rejection::new("control_expired", detail));
+        return Err(Refusal::new(Code::ControlExpired, detail));
     }
     let half: [u8; 16] = mac[..16].try_into().expect("half of 32 bytes");
     Ok(Identity::from_le_bytes(half))
@@ -214,7 +214,7 @@ mod tests {
         let judged =
             judge(options, HERE.partition, appended_ms, signature.map(str::as_bytes), payload);
         judged.map_or_else(
-            |rejection| rejection.code,
+            |refusal| refusal.code.as_str(),
             |identity| {
                 if identity.is_some() { "signed" } else { "taken" }
             },

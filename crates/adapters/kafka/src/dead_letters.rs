@@ -3,9 +3,9 @@
 
 use crate::producer::{Outgoing, Producer, Ticket};
 use crate::topic::Shared;
-use raingauge_core::event::Rejection;
+use raingauge_core::code::Refusal;
 use rdkafka::Message;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, Headers, OwnedHeaders, OwnedMessage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ const OVERHEAD_BYTES: usize = 256;
 /// A refused message.
 pub struct Poison {
     pub message: OwnedMessage,
-    pub rejection: Rejection,
+    pub refusal: Refusal,
 }
 
 impl Poison {
-    pub fn of<M: Message>(message: &M, rejection: Rejection) -> Self {
+    pub fn of<M: Message>(message: &M, refusal: Refusal) -> Self {
         let headers = catch_unwind(AssertUnwindSafe(|| copied(message))).ok().flatten();
         let (key, payload) =
             (message.key().map(<[u8]>::to_vec), message.payload().map(<[u8]>::to_vec));
@@ -30,7 +30,7 @@ impl Poison {
             (message.topic().to_owned(), message.partition(), message.offset());
         let message =
             OwnedMessage::new(payload, key, topic, message.timestamp(), partition, offset, headers);
-        Self { message, rejection }
+        Self { message, refusal }
     }
 
     /// Approximate memory use.
@@ -40,7 +40,7 @@ impl Poison {
             headers.map(|header| header.key.len() + header.value.map_or(0, <[u8]>::len)).sum();
         let len = |text: Option<&[u8]>| text.map_or(0, <[u8]>::len);
         let texts =
-            len(self.message.payload()) + len(self.message.key()) + self.rejection.detail.len();
+            len(self.message.payload()) + len(self.message.key()) + self.refusal.detail.len();
         OVERHEAD_BYTES + headers + texts
     }
 }
@@ -108,8 +108,9 @@ fn deliver_all(
             continue;
         };
         let poison = &poisons[place];
-        let is_too_large =
-            |error: &KafkaError| error.rdkafka_error_code() == Some(Code::MessageSizeTooLarge);
+        let is_too_large = |error: &KafkaError| {
+            error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge)
+        };
         match outcome {
             // With its reason the message exceeds the size limit, so only its location is sent.
             Err(error) if with_value && is_too_large(&error) => {
@@ -117,7 +118,7 @@ fn deliver_all(
                 continue;
             }
             Ok(()) => {
-                metrics::counter!("raingauge_dead_letters_total", "code" => poison.rejection.code)
+                metrics::counter!("raingauge_dead_letters_total", "code" => poison.refusal.code.as_str())
                     .increment(1);
                 done[place] = true;
             }
@@ -125,7 +126,7 @@ fn deliver_all(
                 give_up(shared, poison, &error);
                 done[place] = true;
             }
-            Err(error) if error.rdkafka_error_code() == Some(Code::QueueFull) => {}
+            Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::QueueFull) => {}
             Err(error) => shared.connection.lost(&error.to_string()),
         }
         waiting -= 1;
@@ -164,8 +165,8 @@ fn headers(poison: &Poison, with_value: bool) -> OwnedHeaders {
     let mut add = |key: &str, value: &str| {
         headers = std::mem::take(&mut headers).insert(Header { key, value: Some(value) });
     };
-    add("raingauge-reason-code", poison.rejection.code);
-    add("raingauge-reason", &poison.rejection.detail);
+    add("raingauge-reason-code", poison.refusal.code.as_str());
+    add("raingauge-reason", &poison.refusal.detail);
     add("raingauge-source-topic", message.topic());
     add("raingauge-source-partition", &message.partition().to_string());
     add("raingauge-source-offset", &message.offset().to_string());
@@ -179,25 +180,25 @@ fn is_for_good(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),
         Some(
-            Code::UnknownTopic
-                | Code::UnknownTopicOrPartition
-                | Code::UnknownPartition
-                | Code::TopicAuthorizationFailed
-                | Code::MessageSizeTooLarge
-                | Code::InvalidRecord
-                | Code::PolicyViolation
+            RDKafkaErrorCode::UnknownTopic
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::UnknownPartition
+                | RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::MessageSizeTooLarge
+                | RDKafkaErrorCode::InvalidRecord
+                | RDKafkaErrorCode::PolicyViolation
         )
     )
 }
 
 fn give_up(shared: &Shared, poison: &Poison, error: &KafkaError) {
-    metrics::counter!("raingauge_dead_letters_lost_total", "code" => poison.rejection.code)
+    metrics::counter!("raingauge_dead_letters_lost_total", "code" => poison.refusal.code.as_str())
         .increment(1);
     tracing::error!(
         topic = shared.options.dead_letter_topic,
         partition = poison.message.partition(),
         offset = poison.message.offset(),
-        code = poison.rejection.code,
+        code = poison.refusal.code.as_str(),
         %error,
         "a message that cannot be counted could not be put into the dead-letter topic; it stays where it is in the log"
     );

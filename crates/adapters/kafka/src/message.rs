@@ -7,7 +7,8 @@
 
 use crate::control;
 use crate::options::Options;
-use raingauge_core::event::{Attributes, Event, Rejection};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::event::{Attributes, Event};
 use raingauge_core::json::check_depth;
 use raingauge_core::time::format_rfc3339;
 use raingauge_ports::log::Partition;
@@ -29,7 +30,7 @@ pub enum Reading<'a> {
     Event(Event<'a>),
     /// A control entry, with its identity if it is signed.
     Control(&'a [u8], Option<Identity>),
-    Refused(Rejection),
+    Refused(Refusal),
 }
 
 /// The headers of an event.
@@ -91,8 +92,8 @@ fn rfc3339_ms(time_ms: i64) -> String {
 pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options) -> Reading<'a> {
     // rdkafka panics at a header name that is not UTF-8. Such a message must not end the counting.
     let Ok(headers) = catch_unwind(AssertUnwindSafe(|| Known::of(message))) else {
-        return Reading::Refused(Rejection::new(
-            "header_malformed",
+        return Reading::Refused(Refusal::new(
+            Code::HeaderMalformed,
             "the name of a header is not UTF-8",
         ));
     };
@@ -118,7 +119,7 @@ pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options)
 }
 
 /// Refuses an event that lies in another partition than its repetitions.
-fn check_partition(event: &Event<'_>, partition: i32, options: &Options) -> Result<(), Rejection> {
+fn check_partition(event: &Event<'_>, partition: i32, options: &Options) -> Result<(), Refusal> {
     let Some(partitions) = options.partitions.filter(|_| options.checks_partitions) else {
         return Ok(());
     };
@@ -129,7 +130,7 @@ fn check_partition(event: &Event<'_>, partition: i32, options: &Options) -> Resu
     let detail = format!(
         "the event belongs to partition {own} of {partitions}, by xxh3-128 of its source and id"
     );
-    Err(Rejection::new("partition_wrong", detail))
+    Err(Refusal::new(Code::PartitionWrong, detail))
 }
 
 /// The partition of an identity.
@@ -180,7 +181,7 @@ impl<'a> Known<'a> {
         known
     }
 
-    fn into_event(self, body: &'a [u8]) -> Result<Event<'a>, Rejection> {
+    fn into_event(self, body: &'a [u8]) -> Result<Event<'a>, Refusal> {
         let media_type = self.content_type.map(String::from_utf8_lossy).unwrap_or_default();
         let media_type =
             media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -189,12 +190,12 @@ impl<'a> Known<'a> {
         }
         match media_type.as_str() {
             "application/cloudevents+json" | "application/json" | "" => Event::from_json(body),
-            "application/cloudevents-batch+json" => Err(Rejection::new(
-                "batch_unsupported",
+            "application/cloudevents-batch+json" => Err(Refusal::new(
+                Code::BatchUnsupported,
                 "a message holds one event, since the Kafka binding of CloudEvents has no batches: send each event as a message",
             )),
-            other => Err(Rejection::new(
-                "media_type_unknown",
+            other => Err(Refusal::new(
+                Code::MediaTypeUnknown,
                 format!(
                     "content-type {other:?} is not application/cloudevents+json, and there are no ce_ headers"
                 ),
@@ -202,7 +203,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn attributes(&self) -> Result<Attributes<'a>, Rejection> {
+    fn attributes(&self) -> Result<Attributes<'a>, Refusal> {
         Ok(Attributes {
             specversion: text("ce_specversion", self.specversion)?,
             id: text("ce_id", self.id)?,
@@ -214,22 +215,22 @@ impl<'a> Known<'a> {
     }
 }
 
-fn text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>, Rejection> {
+fn text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>, Refusal> {
     let text = value.map(std::str::from_utf8).transpose();
     let text = text.map_err(|_| {
-        Rejection::new("event_malformed", format!("the header {name} is not UTF-8"))
+        Refusal::new(Code::EventMalformed, format!("the header {name} is not UTF-8"))
     })?;
     Ok(text.map(Cow::Borrowed))
 }
 
 /// The data of an event in binary mode; empty unless it is JSON.
-fn data_of<'a>(media_type: &str, body: &'a [u8]) -> Result<&'a str, Rejection> {
+fn data_of<'a>(media_type: &str, body: &'a [u8]) -> Result<&'a str, Refusal> {
     let is_json =
         media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
     if !is_json || body.is_empty() {
         return Ok("");
     }
-    let malformed = |detail: String| Rejection::new("event_malformed", detail);
+    let malformed = |detail: String| Refusal::new(Code::EventMalformed, detail);
     let text =
         std::str::from_utf8(body).map_err(|_| malformed("the data is not UTF-8".to_owned()))?;
     check_depth(text).map_err(malformed)?;

@@ -204,11 +204,11 @@ impl Reader {
                     }
                 }
             }
-            Reading::Refused(rejection) => {
+            Reading::Refused(refusal) => {
                 self.recorder.pass(place, appended_ms);
                 record::push_void(&mut entry);
                 if answered && offset >= self.poison_from {
-                    let poison = Poison::of(message, rejection);
+                    let poison = Poison::of(message, refusal);
                     self.poison_bytes += poison.bytes();
                     self.poison.push(poison);
                 }

@@ -4,10 +4,10 @@ use crate::html::layout;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::html;
+use raingauge_core::code::Refusal;
 use raingauge_counters as counters;
 use raingauge_people::Person;
 use raingauge_ports::{catalog, drafts, people};
-use raingauge_reader::Failure;
 
 /// A page that says what is wrong. Handlers answer `Result<_, Fault>`.
 #[derive(Clone, Debug)]
@@ -141,8 +141,8 @@ impl From<people::Error> for Fault {
     }
 }
 
-impl From<Failure> for Fault {
-    fn from(failure: Failure) -> Self {
+impl From<Refusal> for Fault {
+    fn from(failure: Refusal) -> Self {
         Self::bad_request("This cannot be counted", failure.detail)
     }
 }

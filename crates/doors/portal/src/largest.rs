@@ -2,9 +2,10 @@
 
 use crate::Portal;
 use raingauge_core::bucket::Granularity;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::scans::Full;
-use raingauge_reader::{Failure, Key, LargestKeys};
+use raingauge_reader::{Key, LargestKeys};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,12 +23,12 @@ const WAIT: Duration = Duration::from_millis(1_500);
 /// Whose turns searches for pages take.
 const CALLER: &str = "the portal: keys";
 
-type Found = Result<Arc<LargestKeys>, Failure>;
+type Found = Result<Arc<LargestKeys>, Refusal>;
 
 /// What is known of the largest keys.
 pub enum Largest {
     Found(Arc<LargestKeys>),
-    Failed(Failure),
+    Failed(Refusal),
     /// They are still being looked for: a page that is loaded again in a moment has them.
     Looking,
 }
@@ -97,7 +98,7 @@ pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Larg
     let (reader, scans) = (Arc::clone(&portal.reader), portal.scans.clone());
     let looking = tokio::spawn(async move {
         let look = || async {
-            let busy = |full: Full| Failure { code: "overloaded", detail: full.to_string() };
+            let busy = |full: Full| Refusal::new(Code::Overloaded, full.to_string());
             let _turn = scans.turn(CALLER).await.map_err(busy)?;
             Ok(Arc::new(reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await?))
         };

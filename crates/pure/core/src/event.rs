@@ -1,5 +1,6 @@
 //! Events: CloudEvents 1.0, read without copying what need not be copied.
 
+use crate::code::{Code, Refusal};
 use crate::json::Text;
 use crate::limits::{ATTRIBUTE_LEN_MAX, EVENT_LEN_MAX};
 use crate::time::{is_countable_s, parse_rfc3339_ms};
@@ -29,19 +30,6 @@ pub fn key_hash(key: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key.as_bytes())
 }
 
-/// Why an event was refused: a stable code, and a sentence that says what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
-    pub code: &'static str,
-    pub detail: String,
-}
-
-impl Rejection {
-    pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into() }
-    }
-}
-
 /// The attributes that are read. Others, extensions among them, are passed over.
 #[derive(Deserialize)]
 struct Wire<'a> {
@@ -63,14 +51,14 @@ struct Wire<'a> {
 
 impl<'a> Event<'a> {
     /// Reads one event in the JSON format of CloudEvents 1.0.
-    pub fn from_json(json: &'a [u8]) -> Result<Self, Rejection> {
+    pub fn from_json(json: &'a [u8]) -> Result<Self, Refusal> {
         if json.len() > EVENT_LEN_MAX {
             return Err(too_large(json.len()));
         }
         // Checked here, because the parser does not look at the bytes that it passes over.
         let json = std::str::from_utf8(json).map_err(|error| malformed(&error.to_string()))?;
         crate::json::check_depth(json)
-            .map_err(|detail| Rejection::new("event_malformed", detail))?;
+            .map_err(|detail| Refusal::new(Code::EventMalformed, detail))?;
         let wire: Wire<'a> =
             sonic_rs::from_str(json).map_err(|error| malformed(&error.to_string()))?;
         let data = match wire.data.as_ref().map(LazyValue::as_raw_cow) {
@@ -120,13 +108,13 @@ impl<'a> Event<'a> {
     }
 
     /// Refuses an event that claims to come from later than `now_s + allowance_s`.
-    pub fn check_not_future(&self, now_s: i64, allowance_s: i64) -> Result<(), Rejection> {
+    pub fn check_not_future(&self, now_s: i64, allowance_s: i64) -> Result<(), Refusal> {
         if self.time_s() <= now_s + allowance_s {
             return Ok(());
         }
         let ahead_s = self.time_s() - now_s;
-        Err(Rejection::new(
-            "time_in_future",
+        Err(Refusal::new(
+            Code::TimeInFuture,
             format!(
                 "time lies {ahead_s} s ahead of this server's clock; at most {allowance_s} s are allowed: check the producer's clock"
             ),
@@ -147,19 +135,19 @@ pub struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Checks the attributes and joins them with `data`, which must be JSON text or empty.
-    pub fn into_event(self, data: &'a str) -> Result<Event<'a>, Rejection> {
+    pub fn into_event(self, data: &'a str) -> Result<Event<'a>, Refusal> {
         if data.len() > EVENT_LEN_MAX {
             return Err(too_large(data.len()));
         }
         if self.specversion.as_deref() != Some("1.0") {
-            return Err(Rejection::new("specversion_unsupported", "specversion must be \"1.0\""));
+            return Err(Refusal::new(Code::SpecversionUnsupported, "specversion must be \"1.0\""));
         }
         let time = self.time.ok_or_else(|| missing("time"))?;
         let time_ms = parse_rfc3339_ms(time.as_bytes())
             .filter(|time_ms| is_countable_s(time_ms.div_euclid(1_000)))
             .ok_or_else(|| {
-                Rejection::new(
-                    "time_invalid",
+                Refusal::new(
+                    Code::TimeInvalid,
                     "time must be RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on",
                 )
             })?;
@@ -177,7 +165,7 @@ impl<'a> Attributes<'a> {
 }
 
 /// The parser passes over escapes in strings that it does not read.
-fn check_escapes(data: &str) -> Result<(), Rejection> {
+fn check_escapes(data: &str) -> Result<(), Refusal> {
     if memchr::memchr(b'\\', data.as_bytes()).is_none() {
         return Ok(());
     }
@@ -186,30 +174,30 @@ fn check_escapes(data: &str) -> Result<(), Rejection> {
         .map_err(|error| malformed(&error.to_string()))
 }
 
-fn malformed(reason: &str) -> Rejection {
+fn malformed(reason: &str) -> Refusal {
     let reason = reason.lines().next().unwrap_or_default();
-    Rejection::new("event_malformed", format!("not a CloudEvent in JSON: {reason}"))
+    Refusal::new(Code::EventMalformed, format!("not a CloudEvent in JSON: {reason}"))
 }
 
-fn too_large(len: usize) -> Rejection {
-    Rejection::new(
-        "event_too_large",
+fn too_large(len: usize) -> Refusal {
+    Refusal::new(
+        Code::EventTooLarge,
         format!("the event has {len} bytes; at most {EVENT_LEN_MAX} are taken"),
     )
 }
 
-fn missing(name: &str) -> Rejection {
-    Rejection::new("attribute_missing", format!("the attribute `{name}` is missing or empty"))
+fn missing(name: &str) -> Refusal {
+    Refusal::new(Code::AttributeMissing, format!("the attribute `{name}` is missing or empty"))
 }
 
-fn required<'a>(name: &str, value: Option<Cow<'a, str>>) -> Result<Cow<'a, str>, Rejection> {
+fn required<'a>(name: &str, value: Option<Cow<'a, str>>) -> Result<Cow<'a, str>, Refusal> {
     bounded(name, value.filter(|value| !value.is_empty()).ok_or_else(|| missing(name))?)
 }
 
-fn bounded<'a>(name: &str, value: Cow<'a, str>) -> Result<Cow<'a, str>, Rejection> {
+fn bounded<'a>(name: &str, value: Cow<'a, str>) -> Result<Cow<'a, str>, Refusal> {
     if value.len() > ATTRIBUTE_LEN_MAX {
         let detail = format!("the attribute `{name}` is longer than {ATTRIBUTE_LEN_MAX} bytes");
-        return Err(Rejection::new("attribute_too_long", detail));
+        return Err(Refusal::new(Code::AttributeTooLong, detail));
     }
     Ok(value)
 }
@@ -247,12 +235,22 @@ mod tests {
         ] {
             let wrong = GOOD.replace(from, to);
             assert_ne!(wrong, GOOD);
-            assert_eq!(Event::from_json(wrong.as_bytes()).unwrap_err().code, code, "{wrong}");
+            assert_eq!(
+                Event::from_json(wrong.as_bytes()).unwrap_err().code.as_str(),
+                code,
+                "{wrong}"
+            );
         }
         let long = GOOD.replace(r#""s""#, &format!("\"{}\"", "s".repeat(ATTRIBUTE_LEN_MAX + 1)));
-        assert_eq!(Event::from_json(long.as_bytes()).unwrap_err().code, "attribute_too_long");
+        assert_eq!(
+            Event::from_json(long.as_bytes()).unwrap_err().code.as_str(),
+            "attribute_too_long"
+        );
         let large = GOOD.replace(r#""7""#, &format!("\"{}\"", "7".repeat(EVENT_LEN_MAX)));
-        assert_eq!(Event::from_json(large.as_bytes()).unwrap_err().code, "event_too_large");
+        assert_eq!(
+            Event::from_json(large.as_bytes()).unwrap_err().code.as_str(),
+            "event_too_large"
+        );
     }
 
     /// The parser walks what it passes over by recursion; without a bound these would end the process.
@@ -260,7 +258,10 @@ mod tests {
     fn deep_nesting_is_refused() {
         for opening in ["[", "{\"a\":"] {
             let deep = GOOD.replace(r#"{"city_id":7}"#, &opening.repeat(EVENT_LEN_MAX / 8));
-            assert_eq!(Event::from_json(deep.as_bytes()).unwrap_err().code, "event_malformed");
+            assert_eq!(
+                Event::from_json(deep.as_bytes()).unwrap_err().code.as_str(),
+                "event_malformed"
+            );
         }
     }
 
@@ -278,7 +279,7 @@ mod tests {
     fn the_future_is_refused_beyond_the_allowance() {
         let event = Event::of_data("t", 1_000_000, "");
         assert!(event.check_not_future(990, 10).is_ok());
-        assert_eq!(event.check_not_future(989, 10).unwrap_err().code, "time_in_future");
+        assert_eq!(event.check_not_future(989, 10).unwrap_err().code.as_str(), "time_in_future");
     }
 
     proptest! {

@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod bucket;
+pub mod code;
 pub mod counter;
 pub mod event;
 pub mod field;

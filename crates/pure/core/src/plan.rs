@@ -11,6 +11,7 @@
 //! the rest from the quarter hours. A range inside one day has a single edge.
 
 use crate::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
+use crate::code::{Code, Refusal};
 use crate::limits::RANGE_DAYS_MAX;
 use crate::time::is_countable_s;
 
@@ -63,14 +64,14 @@ pub enum Error {
     TooLong,
 }
 
-impl Error {
-    /// The stable code of the public contract.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Backwards => "range_backwards",
-            Self::OutOfRange => "time_out_of_range",
-            Self::TooLong => "range_too_long",
-        }
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let code = match error {
+            Error::Backwards => Code::RangeBackwards,
+            Error::OutOfRange => Code::TimeOutOfRange,
+            Error::TooLong => Code::RangeTooLong,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

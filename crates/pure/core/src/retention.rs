@@ -1,6 +1,7 @@
 //! How long each granularity is kept, and what can still be answered.
 
 use crate::bucket::{DAY_S, Granularity};
+use crate::code::{Code, Refusal};
 use crate::plan::Plan;
 use crate::time::format_rfc3339;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,12 @@ pub struct Expired {
     pub granularity: Granularity,
     pub needed_s: i64,
     pub horizons: Horizons,
+}
+
+impl From<Expired> for Refusal {
+    fn from(expired: Expired) -> Self {
+        Self::new(Code::RangeExpired, expired.to_string())
+    }
 }
 
 impl Horizons {

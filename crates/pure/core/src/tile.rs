@@ -16,6 +16,7 @@
 
 pub mod id;
 
+use crate::code::{Code, Refusal};
 use crate::plan::Run;
 use smallvec::SmallVec;
 
@@ -33,6 +34,12 @@ pub const OVERFLOWED: i64 = i64::MIN;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the count does not fit 64 bits: ask for a shorter range")]
 pub struct Overflow;
+
+impl From<Overflow> for Refusal {
+    fn from(overflow: Overflow) -> Self {
+        Self::new(Code::Overflow, overflow.to_string())
+    }
+}
 
 /// Bytes that are not a tile of a version this program knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,8 +6,9 @@ use crate::http::problem::Problem;
 use crate::services::Services;
 use proto::count_result::Outcome;
 use raingauge_core::bucket::Granularity;
+use raingauge_core::code::Refusal;
 use raingauge_core::limits::{COUNTS_PER_REQUEST_MAX, KEY_LEN_MAX};
-use raingauge_reader::{Answer, Failure, Range};
+use raingauge_reader::{Answer, Range};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
@@ -63,12 +64,13 @@ impl proto::counts_server::Counts for Service {
     }
 }
 
-fn result_of(key: String, answer: Result<Answer, Failure>) -> proto::CountResult {
+fn result_of(key: String, answer: Result<Answer, Refusal>) -> proto::CountResult {
     let outcome = match answer {
         Ok(Answer { from_s, to_s, count }) => {
             Outcome::Count(proto::Count { from_time: from_s, to_time: to_s, count })
         }
-        Err(Failure { code, detail }) => {
+        Err(Refusal { code, detail }) => {
+            let code = code.as_str();
             metrics::counter!("raingauge_errors_total", "code" => code).increment(1);
             Outcome::Error(proto::Error { code: code.to_owned(), detail })
         }

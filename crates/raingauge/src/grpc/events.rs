@@ -13,7 +13,8 @@ use crate::services::Services;
 use bytes::{Buf, BufMut, Bytes};
 use prost::encoding::{self, DecodeContext, WireType};
 use prost::{DecodeError, Message};
-use raingauge_core::event::{Attributes, Event, Rejection};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::event::{Attributes, Event};
 use raingauge_core::limits::{EVENT_LEN_MAX, EVENTS_PER_REQUEST_MAX};
 use raingauge_core::time::{format_rfc3339, is_countable_s};
 use raingauge_writer::ingest::{Finished, Intake};
@@ -102,18 +103,18 @@ fn take(intake: &mut Intake, bytes: Bytes) -> Result<(), raingauge_writer::inges
     let len = bytes.len();
     if len > EVENT_LEN_MAX {
         let detail = format!("the event has {len} bytes; at most {EVENT_LEN_MAX} are taken");
-        return intake.push(Err(Rejection::new("event_too_large", detail)));
+        return intake.push(Err(Refusal::new(Code::EventTooLarge, detail)));
     }
     match CloudEvent::decode(bytes) {
         Ok(event) => intake.push(event_of(&event)),
         Err(error) => {
             let detail = format!("not a CloudEvent in protobuf: {error}");
-            intake.push(Err(Rejection::new("event_malformed", detail)))
+            intake.push(Err(Refusal::new(Code::EventMalformed, detail)))
         }
     }
 }
 
-fn event_of(event: &CloudEvent) -> Result<Event<'_>, Rejection> {
+fn event_of(event: &CloudEvent) -> Result<Event<'_>, Refusal> {
     let kind = attribute(event, "datacontenttype")?.unwrap_or_default();
     let data = match &event.data {
         Some(Data::BinaryData(data)) => json_data(&media_type(&kind), data)?,
@@ -133,7 +134,7 @@ fn event_of(event: &CloudEvent) -> Result<Event<'_>, Rejection> {
 }
 
 /// An optional attribute as text, in the form that it has in JSON.
-fn attribute<'a>(event: &'a CloudEvent, name: &str) -> Result<Option<Cow<'a, str>>, Rejection> {
+fn attribute<'a>(event: &'a CloudEvent, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
     let Some(CloudEventAttributeValue { attr: Some(value) }) = event.attributes.get(name) else {
         return Ok(None);
     };
@@ -142,8 +143,8 @@ fn attribute<'a>(event: &'a CloudEvent, name: &str) -> Result<Option<Cow<'a, str
             Ok(Some(Cow::Borrowed(text)))
         }
         Attr::CeTimestamp(time) if name == "time" => Ok(Some(Cow::Owned(rfc3339_of(time)))),
-        _ => Err(Rejection::new(
-            "event_malformed",
+        _ => Err(Refusal::new(
+            Code::EventMalformed,
             format!("the attribute `{name}` has a value of another type"),
         )),
     }
@@ -160,12 +161,13 @@ fn rfc3339_of(time: &prost_types::Timestamp) -> String {
 
 fn response_of(Finished { receipt, lag }: Finished) -> proto::PublishResponse {
     if lag.is_some() {
-        metrics::counter!("raingauge_errors_total", "code" => "not_applied_yet").increment(1);
+        metrics::counter!("raingauge_errors_total", "code" => Code::NotAppliedYet.as_str())
+            .increment(1);
     }
     let rejected = receipt.rejected.into_iter().map(|refused| proto::Rejected {
         index: refused.index as u32,
-        code: refused.code.to_owned(),
-        detail: refused.detail,
+        code: refused.refusal.code.as_str().to_owned(),
+        detail: refused.refusal.detail,
     });
     proto::PublishResponse {
         accepted: receipt.accepted as u64,

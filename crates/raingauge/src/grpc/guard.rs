@@ -7,17 +7,18 @@ use crate::http::{Deadline, Door, refuse_foreign, role_absent};
 use crate::settings::Role;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use raingauge_people::tokens::Tokens;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use tonic::{Code, Status};
+use tonic::Status;
 
 /// What one method asks of its callers.
 pub struct Guard {
@@ -35,7 +36,7 @@ pub struct Guard {
 impl Guard {
     pub fn new(door: &Door, path: &'static str, scope: Scope) -> Self {
         let method = path.trim_start_matches('/');
-        let labels = [("method", method), ("status", status::name(Code::Ok))];
+        let labels = [("method", method), ("status", status::name(tonic::Code::Ok))];
         let (role, class) = match scope {
             Scope::EventsWrite => (Role::Writer, Class::Events),
             _ => (Role::Reader, Class::Counts),
@@ -89,8 +90,10 @@ impl Guard {
     fn note(&self, began: Instant, response: &Response) {
         self.seconds.record(began.elapsed().as_secs_f64());
         // What went well says so behind its message, not before.
-        match Status::from_header_map(response.headers()).map_or(Code::Ok, |status| status.code()) {
-            Code::Ok => self.succeeded.increment(1),
+        match Status::from_header_map(response.headers())
+            .map_or(tonic::Code::Ok, |status| status.code())
+        {
+            tonic::Code::Ok => self.succeeded.increment(1),
             code => {
                 let labels = [("method", self.method), ("status", status::name(code))];
                 metrics::counter!("raingauge_grpc_requests_total", &labels).increment(1);
@@ -123,7 +126,7 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
         Ok(()) => {
             tokio::time::timeout(timeout, guard.run(request, next)).await.unwrap_or_else(|_| {
                 let detail = format!("the call took longer than {timeout:?}: ask for less at once");
-                Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into())
+                Err(Problem::new(Code::Timeout, detail).into())
             })
         }
         Err(problem) => Err(problem.into()),
@@ -153,7 +156,7 @@ impl MessageRoom {
         let len = taken.len;
         taken.share.resize(len).map_err(|problem| {
             taken.is_refused = true;
-            axum::Error::new(std::io::Error::other(problem.detail))
+            axum::Error::new(std::io::Error::other(problem.refusal.detail))
         })
     }
 
@@ -171,17 +174,15 @@ impl MessageRoom {
 /// What the framework refuses by itself, before a method sees it, has a code too.
 fn explained(refused: &Status) -> Problem {
     match refused.code() {
-        Code::OutOfRange => {
+        tonic::Code::OutOfRange => {
             let detail = "the message is longer than this method takes: send it in parts";
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+            Problem::new(Code::BodyTooLarge, detail)
         }
-        Code::Unimplemented => Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "encoding_unknown",
-            "messages are taken unpacked only",
-        ),
-        _ => Problem::bad_request(
-            "request_malformed",
+        tonic::Code::Unimplemented => {
+            Problem::new(Code::EncodingUnknown, "messages are taken unpacked only")
+        }
+        _ => Problem::new(
+            Code::RequestMalformed,
             format!("the message cannot be read: {}", refused.message()),
         ),
     }

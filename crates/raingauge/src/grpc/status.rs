@@ -1,9 +1,9 @@
 //! Errors as gRPC tells them: the status says what kind it is, the metadata `raingauge-code` which one.
 
 use crate::http::problem::Problem;
-use axum::http::StatusCode;
+use raingauge_core::code::{Code, Refusal};
+use tonic::Status;
 use tonic::metadata::{MetadataMap, MetadataValue};
-use tonic::{Code, Status};
 
 /// The metadata that carries the code of an error.
 pub const CODE: &str = "raingauge-code";
@@ -13,13 +13,14 @@ const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// What the HTTP door would answer as a problem document.
 impl From<Problem> for Status {
     fn from(problem: Problem) -> Self {
-        metrics::counter!("raingauge_errors_total", "code" => problem.code).increment(1);
+        let Refusal { code, detail } = problem.refusal;
+        metrics::counter!("raingauge_errors_total", "code" => code.as_str()).increment(1);
         let mut metadata = MetadataMap::new();
-        metadata.insert(CODE, MetadataValue::from_static(problem.code));
+        metadata.insert(CODE, MetadataValue::from_static(code.as_str()));
         if let Some(after) = problem.retry_after {
             metadata.insert(PUSHBACK, MetadataValue::from(after.as_millis() as u64));
         }
-        Self::with_metadata(code_of(problem.status), problem.detail, metadata)
+        Self::with_metadata(grpc_status(code), detail, metadata)
     }
 }
 
@@ -29,46 +30,135 @@ impl From<Box<Problem>> for Status {
     }
 }
 
-/// The kind of a problem, of those that methods here can have.
-fn code_of(status: StatusCode) -> Code {
-    match status {
-        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
-        StatusCode::FORBIDDEN => Code::PermissionDenied,
-        StatusCode::NOT_FOUND => Code::NotFound,
-        StatusCode::NOT_IMPLEMENTED => Code::Unimplemented,
-        StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
-        StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
-        StatusCode::GATEWAY_TIMEOUT => Code::DeadlineExceeded,
-        status if status.is_client_error() => Code::InvalidArgument,
-        _ => Code::Internal,
+/// The status of a call that was refused with a code.
+fn grpc_status(code: Code) -> tonic::Code {
+    match code {
+        Code::TokenMissing | Code::TokenUnknown => tonic::Code::Unauthenticated,
+
+        Code::ForeignRequest | Code::ScopeMissing => tonic::Code::PermissionDenied,
+
+        Code::BackfillUnknown
+        | Code::CounterUnknown
+        | Code::KeyUnknown
+        | Code::MaintenanceAbsent
+        | Code::RoleAbsent => tonic::Code::NotFound,
+
+        Code::RouteUnknown => tonic::Code::Unimplemented,
+
+        Code::BodiesInFlight | Code::ChangedTooOften | Code::LogBusy | Code::ScansWaiting => {
+            tonic::Code::ResourceExhausted
+        }
+
+        Code::ClockUnsound
+        | Code::ConnectionsFull
+        | Code::DiskFull
+        | Code::NotReady
+        | Code::Overloaded
+        | Code::TokensUnavailable
+        | Code::Unavailable
+        | Code::WriterLagging => tonic::Code::Unavailable,
+
+        Code::DeadlineExceeded | Code::NotAppliedYet | Code::Timeout => {
+            tonic::Code::DeadlineExceeded
+        }
+
+        Code::Failed => tonic::Code::Internal,
+
+        Code::AttributeMissing
+        | Code::AttributeTooLong
+        | Code::BatchUnsupported
+        | Code::BodyTooLarge
+        | Code::BodyTooSlow
+        | Code::BucketMalformed
+        | Code::CompactionIdle
+        | Code::CompactionRunning
+        | Code::ControlExpired
+        | Code::ControlKindUnknown
+        | Code::ControlMalformed
+        | Code::ControlSignatureInvalid
+        | Code::ControlUnsigned
+        | Code::CountOutOfRange
+        | Code::CounterInvalid
+        | Code::CounterNotArchived
+        | Code::EncodingUnknown
+        | Code::EtagMalformed
+        | Code::EventMalformed
+        | Code::EventTooLarge
+        | Code::FieldInvalid
+        | Code::GranularityUnknown
+        | Code::GzipMalformed
+        | Code::HeaderMalformed
+        | Code::IdTaken
+        | Code::IdempotencyKeyMalformed
+        | Code::IdempotencyKeyReused
+        | Code::JsonMalformed
+        | Code::KeyMissing
+        | Code::KeyTooLong
+        | Code::LimitOutOfRange
+        | Code::MediaTypeUnknown
+        | Code::MethodNotAllowed
+        | Code::Overflow
+        | Code::ParameterUnknown
+        | Code::PartitionWrong
+        | Code::PolicyInvalid
+        | Code::QuoteUnclosed
+        | Code::RangeBackwards
+        | Code::RangeExpired
+        | Code::RangeTooLong
+        | Code::ReasonTooLong
+        | Code::Refused
+        | Code::RequestMalformed
+        | Code::RowCells
+        | Code::RowMalformed
+        | Code::RowNotUtf8
+        | Code::RowTooLong
+        | Code::SeriesTooLong
+        | Code::SpecversionUnsupported
+        | Code::TimeInFuture
+        | Code::TimeInvalid
+        | Code::TimeMissing
+        | Code::TimeNotAligned
+        | Code::TimeOutOfRange
+        | Code::TimezoneUnaligned
+        | Code::TimezoneUnknown
+        | Code::TlsRequired
+        | Code::TooLate
+        | Code::TooManyBuckets
+        | Code::TooManyEvents
+        | Code::TooManyKeys
+        | Code::TooManyRanges
+        | Code::TooManyRejected
+        | Code::TooManyVersions
+        | Code::VersionMismatch
+        | Code::WaitUnknown => tonic::Code::InvalidArgument,
     }
 }
 
 /// The answer to a method that is not there.
 pub fn method_unknown() -> Status {
     let detail = "there is no such method; reflection and proto/raingauge/v1 list what there is";
-    Problem::new(StatusCode::NOT_IMPLEMENTED, "route_unknown", detail).into()
+    Problem::new(Code::RouteUnknown, detail).into()
 }
 
-/// The name of a code, as the specification of gRPC writes it.
-pub fn name(code: Code) -> &'static str {
+/// The name of a status, as the specification of gRPC writes it.
+pub fn name(code: tonic::Code) -> &'static str {
     match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
+        tonic::Code::Ok => "OK",
+        tonic::Code::Cancelled => "CANCELLED",
+        tonic::Code::Unknown => "UNKNOWN",
+        tonic::Code::InvalidArgument => "INVALID_ARGUMENT",
+        tonic::Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        tonic::Code::NotFound => "NOT_FOUND",
+        tonic::Code::AlreadyExists => "ALREADY_EXISTS",
+        tonic::Code::PermissionDenied => "PERMISSION_DENIED",
+        tonic::Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        tonic::Code::FailedPrecondition => "FAILED_PRECONDITION",
+        tonic::Code::Aborted => "ABORTED",
+        tonic::Code::OutOfRange => "OUT_OF_RANGE",
+        tonic::Code::Unimplemented => "UNIMPLEMENTED",
+        tonic::Code::Internal => "INTERNAL",
+        tonic::Code::Unavailable => "UNAVAILABLE",
+        tonic::Code::DataLoss => "DATA_LOSS",
+        tonic::Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }

@@ -8,9 +8,10 @@ use super::Door;
 use super::problem::Problem;
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use raingauge_core::code::Code;
 use raingauge_core::limits::{
     BUCKETS_BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX, COUNTS_BODY_BYTES_MAX,
 };
@@ -137,7 +138,7 @@ fn acquired(room: &Arc<Semaphore>, units: usize) -> Result<OwnedSemaphorePermit,
 
 pub fn no_room() -> Problem {
     let detail = "the bodies of other requests fill the memory that is set aside for them: try again in a moment";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "bodies_in_flight", detail).retry_after(RETRY_AFTER)
+    Problem::new(Code::BodiesInFlight, detail).retry_after(RETRY_AFTER)
 }
 
 /// What the routes of one kind take.
@@ -193,18 +194,13 @@ impl<K: Kind> FromRequest<Arc<Door>> for Body<K> {
         let (head, mut body) = request.into_parts();
         if !K::TAKES_GZIP && !is_plain(&head.headers) {
             let detail = "this route takes bodies without content-encoding only";
-            return Err(Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "encoding_unknown",
-                detail,
-            ));
+            return Err(Problem::new(Code::EncodingUnknown, detail));
         }
         let bytes_max = K::BYTES_MAX.min(door.body_bytes_max);
         let mut share = door.rooms.of(K::CLASS).share();
         let read = read(&mut body, bytes_max, &mut share).await;
         if let Err(problem) = &read
-            && [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::TOO_MANY_REQUESTS]
-                .contains(&problem.status)
+            && matches!(problem.refusal.code, Code::BodyTooLarge | Code::BodiesInFlight)
             && !head.headers.contains_key(header::EXPECT)
         {
             pass_over(&mut body, door.body_bytes_max, &mut share).await;
@@ -262,7 +258,7 @@ pub fn too_large(bytes_max: usize) -> Problem {
     let detail = format!(
         "the body has more than {bytes_max} bytes, the most that this route takes: send it in parts"
     );
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+    Problem::new(Code::BodyTooLarge, detail)
 }
 
 /// Reads what is left of a body that is too large, or for which there is no room, and keeps nothing of it: many clients look
@@ -322,7 +318,7 @@ impl Pace {
                 let detail = format!(
                     "the body came too slowly: at least {PACE_BYTES} bytes are due in {PACE_WINDOW:?}"
                 );
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", detail));
+                return Err(Problem::new(Code::BodyTooSlow, detail));
             }
             self.window_end = Instant::now() + PACE_WINDOW;
         }
@@ -330,7 +326,7 @@ impl Pace {
 }
 
 fn broken_off() -> Problem {
-    Problem::bad_request("request_malformed", "the body breaks off, or its chunks are malformed")
+    Problem::new(Code::RequestMalformed, "the body breaks off, or its chunks are malformed")
 }
 
 /// Decodes a body of so many bytes; a long one where it keeps no other request waiting.
@@ -361,11 +357,11 @@ mod tests {
         one.resize(1).unwrap();
         assert_eq!(free(&room), (9 * ROOM_UNIT, 3 * LONG));
         one.resize(6 * ROOM_UNIT).unwrap();
-        assert_eq!(other.resize(5 * ROOM_UNIT).unwrap_err().code, "bodies_in_flight");
+        assert_eq!(other.resize(5 * ROOM_UNIT).unwrap_err().refusal.code, Code::BodiesInFlight);
         one.resize(2 * LONG).unwrap();
         other.resize(10 * ROOM_UNIT).unwrap();
         assert_eq!(free(&room), (0, LONG));
-        assert_eq!(other.resize(2 * LONG).unwrap_err().code, "bodies_in_flight");
+        assert_eq!(other.resize(2 * LONG).unwrap_err().refusal.code, Code::BodiesInFlight);
         one.resize(LONG).unwrap();
         other.resize(2 * LONG).unwrap();
         one.resize(0).unwrap();
@@ -401,10 +397,7 @@ mod tests {
             stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[7; ROOM_UNIT])));
         let mut body = axum::body::Body::from_stream(endless.take(1_000));
         let refused = read(&mut body, 4 * ROOM_UNIT, &mut room.share()).await.unwrap_err();
-        assert_eq!(
-            (refused.status, refused.code),
-            (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
-        );
+        assert_eq!(refused.refusal.code, Code::BodyTooLarge);
         assert_eq!(free(&room).0, 10 * ROOM_UNIT);
     }
 }

@@ -10,6 +10,7 @@ use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use raingauge_counters::{self as counters, Outcome, RequestKey};
 use raingauge_people::tokens::Who;
 use raingauge_writer::bucket_list;
@@ -92,8 +93,8 @@ impl From<bucket_list::Error> for Problem {
     fn from(error: bucket_list::Error) -> Self {
         match error {
             bucket_list::Error::TooMany => counters::Error::TooMany.into(),
-            bucket_list::Error::Malformed(reason) => Self::bad_request(
-                "json_malformed",
+            bucket_list::Error::Malformed(reason) => Self::new(
+                Code::JsonMalformed,
                 format!("the body must be an array of buckets: {reason}"),
             ),
         }

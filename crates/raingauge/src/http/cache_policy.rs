@@ -7,9 +7,10 @@ use super::{Door, Routes};
 use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use raingauge_people::tokens::Who;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::catalog::{Change, VersionedPolicy};
@@ -43,8 +44,7 @@ pub async fn replace(
                 .iter()
                 .map(|problem| format!("{}: {}", problem.field, problem.detail))
                 .collect();
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy_invalid", said.join("; "))
-                .with("problems", json!(problems))
+            Problem::new(Code::PolicyInvalid, said.join("; ")).with("problems", json!(problems))
         })?;
     let expected = expected_version(&headers)?;
     let change = Change {

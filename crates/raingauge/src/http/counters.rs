@@ -10,6 +10,7 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use raingauge_core::counter::Counter;
 use raingauge_core::json::check_containers;
 use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
@@ -55,8 +56,8 @@ pub async fn list(
             "owner" => counters.retain(|found| found.counter.owner == *wanted),
             "eventType" => counters.retain(|found| found.counter.event_type == *wanted),
             _ => {
-                return Err(Problem::bad_request(
-                    "parameter_unknown",
+                return Err(Problem::new(
+                    Code::ParameterUnknown,
                     "counters are filtered by state, owner and eventType",
                 ));
             }
@@ -204,9 +205,7 @@ async fn preview_draft(door: &Door, who: &Who, draft: Value) -> Result<Json<Valu
     let turn = door.services.scans.turn(&who.name).await?;
     let (logs, stop) = (door.services.logs.clone(), turn.stop().clone());
     let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft, &stop)).await;
-    let preview = preview.map_err(|error| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
-    })??;
+    let preview = preview.map_err(|error| Problem::new(Code::Failed, error.to_string()))??;
     let mut answer = json!(preview);
     // Keys have values of events, which a token that only defines counters does not read.
     answer["keysHidden"] = json!(!shows_keys);
@@ -236,7 +235,7 @@ pub async fn backfill(
         progress(&*services.states, &services.published, id)
     else {
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
-        return Err(Problem::new(StatusCode::NOT_FOUND, "backfill_unknown", detail));
+        return Err(Problem::new(Code::BackfillUnknown, detail));
     };
     let mut answer = json!({
         "status": backfill.status,
@@ -257,9 +256,9 @@ pub async fn backfill(
 
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
     check_containers(body, CONFIGURATION_CONTAINERS_MAX)
-        .map_err(|detail| Problem::bad_request("json_malformed", detail))?;
+        .map_err(|detail| Problem::new(Code::JsonMalformed, detail))?;
     serde_json::from_slice(body).map_err(|error| {
-        Problem::bad_request("json_malformed", format!("the body is not JSON: {error}"))
+        Problem::new(Code::JsonMalformed, format!("the body is not JSON: {error}"))
     })
 }
 
@@ -291,10 +290,7 @@ pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Probl
     }
     let version = value.trim().trim_matches('"').parse();
     version.map(Some).map_err(|_| {
-        Problem::bad_request(
-            "etag_malformed",
-            "If-Match must be the ETag that was read, such as \"3\"",
-        )
+        Problem::new(Code::EtagMalformed, "If-Match must be the ETag that was read, such as \"3\"")
     })
 }
 

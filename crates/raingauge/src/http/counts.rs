@@ -8,17 +8,18 @@ use super::{Door, Routes, largest};
 use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use raingauge_core::access::Scope;
 use raingauge_core::bucket::Granularity;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::Recount;
 use raingauge_people::tokens::Who;
-use raingauge_reader::{Answer, Failure, LargestKeys, Range, Series, Served};
+use raingauge_reader::{Answer, LargestKeys, Range, Series, Served};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -97,16 +98,15 @@ struct Item<'a> {
 }
 
 impl Item<'_> {
-    fn range(&self, fresh: bool) -> Result<Range<'_>, Failure> {
-        let fail = |code, detail: &str| Failure { code, detail: detail.to_owned() };
+    fn range(&self, fresh: bool) -> Result<Range<'_>, Refusal> {
         let key = self
             .key
             .as_ref()
             .map(|key| &*key.0)
-            .ok_or_else(|| fail("key_missing", "key is missing"))?;
+            .ok_or_else(|| Refusal::new(Code::KeyMissing, "key is missing"))?;
         let time = |time: Time, name: &str| {
             time.0.ok_or_else(|| {
-                fail("time_invalid", &format!("{name} must be epoch seconds or RFC 3339"))
+                Refusal::new(Code::TimeInvalid, format!("{name} must be epoch seconds or RFC 3339"))
             })
         };
         let (from_s, to_s) = (time(self.from_time, "fromTime")?, time(self.to_time, "toTime")?);
@@ -127,7 +127,7 @@ pub async fn batch(
     for (index, item) in requests.iter().enumerate() {
         match item.range(fresh) {
             Ok(range) => ranges.push(range),
-            Err(failure) => wrong.push((index, failure)),
+            Err(refusal) => wrong.push((index, refusal)),
         }
     }
     let (answers, served) = door.services.reader.counts_served(&ranges).await;
@@ -140,10 +140,8 @@ pub async fn batch(
             json.push(b',');
         }
         let answer = match wrong.next_if(|(at, _)| *at == index) {
-            Some((_, failure)) => Err(failure),
-            None => answers
-                .next()
-                .unwrap_or_else(|| Err(Failure { code: "unavailable", detail: String::new() })),
+            Some((_, refusal)) => Err(refusal),
+            None => answers.next().unwrap_or_else(|| Err(Refusal::new(Code::Unavailable, ""))),
         };
         push_result(item.key.as_ref().map_or("", |key| &key.0), &answer, &mut json);
     }
@@ -155,13 +153,13 @@ pub async fn batch(
 
 fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
     let text = std::str::from_utf8(body)
-        .map_err(|_| Problem::bad_request("json_malformed", "the body is not UTF-8"))?;
-    check_depth(text).map_err(|detail| Problem::bad_request("json_malformed", detail))?;
+        .map_err(|_| Problem::new(Code::JsonMalformed, "the body is not UTF-8"))?;
+    check_depth(text).map_err(|detail| Problem::new(Code::JsonMalformed, detail))?;
     sonic_rs::from_str(text).map_err(|error| {
         let reason = error.to_string();
         let reason = reason.lines().next().unwrap_or_default();
         let shape = r#"{"requests": [{"key": "…", "fromTime": …, "toTime": …}]}"#;
-        Problem::bad_request("json_malformed", format!("the body must be {shape}: {reason}"))
+        Problem::new(Code::JsonMalformed, format!("the body must be {shape}: {reason}"))
     })
 }
 
@@ -188,11 +186,11 @@ pub fn check_len(ranges: usize) -> Result<(), Problem> {
     }
     let detail =
         format!("a batch takes at most {COUNTS_PER_REQUEST_MAX} ranges: send them in parts");
-    Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_ranges", detail))
+    Err(Problem::new(Code::TooManyRanges, detail))
 }
 
 /// Appends one result to the answer.
-fn push_result(key: &str, answer: &Result<Answer, Failure>, json: &mut Vec<u8>) {
+fn push_result(key: &str, answer: &Result<Answer, Refusal>, json: &mut Vec<u8>) {
     json.extend_from_slice(b"{\"key\":");
     push_text(key, json);
     let mut digits = itoa::Buffer::new();
@@ -206,12 +204,13 @@ fn push_result(key: &str, answer: &Result<Answer, Failure>, json: &mut Vec<u8>) 
             push_number(",\"toTime\":", answer.to_s);
             push_number(",\"count\":", answer.count);
         }
-        Err(failure) => {
-            metrics::counter!("raingauge_errors_total", "code" => failure.code).increment(1);
+        Err(refusal) => {
+            let code = refusal.code.as_str();
+            metrics::counter!("raingauge_errors_total", "code" => code).increment(1);
             json.extend_from_slice(b",\"error\":{\"code\":");
-            push_text(failure.code, json);
+            push_text(code, json);
             json.extend_from_slice(b",\"detail\":");
-            push_text(&failure.detail, json);
+            push_text(&refusal.detail, json);
             json.push(b'}');
         }
     }
@@ -282,7 +281,7 @@ fn series_json(Series { key, granularity, points }: &Series) -> Vec<u8> {
 }
 
 pub fn granularity_unknown() -> Problem {
-    Problem::bad_request("granularity_unknown", "granularity must be quarter, hour or day")
+    Problem::new(Code::GranularityUnknown, "granularity must be quarter, hour or day")
 }
 
 /// `GET /v1/recount`
@@ -294,13 +293,13 @@ pub async fn recount(
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let range = item.range(false)?;
-    let plan = Plan::new(range.from_s, range.to_s).map_err(Failure::from)?;
+    let plan = Plan::new(range.from_s, range.to_s).map_err(Refusal::from)?;
     // It ends with the turn, also when the caller leaves or the time of the request is over.
     let turn = door.services.scans.turn(&who.name).await?;
     let recount = door.services.recounter.recount(range.key, plan, turn.stop()).await?;
     recount.map(Json).ok_or_else(|| {
         let detail = format!("no counter has a template that renders `{}`", range.key);
-        Problem::new(StatusCode::NOT_FOUND, "key_unknown", detail)
+        Problem::new(Code::KeyUnknown, detail)
     })
 }
 
@@ -319,10 +318,7 @@ pub async fn keys(
     );
     let limit = parameters.get("limit").map_or(Ok(20), |limit| limit.parse::<usize>());
     let limit = limit.ok().filter(|limit| (1..=KEYS_MAX).contains(limit)).ok_or_else(|| {
-        Problem::bad_request(
-            "limit_out_of_range",
-            format!("limit must lie between 1 and {KEYS_MAX}"),
-        )
+        Problem::new(Code::LimitOutOfRange, format!("limit must lie between 1 and {KEYS_MAX}"))
     })?;
     let found = largest::keys(&door, &who.name, id, from_s, to_s).await?;
     let keys = found.keys.iter().take(limit).cloned().collect();

@@ -7,11 +7,12 @@ use super::{Door, Routes};
 use crate::settings::Role;
 use axum::Json;
 use axum::extract::{Extension, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use flate2::read::MultiGzDecoder;
 use raingauge_core::access::Scope;
-use raingauge_core::event::{Attributes, Event, Rejection};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::event::{Attributes, Event};
 use raingauge_core::json::check_depth;
 use raingauge_writer::ingest::{Finished, Intake, Receipt};
 use serde_json::json;
@@ -38,7 +39,7 @@ pub async fn post(
         None => false,
         Some("applied") => true,
         Some(_) => {
-            return Err(Problem::bad_request("wait_unknown", "wait may only be `applied`"));
+            return Err(Problem::new(Code::WaitUnknown, "wait may only be `applied`"));
         }
     };
     let intake = door.services.ingest.begin()?;
@@ -52,8 +53,9 @@ pub async fn post(
     if let Some(lag) = lag {
         return Ok(not_applied_yet(&receipt, lag).into_response());
     }
+    // A single event that was refused is an error of the whole request, which tells the same as a batch would.
     if is_single && let Some(refused) = receipt.rejected.first() {
-        return Err(refusal(&receipt, refused.code, &refused.detail));
+        return Err(with_receipt(refused.refusal.clone().into(), &receipt));
     }
     Ok(Json(receipt).into_response())
 }
@@ -62,13 +64,7 @@ pub async fn post(
 fn not_applied_yet(receipt: &Receipt, lag: u64) -> Problem {
     let detail = "the events are durable and will be counted; counting them takes longer than this request may: to send \
                   them again does not help";
-    with_receipt(Problem::new(StatusCode::ACCEPTED, "not_applied_yet", detail), receipt)
-        .with("lag", json!(lag))
-}
-
-/// A single event that was refused is an error of the whole request, which tells the same as a batch would.
-fn refusal(receipt: &Receipt, code: &'static str, detail: &str) -> Problem {
-    with_receipt(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail), receipt)
+    with_receipt(Problem::new(Code::NotAppliedYet, detail), receipt).with("lag", json!(lag))
 }
 
 fn with_receipt(problem: Problem, receipt: &Receipt) -> Problem {
@@ -100,11 +96,9 @@ fn take(
             let is_single = read(headers, &plain, &mut intake)?;
             Ok((intake, is_single))
         }),
-        Some(_) => Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "encoding_unknown",
-            "content-encoding may be gzip, or be left out",
-        )),
+        Some(_) => {
+            Err(Problem::new(Code::EncodingUnknown, "content-encoding may be gzip, or be left out"))
+        }
     }
 }
 
@@ -113,16 +107,13 @@ fn unpacked(packed: &[u8], share: &mut Share, bytes_max: usize) -> Result<Vec<u8
     let (mut decoder, mut plain) = (MultiGzDecoder::new(packed), Vec::new());
     loop {
         let read = (&mut decoder).take(UNPACKED_AT_ONCE).read_to_end(&mut plain).map_err(|_| {
-            Problem::bad_request(
-                "gzip_malformed",
-                "the body is not gzip, as its content-encoding says",
-            )
+            Problem::new(Code::GzipMalformed, "the body is not gzip, as its content-encoding says")
         })?;
         if plain.len() > bytes_max {
             let detail = format!(
                 "the body has more than {bytes_max} bytes when it is unpacked: send it in parts"
             );
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
+            return Err(Problem::new(Code::BodyTooLarge, detail));
         }
         share.resize(packed.len() + plain.len())?;
         if read == 0 {
@@ -161,8 +152,7 @@ fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, P
             Ok(true)
         }
         _ => Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "media_type_unknown",
+            Code::MediaTypeUnknown,
             "content-type must be application/cloudevents+json, application/cloudevents-batch+json or application/x-ndjson, \
              or the attributes must come in ce- headers",
         )),
@@ -180,10 +170,7 @@ fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn read_array(body: &[u8], intake: &mut Intake) -> Result<(), Problem> {
     let malformed = |reason: &str| {
-        Problem::bad_request(
-            "json_malformed",
-            format!("the body must be an array of events: {reason}"),
-        )
+        Problem::new(Code::JsonMalformed, format!("the body must be an array of events: {reason}"))
     };
     let text = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
     check_depth(text).map_err(|detail| malformed(&detail))?;
@@ -212,9 +199,9 @@ fn event_of_headers<'a>(
     headers: &'a HeaderMap,
     kind: &str,
     body: &'a [u8],
-) -> Result<Event<'a>, Rejection> {
-    let malformed = |detail: &str| Rejection::new("event_malformed", detail);
-    let attribute = |name: &str| -> Result<Option<Cow<'a, str>>, Rejection> {
+) -> Result<Event<'a>, Refusal> {
+    let malformed = |detail: &str| Refusal::new(Code::EventMalformed, detail);
+    let attribute = |name: &str| -> Result<Option<Cow<'a, str>>, Refusal> {
         let Some(value) = headers.get(name) else {
             return Ok(None);
         };
@@ -242,8 +229,8 @@ pub fn media_type(header: &str) -> String {
 }
 
 /// The data of an event whose attributes stand beside it: JSON text, or nothing when its media type is another.
-pub fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Rejection> {
-    let malformed = |detail: &str| Rejection::new("event_malformed", detail);
+pub fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Refusal> {
+    let malformed = |detail: &str| Refusal::new(Code::EventMalformed, detail);
     let is_json =
         media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
     if !is_json || data.is_empty() {

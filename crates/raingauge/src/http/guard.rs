@@ -11,6 +11,7 @@ use axum::handler::Handler;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use raingauge_core::limits::REASON_LEN_MAX;
 use raingauge_people::tokens::{Denied, Tokens, Who};
 use std::pin::Pin;
@@ -90,11 +91,7 @@ impl Guard {
             return Ok(());
         }
         let detail = "the body must be JSON: send it with content-type: application/json";
-        Err(Box::new(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "media_type_unknown",
-            detail,
-        )))
+        Err(Box::new(Problem::new(Code::MediaTypeUnknown, detail)))
     }
 
     fn note(&self, began: Instant, status: StatusCode) {
@@ -115,7 +112,7 @@ fn check_reason(headers: &HeaderMap) -> Result<(), Box<Problem>> {
         return Ok(());
     }
     let detail = format!("x-reason has {len} bytes; at most {REASON_LEN_MAX} are kept");
-    Err(Box::new(Problem::bad_request("reason_too_long", detail)))
+    Err(Box::new(Problem::new(Code::ReasonTooLong, detail)))
 }
 
 /// Where nobody is asked for a token, only requests of this machine are taken.
@@ -127,7 +124,7 @@ pub fn refuse_foreign(headers: &HeaderMap, uri: &Uri) -> Result<(), Box<Problem>
         "no token is asked for here, so only requests of this machine are taken, and {reason}: to serve others, set \
          auth.required or configure a token"
     );
-    Err(Box::new(Problem::new(StatusCode::FORBIDDEN, "foreign_request", detail)))
+    Err(Box::new(Problem::new(Code::ForeignRequest, detail)))
 }
 
 /// The answer of a process that lacks the role for what it is asked.
@@ -136,7 +133,7 @@ pub fn role_absent(role: Role) -> Problem {
         "this instance does not have the role {0}: ask one that runs with --role {0}",
         role.name()
     );
-    Problem::new(StatusCode::NOT_FOUND, "role_absent", detail)
+    Problem::new(Code::RoleAbsent, detail)
 }
 
 /// A handler behind its guard. A handler itself, rather than a layer of the router: layers hand requests on in boxes.
@@ -221,7 +218,7 @@ impl Guard {
                     "the request took longer than {} s: ask for less at once",
                     self.timeout.as_secs()
                 );
-                Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail).into_response()
+                Problem::new(Code::Timeout, detail).into_response()
             }
         }
     }
@@ -242,7 +239,7 @@ impl Guard {
         });
         changing.await.unwrap_or_else(|_| {
             let detail = "the change broke off: read what became of it before you repeat it";
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", detail).into_response()
+            Problem::new(Code::Failed, detail).into_response()
         })
     }
 }
@@ -257,37 +254,30 @@ fn unread(request: &Request, mut response: Response) -> Response {
 
 /// What the framework refuses by itself, before a handler sees it, is told as a problem document too.
 fn explained(response: Response) -> Response {
-    let status = response.status();
     let is_plain = response
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
-    if !status.is_client_error() || !is_plain {
+    if !response.status().is_client_error() || !is_plain {
         return response;
     }
     let detail = "the path or the query could not be read: the id of a counter is a whole number, and both are UTF-8";
-    Problem::new(status, "request_malformed", detail).into_response()
+    Problem::new(Code::RequestMalformed, detail).into_response()
 }
 
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
         match denied {
             Denied::Missing => Self::new(
-                StatusCode::UNAUTHORIZED,
-                "token_missing",
+                Code::TokenMissing,
                 "send a token: Authorization: Bearer rg_…; `raingauge token` makes one",
             ),
-            Denied::Unknown => Self::new(
-                StatusCode::UNAUTHORIZED,
-                "token_unknown",
-                "this token is not one of the configured ones",
-            ),
-            Denied::Stale => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "tokens_unavailable", denied.to_string())
+            Denied::Unknown => {
+                Self::new(Code::TokenUnknown, "this token is not one of the configured ones")
             }
+            Denied::Stale => Self::new(Code::TokensUnavailable, denied.to_string()),
             Denied::Scope(scope) => Self::new(
-                StatusCode::FORBIDDEN,
-                "scope_missing",
+                Code::ScopeMissing,
                 format!("this token lacks the scope {}", scope.name()),
             ),
         }

@@ -3,6 +3,7 @@
 
 use super::problem::Problem;
 use axum::http::HeaderMap;
+use raingauge_core::code::Code;
 use raingauge_core::limits::IDEMPOTENCY_KEY_LEN_MAX;
 
 const NAME: &str = "idempotency-key";
@@ -18,7 +19,7 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
             "Idempotency-Key must be one text of 1 to {IDEMPOTENCY_KEY_LEN_MAX} printable characters of ASCII, such as \
              \"8e03978e-40d5-43dd-bc93-6894a57f9324\""
         );
-        Problem::bad_request("idempotency_key_malformed", detail)
+        Problem::new(Code::IdempotencyKeyMalformed, detail)
     };
     if values.next().is_some() {
         return Err(malformed());
@@ -56,12 +57,12 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    fn read_of(values: &[&[u8]]) -> Result<Option<String>, &'static str> {
+    fn read_of(values: &[&[u8]]) -> Result<Option<String>, Code> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(NAME, HeaderValue::from_bytes(value).unwrap());
         }
-        read(&headers).map_err(|problem| problem.code)
+        read(&headers).map_err(|problem| problem.refusal.code)
     }
 
     #[test]
@@ -87,8 +88,8 @@ mod tests {
             &too_long,
         ];
         for value in bad {
-            assert_eq!(read_of(&[value.as_bytes()]), Err("idempotency_key_malformed"), "{value}");
+            assert_eq!(read_of(&[value.as_bytes()]), Err(Code::IdempotencyKeyMalformed), "{value}");
         }
-        assert_eq!(read_of(&[b"a", b"a"]), Err("idempotency_key_malformed"));
+        assert_eq!(read_of(&[b"a", b"a"]), Err(Code::IdempotencyKeyMalformed));
     }
 }

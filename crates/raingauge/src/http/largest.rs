@@ -5,9 +5,10 @@ use super::counts::KEYS_MAX;
 use super::problem::Problem;
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::{Offset, Partition};
-use raingauge_reader::{Failure, LargestKeys};
+use raingauge_reader::LargestKeys;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -91,8 +92,7 @@ pub async fn keys(
             let _turn = turn;
             services.reader.largest_keys(counter, from_s, to_s, KEYS_MAX).await
         });
-        let failed =
-            |_| Failure { code: "unavailable", detail: "the search for keys broke off".to_owned() };
+        let failed = |_| Refusal::new(Code::Unavailable, "the search for keys broke off");
         let keys = searching.await.map_err(failed)??;
         Ok::<_, Problem>(Found { keys: Arc::new(keys), took_ms: clock.machine_ms() - began_ms })
     };

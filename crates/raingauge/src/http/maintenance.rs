@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use raingauge_operations::maintenance::{Error, Maintenance, Status};
 use raingauge_people::tokens::Who;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub async fn stop(State(door): State<Arc<Door>>) -> Result<(StatusCode, Json<Sta
 fn of(door: &Door) -> Result<&Maintenance, Problem> {
     door.services.maintenance.as_deref().ok_or_else(|| {
         let detail = "this instance compacts nothing: ask one that runs with --role portal";
-        Problem::new(StatusCode::NOT_FOUND, "maintenance_absent", detail)
+        Problem::new(Code::MaintenanceAbsent, detail)
     })
 }
 
@@ -51,9 +52,9 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let detail = error.to_string();
         match error {
-            Error::Running => Self::new(StatusCode::CONFLICT, "compaction_running", detail),
-            Error::Idle => Self::new(StatusCode::CONFLICT, "compaction_idle", detail),
-            _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail),
+            Error::Running => Self::new(Code::CompactionRunning, detail),
+            Error::Idle => Self::new(Code::CompactionIdle, detail),
+            _ => Self::new(Code::Unavailable, detail),
         }
     }
 }

@@ -3,9 +3,10 @@
 use super::problem::Problem;
 use super::{Door, Routes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use std::sync::Arc;
 
 /// The contract of this door, OpenAPI 3.1.
@@ -69,7 +70,7 @@ fn readiness(door: &Door) -> Result<String, Problem> {
 }
 
 pub fn not_ready(detail: &str) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail)
+    Problem::new(Code::NotReady, detail)
 }
 
 /// `GET /metrics`: Prometheus text.
@@ -94,7 +95,7 @@ mod tests {
         let stopped =
             without_causes(&Err(not_ready("counting has stopped: /var/lib/raingauge is full")))
                 .unwrap_err();
-        assert_eq!((stopped.status, stopped.code), (StatusCode::SERVICE_UNAVAILABLE, "not_ready"));
-        assert!(!stopped.detail.contains("/var/lib"), "{}", stopped.detail);
+        assert_eq!(stopped.refusal.code, Code::NotReady);
+        assert!(!stopped.refusal.detail.contains("/var/lib"), "{}", stopped.refusal.detail);
     }
 }

@@ -3,10 +3,11 @@
 use crate::asked::Asked;
 use crate::cache::windows::{self, Windows};
 use crate::cache::{self, CachePolicies, Lookup, Results};
-use crate::failure::{Failure, key_unknown, unavailable};
+use crate::refusal::{key_unknown, unavailable};
 use crate::resolve::{End, Resolved, earlier, plan, plans};
 use crate::storage::{Deadline, Gate, Options, Storage};
 use raingauge_core::bucket::Granularity;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
 use raingauge_policy::cache::{Choice, Strategy};
@@ -163,7 +164,7 @@ impl Reader {
     }
 
     /// Answers many ranges in their order.
-    pub async fn counts(&self, ranges: &[Range<'_>]) -> Vec<Result<Answer, Failure>> {
+    pub async fn counts(&self, ranges: &[Range<'_>]) -> Vec<Result<Answer, Refusal>> {
         self.counts_within(ranges, self.options.deadline).await.0
     }
 
@@ -171,7 +172,7 @@ impl Reader {
     pub async fn counts_served(
         &self,
         ranges: &[Range<'_>],
-    ) -> (Vec<Result<Answer, Failure>>, Served) {
+    ) -> (Vec<Result<Answer, Refusal>>, Served) {
         self.counts_within(ranges, self.options.deadline).await
     }
 
@@ -180,7 +181,7 @@ impl Reader {
         &self,
         ranges: &[Range<'_>],
         deadline: Duration,
-    ) -> (Vec<Result<Answer, Failure>>, Served) {
+    ) -> (Vec<Result<Answer, Refusal>>, Served) {
         if let Some(failure) = unavailable(&self.published) {
             let answers = vec![Err(failure); ranges.len()];
             return (answers, Served { memory: ranges.len(), ..Served::default() });
@@ -210,7 +211,7 @@ impl Reader {
     fn sort_out(
         &self,
         ranges: &[Range<'_>],
-        answers: &mut Vec<Result<Answer, Failure>>,
+        answers: &mut Vec<Result<Answer, Refusal>>,
         left: &mut Vec<Left>,
         cached: &mut Vec<(usize, Cached)>,
     ) {
@@ -255,7 +256,7 @@ impl Reader {
     }
 
     /// The count of one range when all it needs is in memory. Never waits.
-    pub fn count_cached(&self, range: &Range<'_>) -> Option<Result<Answer, Failure>> {
+    pub fn count_cached(&self, range: &Range<'_>) -> Option<Result<Answer, Refusal>> {
         if let Some(failure) = unavailable(&self.published) {
             return Some(Err(failure));
         }
@@ -283,15 +284,15 @@ impl Reader {
         from_s: i64,
         to_s: i64,
         len_max: usize,
-    ) -> Result<LargestKeys, Failure> {
+    ) -> Result<LargestKeys, Refusal> {
         if let Some(failure) = unavailable(&self.published) {
             return Err(failure);
         }
         Plan::new(from_s, to_s)?;
         let view = Arc::clone(&self.published.view());
         let Some(index) = view.ruleset.index_of(counter) else {
-            return Err(Failure {
-                code: "counter_unknown",
+            return Err(Refusal {
+                code: Code::CounterUnknown,
                 detail: format!("counter {counter} does not answer: is it active?"),
             });
         };
@@ -326,7 +327,7 @@ impl Reader {
         choice: &Choice,
         range: &Range<'_>,
         now_s: i64,
-    ) -> Result<(Strategy, Resolved), Failure> {
+    ) -> Result<(Strategy, Resolved), Refusal> {
         let Some(index) = view.ruleset.index_of_key(range.key) else {
             return Err(key_unknown(range.key));
         };
@@ -381,7 +382,7 @@ impl Reader {
         key: &str,
         resolved: &Resolved,
         is_live: bool,
-    ) -> Option<Result<Answer, Failure>> {
+    ) -> Option<Result<Answer, Refusal>> {
         let buckets = &self.storage_of(is_live).buckets;
         let mut total = 0;
         for (generation, plan) in &resolved.plans {
@@ -398,7 +399,7 @@ impl Reader {
     }
 
     /// The answer with a sum. An open end is looked up behind the sum, so that it lies behind all that was summed.
-    fn answer(&self, resolved: &Resolved, total: i128) -> Result<Answer, Failure> {
+    fn answer(&self, resolved: &Resolved, total: i128) -> Result<Answer, Refusal> {
         let count = i64::try_from(total).map_err(|_| Overflow)?;
         let to_s = match resolved.end {
             End::At(to_s) => to_s,
@@ -411,7 +412,7 @@ impl Reader {
     async fn look_up(
         &self,
         cached: Vec<(usize, Cached)>,
-        answers: &mut [Result<Answer, Failure>],
+        answers: &mut [Result<Answer, Refusal>],
         left: &mut Vec<Left>,
         timeout: Duration,
     ) {
@@ -447,7 +448,7 @@ impl Reader {
         &self,
         ranges: &[Range<'_>],
         left: Vec<Left>,
-        answers: &mut [Result<Answer, Failure>],
+        answers: &mut [Result<Answer, Refusal>],
         deadline: Deadline,
     ) {
         let queries = |is_live| {
@@ -470,7 +471,7 @@ impl Reader {
         let mut keep = Vec::new();
         for Left { index, resolved, keep: name, is_live } in left {
             let sums = if is_live { &mut live } else { &mut stored };
-            let total = sums.by_ref().take(resolved.plans.len()).sum::<Result<i128, Failure>>();
+            let total = sums.by_ref().take(resolved.plans.len()).sum::<Result<i128, Refusal>>();
             answers[index] = total.and_then(|total| self.answer(&resolved, total));
             if let (Some(name), Ok(answer)) = (name, &answers[index]) {
                 keep.push((name, answer.count));

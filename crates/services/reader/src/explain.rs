@@ -1,7 +1,8 @@
 //! How a count is answered, for people who want to see it.
 
 use crate::answer::{Range, Reader};
-use crate::failure::{Failure, unavailable};
+use crate::refusal::unavailable;
+use raingauge_core::code::Refusal;
 use raingauge_core::plan::Plan;
 use raingauge_policy::cache::Strategy;
 use raingauge_ports::buckets::Generation;
@@ -25,7 +26,7 @@ pub struct Explained {
 
 impl Reader {
     /// What answering a range would take now. Reads nothing.
-    pub fn explain(&self, range: &Range<'_>) -> Result<Explained, Failure> {
+    pub fn explain(&self, range: &Range<'_>) -> Result<Explained, Refusal> {
         if let Some(failure) = unavailable(&self.published) {
             return Err(failure);
         }

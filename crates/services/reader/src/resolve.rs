@@ -2,8 +2,8 @@
 
 use crate::answer::Range;
 use crate::cache::windows::Window;
-use crate::failure::Failure;
 use raingauge_core::bucket::Granularity;
+use raingauge_core::code::Refusal;
 use raingauge_core::plan::Plan;
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::published::View;
@@ -41,7 +41,7 @@ impl Resolved {
 }
 
 /// The plans of a range by generation.
-pub fn plans(view: &View, rule: usize, plan: Plan) -> Result<Vec<(Generation, Plan)>, Failure> {
+pub fn plans(view: &View, rule: usize, plan: Plan) -> Result<Vec<(Generation, Plan)>, Refusal> {
     let timeline = &view.timelines[rule];
     match timeline.only() {
         Some(only) => Ok(vec![(only, plan)]),
@@ -55,7 +55,7 @@ pub fn earlier(
     rule: usize,
     (from_s, to_s): Window,
     now_s: i64,
-) -> Result<Resolved, Failure> {
+) -> Result<Resolved, Refusal> {
     let plan = Plan::new(from_s, to_s)?;
     view.horizons(rule, now_s).check(&plan)?;
     Ok(Resolved { rule, plans: plans(view, rule, plan)?, from_s, end: End::At(to_s) })
@@ -65,7 +65,7 @@ pub fn earlier(
 ///
 /// With `fresh`, an end inside the open quarter hour takes in the whole of it. The answer then ends where the newest
 /// event that is in it can lie, so that the count is exact for the range that the answer names.
-pub fn plan(range: &Range<'_>, now_s: i64) -> Result<(Plan, End), Failure> {
+pub fn plan(range: &Range<'_>, now_s: i64) -> Result<(Plan, End), Refusal> {
     let quarter = Granularity::Quarter;
     let is_open = quarter.floor(range.to_s) == quarter.floor(now_s);
     if range.fresh && is_open && !quarter.starts_at(range.to_s) {

@@ -4,11 +4,12 @@
 //! hour of UTC in some places. Each is the sum over the UTC buckets that make it up.
 
 use crate::answer::{Range, Reader};
-use crate::failure::{Failure, key_unknown, unavailable};
+use crate::refusal::{key_unknown, unavailable};
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::code::{Code, Refusal};
 use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
@@ -46,7 +47,7 @@ impl Reader {
         range: &Range<'_>,
         granularity: Granularity,
         zone: &str,
-    ) -> Result<Series, Failure> {
+    ) -> Result<Series, Refusal> {
         if let Some(failure) = unavailable(&self.published) {
             return Err(failure);
         }
@@ -92,7 +93,7 @@ impl Reader {
         timeline: &Timeline,
         key: &str,
         plans: &[Plan],
-    ) -> Result<Vec<Point>, Failure> {
+    ) -> Result<Vec<Point>, Refusal> {
         let mut cells = Cells::default();
         plans.iter().flat_map(Plan::slices).for_each(|slice| cells.want(slice));
         cells.load(self, timeline, key).await?;
@@ -136,7 +137,7 @@ impl Cells {
         reader: &Reader,
         timeline: &Timeline,
         key: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Refusal> {
         for (granularity, Column { ranges, cells }) in
             Granularity::ALL.into_iter().zip(&mut self.by_granularity)
         {
@@ -163,7 +164,7 @@ impl Cells {
 }
 
 /// Where the points of a series begin, and where the last one ends.
-fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<Vec<i64>, Failure> {
+fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<Vec<i64>, Refusal> {
     let zone = zone_of(zone)?;
     let mut cuts = Vec::with_capacity(POINTS_EXPECTED);
     cuts.push(from_s);
@@ -171,8 +172,8 @@ fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<
     while at < to_s {
         at = next_cut(at, granularity, &zone)?.min(to_s);
         if !Granularity::Quarter.starts_at(at) {
-            return Err(Failure {
-                code: "timezone_unaligned",
+            return Err(Refusal {
+                code: Code::TimezoneUnaligned,
                 detail:
                     "in this zone and time, days or hours do not begin with a UTC quarter hour: ask for quarter hours"
                         .to_owned(),
@@ -180,8 +181,8 @@ fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<
         }
         cuts.push(at);
         if cuts.len() > SERIES_POINTS_MAX + 1 {
-            return Err(Failure {
-                code: "series_too_long",
+            return Err(Refusal {
+                code: Code::SeriesTooLong,
                 detail: format!(
                     "a series has at most {SERIES_POINTS_MAX} points: ask for a shorter range or a coarser granularity"
                 ),
@@ -191,15 +192,15 @@ fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<
     Ok(cuts)
 }
 
-fn zone_of(name: &str) -> Result<TimeZone, Failure> {
-    TimeZone::get(name).map_err(|_| Failure {
-        code: "timezone_unknown",
+fn zone_of(name: &str) -> Result<TimeZone, Refusal> {
+    TimeZone::get(name).map_err(|_| Refusal {
+        code: Code::TimezoneUnknown,
         detail: format!("`{name}` is not an IANA time zone such as UTC or America/New_York"),
     })
 }
 
 /// The first second after `at` where a bucket of the zone begins.
-fn next_cut(at: i64, granularity: Granularity, zone: &TimeZone) -> Result<i64, Failure> {
+fn next_cut(at: i64, granularity: Granularity, zone: &TimeZone) -> Result<i64, Refusal> {
     if granularity == Granularity::Quarter || *zone == TimeZone::UTC {
         return Ok(granularity.floor(at) + granularity.width_s());
     }
@@ -211,7 +212,7 @@ fn next_cut(at: i64, granularity: Granularity, zone: &TimeZone) -> Result<i64, F
     next.map(|next| next.as_second()).ok_or_else(|| plan_error().into())
 }
 
-fn local(at: i64, zone: &TimeZone) -> Result<Zoned, Failure> {
+fn local(at: i64, zone: &TimeZone) -> Result<Zoned, Refusal> {
     Ok(Timestamp::from_second(at).map_err(|_| plan_error())?.to_zoned(zone.clone()))
 }
 

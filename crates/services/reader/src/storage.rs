@@ -11,8 +11,8 @@
 //! older than what somebody saw before it was asked for.
 
 use crate::breaker::Engine;
-use crate::failure::Failure;
 use parking_lot::Mutex;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_policy::breaker;
 use raingauge_ports::buckets::{self, BucketReader, Generation, Query};
 use raingauge_ports::clock::Clock;
@@ -48,7 +48,7 @@ impl Default for Options {
     }
 }
 
-type Sum = Result<i128, Failure>;
+type Sum = Result<i128, Refusal>;
 
 /// Most ranges of one round. A larger batch is read in several rounds at once, each with places of its own.
 const ROUND_LEN_MAX: usize = 64;
@@ -126,8 +126,8 @@ impl Gate {
         parts: usize,
         deadline: Option<Duration>,
         read: impl Future<Output = Vec<Result<T, buckets::Error>>>,
-    ) -> Vec<Result<T, Failure>> {
-        let refuse = |failure: Failure| (0..parts).map(|_| Err(failure.clone())).collect();
+    ) -> Vec<Result<T, Refusal>> {
+        let refuse = |failure: Refusal| (0..parts).map(|_| Err(failure.clone())).collect();
         let _place = match self.place(parts).await {
             Ok(place) => place,
             Err(failure) => return refuse(failure),
@@ -161,14 +161,14 @@ impl Gate {
         );
         match answers {
             Ok(answers) => {
-                answers.into_iter().map(|answer| answer.map_err(Failure::from)).collect()
+                answers.into_iter().map(|answer| answer.map_err(Refusal::from)).collect()
             }
             Err(failure) => refuse(failure),
         }
     }
 
     /// A place among those that read. As many wait as may; others are told at once.
-    async fn place(&self, parts: usize) -> Result<OwnedSemaphorePermit, Failure> {
+    async fn place(&self, parts: usize) -> Result<OwnedSemaphorePermit, Refusal> {
         let places = parts.min(self.options.reads_in_flight_max) as u32;
         if let Ok(place) = Arc::clone(&self.places).try_acquire_many_owned(places) {
             return Ok(place);
@@ -176,8 +176,8 @@ impl Gate {
         let waiting = Waiting::new(&self.waiting, parts);
         if waiting.all > self.options.reads_waiting_max {
             self.shed.increment(parts as u64);
-            return Err(Failure {
-                code: "overloaded",
+            return Err(Refusal {
+                code: Code::Overloaded,
                 detail: "more counts wait for storage than it can answer in time: ask again in a moment, or for less"
                     .to_owned(),
             });
@@ -243,7 +243,7 @@ impl Storage {
     pub async fn alone<T>(
         &self,
         read: impl Future<Output = Result<T, buckets::Error>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, Refusal> {
         let answers = self.gate.read(1, None, async { vec![read.await] }).await;
         answers.into_iter().next().unwrap_or_else(|| Err(lost()))
     }
@@ -360,19 +360,19 @@ fn is_of_the_engine(error: &buckets::Error) -> bool {
     matches!(error, buckets::Error::Io(_) | buckets::Error::Locked)
 }
 
-fn left_alone(retry_ms: i64) -> Failure {
+fn left_alone(retry_ms: i64) -> Refusal {
     let seconds = (retry_ms + 999) / 1_000;
-    Failure {
-        code: "unavailable",
+    Refusal {
+        code: Code::Unavailable,
         detail: format!(
             "the bucket store fails and is left alone: it is tried again in {seconds} s, and so may you"
         ),
     }
 }
 
-fn too_slow(deadline: Duration) -> Failure {
-    Failure {
-        code: "deadline_exceeded",
+fn too_slow(deadline: Duration) -> Refusal {
+    Refusal {
+        code: Code::DeadlineExceeded,
         detail: format!(
             "storage took longer than {} ms: ask again, or for less at once",
             deadline.as_millis()
@@ -380,9 +380,9 @@ fn too_slow(deadline: Duration) -> Failure {
     }
 }
 
-fn lost() -> Failure {
-    Failure {
-        code: "unavailable",
+fn lost() -> Refusal {
+    Refusal {
+        code: Code::Unavailable,
         detail: "the read ended without an answer: ask again".to_owned(),
     }
 }

@@ -1,7 +1,8 @@
 //! Ingest: events are checked one by one, and the good ones go into the log together.
 
 use crate::keys::{Full, KeyLimit};
-use raingauge_core::event::{Event, Rejection};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::event::Event;
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_core::time::format_rfc3339;
 use raingauge_ports::clock::Clock;
@@ -30,15 +31,15 @@ pub enum Error {
 pub struct Receipt {
     pub accepted: usize,
     pub duplicates: usize,
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedEvent>,
 }
 
 /// One event that was refused, by its place in the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Rejected {
+pub struct RejectedEvent {
     pub index: usize,
-    pub code: &'static str,
-    pub detail: String,
+    #[serde(flatten)]
+    pub refusal: Refusal,
 }
 
 /// What became of the events of a request that waits for them to be counted.
@@ -64,7 +65,7 @@ pub struct Ingest {
 /// Events of one request on their way in.
 pub struct Intake {
     batch: Batch,
-    rejected: Vec<Rejected>,
+    rejected: Vec<RejectedEvent>,
     next: usize,
     now_s: i64,
     future_allowance_s: i64,
@@ -144,9 +145,9 @@ impl Ingest {
     /// Makes the good events durable. Answers also where the log has them.
     async fn append(&self, intake: Intake) -> Result<(Receipt, Vec<(Partition, Offset)>), Error> {
         let Intake { batch, rejected, .. } = intake;
-        for refused in &rejected {
-            metrics::counter!("raingauge_events_rejected_total", "code" => refused.code)
-                .increment(1);
+        for RejectedEvent { refusal, .. } in &rejected {
+            let code = refusal.code.as_str();
+            metrics::counter!("raingauge_events_rejected_total", "code" => code).increment(1);
         }
         if batch.is_empty() {
             return Ok((Receipt { rejected, ..Receipt::default() }, Vec::new()));
@@ -181,7 +182,7 @@ impl Intake {
     }
 
     /// Takes one event that was read already, or the reason why it could not be.
-    pub fn push(&mut self, event: Result<Event<'_>, Rejection>) -> Result<(), Error> {
+    pub fn push(&mut self, event: Result<Event<'_>, Refusal>) -> Result<(), Error> {
         if self.next >= EVENTS_PER_REQUEST_MAX {
             return Err(Error::TooMany);
         }
@@ -194,7 +195,7 @@ impl Intake {
         });
         match checked {
             Ok(event) => self.batch.push(&self.full.marked(&self.view.ruleset, event)),
-            Err(Rejection { code, detail }) => self.rejected.push(Rejected { index, code, detail }),
+            Err(refusal) => self.rejected.push(RejectedEvent { index, refusal }),
         }
         Ok(())
     }
@@ -210,14 +211,14 @@ impl Intake {
 
     /// Refuses an event that no counter of its type has a bucket for any more.
     /// An event that no counter listens to is taken: a counter may be made, and backfilled, later.
-    fn check_not_expired(&mut self, event: &Event<'_>) -> Result<(), Rejection> {
+    fn check_not_expired(&mut self, event: &Event<'_>) -> Result<(), Refusal> {
         if self.earliest.as_ref().is_none_or(|(kind, _)| **kind != *event.kind) {
             let earliest = self.view.ruleset.earliest_s(&event.kind, self.now_s);
             self.earliest = Some((event.kind.to_string(), earliest));
         }
         match self.earliest {
-            Some((_, Some(earliest_s))) if event.time_s() < earliest_s => Err(Rejection::new(
-                "too_late",
+            Some((_, Some(earliest_s))) if event.time_s() < earliest_s => Err(Refusal::new(
+                Code::TooLate,
                 format!(
                     "every counter of this type has let go of the time before {}: let one keep its counts longer",
                     format_rfc3339(earliest_s)

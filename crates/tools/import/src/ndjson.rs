@@ -2,7 +2,8 @@
 
 use crate::limits::NESTING_MAX;
 use crate::plan::{Columns, Value};
-use raingauge_core::event::{Event, Rejection};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::event::Event;
 use raingauge_core::field::{Field, Scalar, extract};
 use raingauge_core::limits::EVENT_LEN_MAX;
 use std::borrow::Cow;
@@ -18,24 +19,24 @@ pub(crate) struct Object<'a>(Vec<Option<Scalar<'a>>>);
 
 impl<'a> Object<'a> {
     /// Answers the line as text, too, for it may be the event's data as a whole.
-    pub(crate) fn read(line: &'a [u8], members: &[Field]) -> Result<(Self, &'a str), Rejection> {
+    pub(crate) fn read(line: &'a [u8], members: &[Field]) -> Result<(Self, &'a str), Refusal> {
         if line.len() > EVENT_LEN_MAX {
             let detail =
                 format!("the line has {} bytes; at most {EVENT_LEN_MAX} are taken", line.len());
-            return Err(Rejection::new("event_too_large", detail));
+            return Err(Refusal::new(Code::EventTooLarge, detail));
         }
         let text = std::str::from_utf8(line)
-            .map_err(|_| Rejection::new("row_not_utf8", "the line holds bytes that are not UTF-8"))?
+            .map_err(|_| Refusal::new(Code::RowNotUtf8, "the line holds bytes that are not UTF-8"))?
             .trim_ascii();
         if !text.starts_with('{') {
-            return Err(Rejection::new("row_malformed", "the line is not a JSON object"));
+            return Err(Refusal::new(Code::RowMalformed, "the line is not a JSON object"));
         }
         if is_too_deep(text.as_bytes()) {
             let detail = format!("the line nests deeper than {NESTING_MAX} levels");
-            return Err(Rejection::new("row_malformed", detail));
+            return Err(Refusal::new(Code::RowMalformed, detail));
         }
         check(text).map_err(|error| {
-            Rejection::new("row_malformed", format!("the line is not JSON: {error}"))
+            Refusal::new(Code::RowMalformed, format!("the line is not JSON: {error}"))
         })?;
         let nothing = Cow::Borrowed("");
         let event = Event {

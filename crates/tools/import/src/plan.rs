@@ -5,7 +5,7 @@ use crate::limits::COLUMNS_JOINED_MAX;
 use crate::mapping::{Content, Kind, Mapping};
 use crate::number::{Plain, Product};
 use crate::times::Fault;
-use raingauge_core::event::Rejection;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_core::limits::{ATTRIBUTE_LEN_MAX, EVENT_LEN_MAX};
 use std::fmt::Write;
 
@@ -113,7 +113,7 @@ impl Plan {
         mapping: &Mapping,
         default_id: (&str, u64),
         parts: &mut Parts,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), Refusal> {
         parts.time_ms = self.time_ms(row, mapping)?;
         self.write_id(row, default_id, &mut parts.id)?;
         parts.subject.clear();
@@ -134,24 +134,24 @@ impl Plan {
                 "the event's data has {} bytes; at most {EVENT_LEN_MAX} are taken",
                 parts.data.len()
             );
-            return Err(Rejection::new("event_too_large", detail));
+            return Err(Refusal::new(Code::EventTooLarge, detail));
         }
         Ok(())
     }
 
-    fn value<'a>(&self, row: &'a impl Columns, column: usize) -> Result<Value<'a>, Rejection> {
+    fn value<'a>(&self, row: &'a impl Columns, column: usize) -> Result<Value<'a>, Refusal> {
         row.value(column).map_err(|_| {
             let detail =
                 format!("the column \"{}\" holds bytes that are not UTF-8", self.columns[column]);
-            Rejection::new("row_not_utf8", detail)
+            Refusal::new(Code::RowNotUtf8, detail)
         })
     }
 
-    fn time_ms(&self, row: &impl Columns, mapping: &Mapping) -> Result<i64, Rejection> {
+    fn time_ms(&self, row: &impl Columns, mapping: &Mapping) -> Result<i64, Refusal> {
         let name = &mapping.time_column;
         let text = self.value(row, self.time)?.text();
         let text = text.ok_or_else(|| {
-            Rejection::new("time_missing", format!("the column \"{name}\" is empty"))
+            Refusal::new(Code::TimeMissing, format!("the column \"{name}\" is empty"))
         })?;
         mapping.times.read_ms(text).map_err(|fault| {
             let why = match fault {
@@ -159,8 +159,8 @@ impl Plan {
                 Fault::Skipped => "was skipped by the clocks of the mapping's time zone",
                 Fault::OutOfSpan => "lies outside the years 1970 to 9999",
             };
-            Rejection::new(
-                "time_invalid",
+            Refusal::new(
+                Code::TimeInvalid,
                 format!("the column \"{name}\" holds \"{}\", which {why}", start_of(text)),
             )
         })
@@ -172,7 +172,7 @@ impl Plan {
         row: &impl Columns,
         default_id: (&str, u64),
         out: &mut String,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), Refusal> {
         out.clear();
         if let [column] = self.id[..] {
             out.push_str(self.value(row, column)?.text().unwrap_or_default());
@@ -209,7 +209,7 @@ impl Plan {
         row: &impl Columns,
         content: &Numbered,
         out: &mut String,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), Refusal> {
         match content {
             Numbered::Column(column, kind) => {
                 let value = self.value(row, *column)?;
@@ -225,7 +225,7 @@ impl Plan {
         row: &impl Columns,
         factors: &[usize],
         out: &mut String,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), Refusal> {
         let mut product = Some(Product::one());
         for column in factors {
             let value = self.value(row, *column)?;
@@ -238,8 +238,8 @@ impl Plan {
             product = match product {
                 None => None,
                 Some(product) => Some(product.times(factor).ok_or_else(|| {
-                    Rejection::new(
-                        "field_invalid",
+                    Refusal::new(
+                        Code::FieldInvalid,
                         "a product has more than 28 digits, more than can be added up exactly",
                     )
                 })?),
@@ -252,10 +252,10 @@ impl Plan {
         Ok(())
     }
 
-    fn mismatch(&self, column: usize, value: Value<'_>, wanted: &str) -> Rejection {
+    fn mismatch(&self, column: usize, value: Value<'_>, wanted: &str) -> Refusal {
         let (name, text) = (&self.columns[column], start_of(value.text().unwrap_or_default()));
-        Rejection::new(
-            "field_invalid",
+        Refusal::new(
+            Code::FieldInvalid,
             format!("the column \"{name}\" holds \"{text}\", which is not {wanted}"),
         )
     }
@@ -277,10 +277,10 @@ fn every_column(header: &[String]) -> Vec<(String, Content)> {
         .collect()
 }
 
-fn bounded(name: &str, text: &str) -> Result<(), Rejection> {
+fn bounded(name: &str, text: &str) -> Result<(), Refusal> {
     if text.len() > ATTRIBUTE_LEN_MAX {
         let detail = format!("the event's {name} is longer than {ATTRIBUTE_LEN_MAX} bytes");
-        return Err(Rejection::new("attribute_too_long", detail));
+        return Err(Refusal::new(Code::AttributeTooLong, detail));
     }
     Ok(())
 }

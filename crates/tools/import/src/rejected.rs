@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::REJECTED_ROW_LEN_MAX;
-use raingauge_core::event::Rejection;
+use raingauge_core::code::Refusal;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ impl Rejected {
     }
 
     /// `raw` may be empty when the row is not at hand any more.
-    pub fn write(&mut self, line: u64, rejection: &Rejection, raw: &[u8]) -> Result<(), Error> {
+    pub fn write(&mut self, line: u64, refusal: &Refusal, raw: &[u8]) -> Result<(), Error> {
         let raw = &raw[..raw.len().min(REJECTED_ROW_LEN_MAX)];
         let mut write = || {
-            write!(self.file, "{line},{},", rejection.code)?;
-            write_quoted(&mut self.file, rejection.detail.as_bytes())?;
+            write!(self.file, "{line},{},", refusal.code.as_str())?;
+            write_quoted(&mut self.file, refusal.detail.as_bytes())?;
             self.file.write_all(b",")?;
             write_quoted(&mut self.file, raw)?;
             self.file.write_all(b"\n")
@@ -68,6 +68,7 @@ fn write_quoted(out: &mut impl Write, cell: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_core::code::Code;
 
     #[test]
     fn rows_read_back_and_are_appended() {
@@ -77,7 +78,7 @@ mod tests {
             [(7, "say \"when\"", b"a,\"b\nc\",\xff"), (9, "", b""), (11, "x", &[b'y'; 5_000])];
         for (line, detail, raw) in rows {
             let mut rejected = Rejected::open(&path).unwrap();
-            rejected.write(line, &Rejection::new("time_invalid", detail), raw).unwrap();
+            rejected.write(line, &Refusal::new(Code::TimeInvalid, detail), raw).unwrap();
             rejected.sync().unwrap();
         }
         let mut reader = ::csv::Reader::from_path(&path).unwrap();

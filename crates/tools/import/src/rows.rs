@@ -9,7 +9,8 @@ use crate::ndjson::{self, Object};
 use crate::plan::{Columns, Parts, Plan, Value};
 use crate::progress::Identity;
 use memchr::memchr;
-use raingauge_core::event::{Event, Rejection};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::event::Event;
 use raingauge_core::field::Field;
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,7 +27,7 @@ pub struct Row<'a> {
     pub line: u64,
     /// The row as it stands in the file, without its line end; of a row that is too long, its start.
     pub raw: &'a [u8],
-    pub event: Result<Event<'a>, Rejection>,
+    pub event: Result<Event<'a>, Refusal>,
 }
 
 /// Reads the rows of one file. Nothing is kept of a row once the next one is asked for.
@@ -173,11 +174,15 @@ impl Rows {
             Found::Whole { start, end, line } => (line, self.input.bytes(start, end), None),
             Found::Unclosed { start, end, line } => {
                 let detail = "a quoted cell is not closed; write a quote inside of one twice";
-                (line, self.input.bytes(start, end), Some(Rejection::new("quote_unclosed", detail)))
+                (
+                    line,
+                    self.input.bytes(start, end),
+                    Some(Refusal::new(Code::QuoteUnclosed, detail)),
+                )
             }
             Found::TooLong { line } => {
                 let detail = format!("the row has more than {ROW_LEN_MAX} bytes");
-                (line, &self.long_row[..], Some(Rejection::new("row_too_long", detail)))
+                (line, &self.long_row[..], Some(Refusal::new(Code::RowTooLong, detail)))
             }
         };
         let event = match fault {
@@ -315,13 +320,13 @@ fn event_of<'a>(
     mapping: &'a Mapping,
     default_id: (&str, u64),
     parts: &'a mut Parts,
-) -> Result<Event<'a>, Rejection> {
+) -> Result<Event<'a>, Refusal> {
     let mut row_text = "";
     match shape {
         Shape::Csv { cells, width, positions } => {
             if cells.count() != *width {
                 let detail = format!("the row has {} cells, the header has {width}", cells.count());
-                return Err(Rejection::new("row_cells", detail));
+                return Err(Refusal::new(Code::RowCells, detail));
             }
             plan.fill(&Record { raw, cells, positions }, mapping, default_id, parts)?;
         }

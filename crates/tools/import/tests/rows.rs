@@ -180,10 +180,10 @@ fn products_and_kinds() {
     let data = |at: usize| rows[at].event.as_ref().unwrap().data.as_str();
     assert_eq!(data(0), r#"{"amount":-7.65,"code":"-3","fare":2.55,"note":null,"zone":-3}"#);
     assert_eq!(data(1), r#"{"amount":null,"code":null,"fare":2.55,"note":null,"zone":null}"#);
-    let rejection = rows[2].event.as_ref().unwrap_err();
-    assert_eq!(rejection.code, "field_invalid");
+    let refusal = rows[2].event.as_ref().unwrap_err();
+    assert_eq!(refusal.code.as_str(), "field_invalid");
     assert_eq!(
-        rejection.detail,
+        refusal.detail,
         "the column \"zone\" holds \"x\", which is not a number without exponent"
     );
 }

@@ -28,7 +28,7 @@ fn with(pairs: &[(&str, &[u8])]) -> Option<OwnedHeaders> {
 
 fn code_of(message: &OwnedMessage) -> &'static str {
     match read(message) {
-        Reading::Refused(rejection) => rejection.code,
+        Reading::Refused(refusal) => refusal.code.as_str(),
         other => panic!("{other:?} is taken"),
     }
 }
@@ -157,8 +157,8 @@ fn an_event_in_the_partition_of_another_one_is_refused() {
         );
         match super::read(&message, APPENDED_MS, &checking) {
             Reading::Event(_) => assert_eq!(partition, own),
-            Reading::Refused(rejection) => {
-                assert!(partition != own && rejection.code == "partition_wrong")
+            Reading::Refused(refusal) => {
+                assert!(partition != own && refusal.code.as_str() == "partition_wrong")
             }
             Reading::Control(..) => panic!("it is an event"),
         }

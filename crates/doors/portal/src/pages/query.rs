@@ -14,9 +14,10 @@ use axum::extract::{Extension, State};
 use axum::response::Html;
 use maud::{Markup, html};
 use question::{Question, SPANS};
+use raingauge_core::code::{Code, Refusal};
 use raingauge_people::Person;
 use raingauge_policy::cache::Strategy;
-use raingauge_reader::{Answer, Explained, Failure, Range};
+use raingauge_reader::{Answer, Explained, Range};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -117,12 +118,12 @@ async fn one(portal: &Portal, question: &Question, from_s: i64, to_s: i64) -> Ma
     }
 }
 
-fn refused(failure: &Failure) -> Markup {
+fn refused(failure: &Refusal) -> Markup {
     parts::notice(
         parts::Mood::Bad,
         &html! {
             p { strong { "This cannot be counted. " } (failure.detail) }
-            @if failure.code == "key_unknown" { p { "A key is what a template renders: " a href="/" { "see the templates" } " of all counters." } }
+            @if failure.code == Code::KeyUnknown { p { "A key is what a template renders: " a href="/" { "see the templates" } " of all counters." } }
         },
     )
 }

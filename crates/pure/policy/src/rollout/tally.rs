@@ -1,11 +1,12 @@
 //! What readers did within a stretch of time, from the growth of their numbers.
 
 use crate::histogram::quantile;
+use raingauge_core::code::Code;
 use serde::{Deserialize, Serialize};
 
 /// The codes of counts that the service failed to answer. Those that the client asked for wrongly
 /// are no fault of a cache.
-pub const FAILURES: [&str; 3] = ["deadline_exceeded", "overloaded", "unavailable"];
+pub const FAILURES: [Code; 3] = [Code::DeadlineExceeded, Code::Overloaded, Code::Unavailable];
 
 /// How much of each thing happened. Adds up over processes and over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

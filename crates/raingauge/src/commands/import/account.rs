@@ -3,7 +3,7 @@
 use super::bar::Bar;
 use super::pipeline::Settled;
 use anyhow::{Context, bail};
-use raingauge_core::event::Rejection;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_import::{Progress, Rejected};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -78,24 +78,24 @@ impl<'a> Account<'a> {
         if receipt.rejected.is_empty() && lines.rejected.is_empty() {
             return Ok(());
         }
-        let mut rows: Vec<(u64, Rejection, &[u8])> = lines
+        let mut rows: Vec<(u64, Refusal, &[u8])> = lines
             .rejected
             .iter()
-            .map(|(line, rejection, raw)| (*line, rejection.clone(), &raw[..]))
+            .map(|(line, refusal, raw)| (*line, refusal.clone(), &raw[..]))
             .collect();
         for refused in &receipt.rejected {
             let (line, raw) = lines
                 .event(refused.index)
                 .context("the server rejected an event that it was not sent")?;
-            rows.push((line, rejection_of(&refused.code, &refused.detail), raw));
+            rows.push((line, refusal_of(&refused.code, &refused.detail), raw));
         }
         rows.sort_by_key(|(line, ..)| *line);
         let file = match &mut self.rejected {
             Some(file) => file,
             none => none.insert(Rejected::open(&self.rejected_path)?),
         };
-        for (line, rejection, raw) in rows {
-            file.write(line, &rejection, raw)?;
+        for (line, refusal, raw) in rows {
+            file.write(line, &refusal, raw)?;
         }
         Ok(())
     }
@@ -149,20 +149,10 @@ fn remove_rejected(path: &Path) -> anyhow::Result<()> {
 }
 
 /// A refusal of the server as the file of rejected rows keeps it.
-fn rejection_of(code: &str, detail: &str) -> Rejection {
-    const CODES: [&str; 8] = [
-        "attribute_missing",
-        "attribute_too_long",
-        "event_malformed",
-        "event_too_large",
-        "specversion_unsupported",
-        "time_in_future",
-        "time_invalid",
-        "too_late",
-    ];
-    match CODES.iter().find(|known| **known == code) {
-        Some(known) => Rejection::new(known, detail),
-        None => Rejection::new("refused", format!("{code}: {detail}")),
+fn refusal_of(code: &str, detail: &str) -> Refusal {
+    match Code::parse(code) {
+        Some(known) => Refusal::new(known, detail),
+        None => Refusal::new(Code::Refused, format!("{code}: {detail}")),
     }
 }
 
@@ -176,7 +166,7 @@ mod tests {
         let path = folder.path().join("rejected.csv");
         remove_rejected(&path).unwrap();
         let mut file = Rejected::open(&path).unwrap();
-        file.write(7, &rejection_of("too_late", "x"), b"row").unwrap();
+        file.write(7, &refusal_of("too_late", "x"), b"row").unwrap();
         file.sync().unwrap();
         remove_rejected(&path).unwrap();
         assert!(!path.exists());
@@ -187,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_code_that_nobody_knows_is_kept_in_the_detail() {
-        assert_eq!(rejection_of("too_late", "x"), Rejection::new("too_late", "x"));
-        assert_eq!(rejection_of("new_code", "x"), Rejection::new("refused", "new_code: x"));
+        assert_eq!(refusal_of("too_late", "x"), Refusal::new(Code::TooLate, "x"));
+        assert_eq!(refusal_of("new_code", "x"), Refusal::new(Code::Refused, "new_code: x"));
     }
 }

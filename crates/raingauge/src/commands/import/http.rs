@@ -4,6 +4,7 @@ use super::super::note;
 use super::sink::{Receipt, Refused, Sink};
 use crate::client::{self, Client};
 use anyhow::Context;
+use raingauge_core::code::Code;
 use raingauge_core::event::Event;
 use raingauge_core::time::format_rfc3339;
 use serde_json::Value;
@@ -88,7 +89,7 @@ impl Sink for Http {
         let Some(line) = last else { return Ok(true) };
         // Everything is durable; that it takes longer to be counted is no failure.
         let waited = self.post("/v1/events?wait=applied", &line);
-        Ok(waited.is_ok_and(|answer| answer["code"] != "not_applied_yet"))
+        Ok(waited.is_ok_and(|answer| answer["code"] != Code::NotAppliedYet.as_str()))
     }
 
     fn last_event(payload: &Vec<u8>) -> Option<Vec<u8>> {

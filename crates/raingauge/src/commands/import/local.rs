@@ -53,10 +53,10 @@ impl Sink for Local<'_> {
     fn send(&self, payload: Intake) -> anyhow::Result<Receipt> {
         let ingest = &self.own.services().ingest;
         let receipt = self.own.runtime.block_on(ingest.finish(payload, false))?;
-        let refused = |refused: ingest::Rejected| Refused {
+        let refused = |refused: ingest::RejectedEvent| Refused {
             index: refused.index,
-            code: refused.code.to_owned(),
-            detail: refused.detail,
+            code: refused.refusal.code.as_str().to_owned(),
+            detail: refused.refusal.detail,
         };
         Ok(Receipt {
             accepted: receipt.accepted as u64,

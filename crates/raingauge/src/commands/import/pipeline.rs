@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::sink::{Receipt, Sink};
-use raingauge_core::event::Rejection;
+use raingauge_core::code::Refusal;
 use raingauge_import::Rows;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -21,7 +21,7 @@ pub struct Lines {
     events: Vec<(u64, usize)>,
     raw: Vec<u8>,
     /// Rows that gave no event.
-    pub rejected: Vec<(u64, Rejection, Vec<u8>)>,
+    pub rejected: Vec<(u64, Refusal, Vec<u8>)>,
     /// The number of the last row.
     pub last_row: u64,
     /// How far the file had been read.
@@ -124,7 +124,7 @@ pub fn batch<S: Sink>(
                 lines.raw.extend_from_slice(row.raw);
                 lines.events.push((row.line, lines.raw.len()));
             }
-            Err(rejection) => lines.rejected.push((row.line, rejection, row.raw.to_vec())),
+            Err(refusal) => lines.rejected.push((row.line, refusal, row.raw.to_vec())),
         }
         if lines.is_full() {
             break;

@@ -5,6 +5,7 @@
 //! in every partition is answered from there; one that comes too early for that goes into the log, where nobody obeys it.
 
 use super::{Counters, Error};
+use raingauge_core::code::{Code, Refusal};
 use raingauge_core::counter::Counter;
 use raingauge_core::event::key_hash;
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, KEY_LEN_MAX, KEYED_ANSWER_LEN_MAX};
@@ -172,12 +173,13 @@ impl Counters {
         for (index, bucket) in asked.into_iter().enumerate() {
             let checked = match bucket {
                 Ok(bucket) => self.check_bucket(&bucket).map(|()| bucket),
-                Err(reason) => Err(("bucket_malformed", reason.to_owned())),
+                Err(reason) => Err(Refusal::new(Code::BucketMalformed, reason)),
             };
             match checked {
                 Ok(bucket) => good.push(bucket),
-                Err((code, detail)) => {
-                    answer.rejected.push(Refused { index, code: code.to_owned(), detail })
+                Err(Refusal { code, detail }) => {
+                    let code = code.as_str().to_owned();
+                    answer.rejected.push(Refused { index, code, detail });
                 }
             }
         }
@@ -185,18 +187,18 @@ impl Counters {
         (good, answer)
     }
 
-    fn check_bucket(&self, bucket: &Bucket) -> Result<(), (&'static str, String)> {
+    fn check_bucket(&self, bucket: &Bucket) -> Result<(), Refusal> {
         if bucket.key.len() > KEY_LEN_MAX {
             let len = bucket.key.len();
-            return Err((
-                "key_too_long",
+            return Err(Refusal::new(
+                Code::KeyTooLong,
                 format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}"),
             ));
         }
         let view = self.published.view();
         let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
-            return Err((
-                "key_unknown",
+            return Err(Refusal::new(
+                Code::KeyUnknown,
                 format!("no counter has a template that renders `{}`", bucket.key),
             ));
         };
@@ -206,28 +208,28 @@ impl Counters {
             let detail = format!(
                 "counter {id} has {keys_max} keys or more, which is the most: it takes no new ones"
             );
-            return Err(("too_many_keys", detail));
+            return Err(Refusal::new(Code::TooManyKeys, detail));
         }
         if !is_countable_s(bucket.time) || !bucket.granularity.starts_at(bucket.time) {
             let width = bucket.granularity.name();
-            return Err((
-                "time_not_aligned",
+            return Err(Refusal::new(
+                Code::TimeNotAligned,
                 format!("no {width} begins at {}: times are UTC", bucket.time),
             ));
         }
         let now_s = self.clock.now_s();
         if bucket.time > now_s {
             let ahead_s = bucket.time - now_s;
-            return Err((
-                "time_in_future",
+            return Err(Refusal::new(
+                Code::TimeInFuture,
                 format!("this bucket begins {ahead_s} s ahead of this server's clock"),
             ));
         }
         let horizons = view.horizons(index, now_s);
         if !horizons.keeps(bucket.granularity, bucket.time) {
             let kept = format_rfc3339(horizons.of(bucket.granularity));
-            return Err((
-                "too_late",
+            return Err(Refusal::new(
+                Code::TooLate,
                 format!(
                     "this counter keeps its {} buckets since {kept}",
                     bucket.granularity.name()
@@ -235,7 +237,10 @@ impl Counters {
             ));
         }
         if bucket.count == OVERFLOWED {
-            return Err(("count_out_of_range", format!("{OVERFLOWED} is not a count")));
+            return Err(Refusal::new(
+                Code::CountOutOfRange,
+                format!("{OVERFLOWED} is not a count"),
+            ));
         }
         Ok(())
     }

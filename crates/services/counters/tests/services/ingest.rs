@@ -11,7 +11,11 @@ use serde_json::json;
 use std::sync::Arc;
 
 fn codes(receipt: &Receipt) -> Vec<(usize, &'static str)> {
-    receipt.rejected.iter().map(|rejected| (rejected.index, rejected.code)).collect()
+    receipt
+        .rejected
+        .iter()
+        .map(|rejected| (rejected.index, rejected.refusal.code.as_str()))
+        .collect()
 }
 
 #[tokio::test]
@@ -48,9 +52,9 @@ async fn what_no_counter_has_a_bucket_for_is_refused() {
         .await;
     assert_eq!((receipt.accepted, codes(&receipt)), (3, vec![(2, "too_late"), (4, "too_late")]));
     assert!(
-        receipt.rejected[0].detail.contains("2024-09-29T00:00:00Z"),
+        receipt.rejected[0].refusal.detail.contains("2024-09-29T00:00:00Z"),
         "{}",
-        receipt.rejected[0].detail
+        receipt.rejected[0].refusal.detail
     );
 }
 

@@ -212,7 +212,7 @@ impl Values {
         let opened = transitions.filter(|(labels, _)| labels.ends_with("/open"));
         Tally {
             counts: self.total(RANGE_COUNTS),
-            failed: FAILURES.iter().map(|code| self.of(ERRORS, code)).sum(),
+            failed: FAILURES.iter().map(|code| self.of(ERRORS, code.as_str())).sum(),
             store_requests: self.total(CQL_REQUESTS) + self.total(TILE_MISSES),
             breakers_opened: opened.map(|(_, number)| number).sum(),
             ..Tally::of_batches(self.latencies(), self.of(LATENCY_SUM, ROUTE))

@@ -1,4 +1,5 @@
 use raingauge_core::bucket::DAY_S;
+use raingauge_core::code::Refusal;
 use raingauge_core::counter::Counter;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
@@ -6,7 +7,7 @@ use raingauge_memory::MemoryBuckets;
 use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::published::{Published, Timeline, View};
-use raingauge_reader::{Answer, Failure, Range, Reader};
+use raingauge_reader::{Answer, Range, Reader};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Service {
     }
 
     /// One count, which `counts` and `count_cached` agree about.
-    pub async fn count(&self, range: Range<'_>) -> Result<Answer, Failure> {
+    pub async fn count(&self, range: Range<'_>) -> Result<Answer, Refusal> {
         let answer = self.reader.counts(std::slice::from_ref(&range)).await.remove(0);
         assert_eq!(self.reader.count_cached(&range).as_ref(), Some(&answer));
         answer

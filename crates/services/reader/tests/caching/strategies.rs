@@ -92,7 +92,7 @@ async fn hits_and_misses_of_one_batch_come_in_their_order() {
     assert_eq!(served, Served { memory: 1, cache: 2, store: 2 });
     let counts = counts
         .into_iter()
-        .map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code));
+        .map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code.as_str()));
     let (three, two) = (model(NOON_S - 3 * HOUR_S, NOON_S), model(NOON_S - 2 * HOUR_S, NOON_S));
     assert_eq!(
         counts.collect::<Vec<_>>(),

@@ -1,4 +1,5 @@
 use raingauge_core::bucket::{DAY_S, QUARTER_S};
+use raingauge_core::code::Refusal;
 use raingauge_core::counter::Counter;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
@@ -13,7 +14,7 @@ use raingauge_ports::buckets::{
 use raingauge_ports::cache::{self, ResultCache};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::published::{Published, Timeline, View};
-use raingauge_reader::{Answer, CachePolicies, Failure, Options, Range, Reader};
+use raingauge_reader::{Answer, CachePolicies, Options, Range, Reader};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -180,7 +181,7 @@ impl Service {
         add(&self.remote.store, key, NOON_S - QUARTER_S, 1);
     }
 
-    pub async fn count(&self, key: &str, from_s: i64, to_s: i64) -> Result<Answer, Failure> {
+    pub async fn count(&self, key: &str, from_s: i64, to_s: i64) -> Result<Answer, Refusal> {
         self.reader.counts(&[range(key, from_s, to_s)]).await.remove(0)
     }
 
@@ -189,7 +190,7 @@ impl Service {
         self.count(key, from_s, to_s)
             .await
             .map(|answer| answer.count)
-            .map_err(|failure| failure.code)
+            .map_err(|failure| failure.code.as_str())
     }
 
     pub fn set(&self, policy: Json) {

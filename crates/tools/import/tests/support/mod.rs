@@ -3,7 +3,7 @@
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use raingauge_core::event::Rejection;
+use raingauge_core::code::Refusal;
 use raingauge_import::{Mapping, Rows};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Write};
@@ -29,7 +29,7 @@ pub struct Seen {
     pub number: u64,
     pub line: u64,
     pub raw: Vec<u8>,
-    pub event: Result<SeenEvent, Rejection>,
+    pub event: Result<SeenEvent, Refusal>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl Seen {
 
     #[allow(dead_code, reason = "not every test looks at it")]
     pub fn code(&self) -> &str {
-        self.event.as_ref().err().map_or("ok", |rejection| rejection.code)
+        self.event.as_ref().err().map_or("ok", |refusal| refusal.code.as_str())
     }
 }
 

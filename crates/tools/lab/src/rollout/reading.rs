@@ -30,14 +30,14 @@ impl Reading {
 
     fn of(page: &str) -> Self {
         let sum = |metric: &str, label: &str| metrics::sum(page, metric, label);
-        let failed = |code: &&str| sum("raingauge_errors_total", &format!("code=\"{code}\""));
+        let failed = FAILURES.map(|code| format!("code=\"{}\"", code.as_str()));
         let store_requests =
             ["raingauge_cql_read_requests_total", "raingauge_tile_cache_misses_total"];
         let batch_seconds = sum("raingauge_http_request_seconds_sum", ROUTE);
 
         let tally = Tally {
             counts: sum("raingauge_range_counts_total", ""),
-            failed: FAILURES.iter().map(failed).sum(),
+            failed: failed.iter().map(|label| sum("raingauge_errors_total", label)).sum(),
             store_requests: store_requests.iter().map(|metric| sum(metric, "")).sum(),
             breakers_opened: sum("raingauge_breaker_transitions_total", "to=\"open\""),
             ..Tally::of_batches(latency(page), batch_seconds)

@@ -5,9 +5,10 @@ use crate::Portal;
 use crate::html::chart::{Chart, Kind, Line, Points, Unit};
 use crate::html::words;
 use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::code::Refusal;
 use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_core::retention::Horizons;
-use raingauge_reader::{Failure, Point, Range};
+use raingauge_reader::{Point, Range};
 
 /// Where the latest data are looked for.
 const LATEST_DAYS: i64 = SERIES_POINTS_MAX as i64 - 2;
@@ -27,7 +28,7 @@ pub struct Shown {
     /// The same key in the window before.
     pub before: Option<Row>,
     /// The keys that could not, and why.
-    pub failures: Vec<(String, Failure)>,
+    pub failures: Vec<(String, Refusal)>,
     /// What differs from what was asked.
     pub notes: Vec<String>,
 }
@@ -59,7 +60,7 @@ pub async fn answer(portal: &Portal, asked: &Asked, horizons: &Horizons) -> Show
     Shown { window, rows, before, failures, notes }
 }
 
-async fn row(portal: &Portal, key: &str, window: Window, asked: &Asked) -> Result<Row, Failure> {
+async fn row(portal: &Portal, key: &str, window: Window, asked: &Asked) -> Result<Row, Refusal> {
     let range = Range { key, from_s: window.from_s, to_s: window.to_s, fresh: false };
     let zone = words::zone(&asked.zone);
     let ranges = std::slice::from_ref(&range);

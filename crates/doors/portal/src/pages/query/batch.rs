@@ -6,7 +6,8 @@ use crate::html::{parts, words};
 use crate::times::moment_of;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use raingauge_reader::{Answer, Failure, Range};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_reader::{Answer, Range};
 use std::time::Instant;
 
 /// Lines of one batch: the address has room for so many.
@@ -70,11 +71,10 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
     let began = Instant::now();
     let mut answers = portal.reader.counts(&ranges).await.into_iter();
     let took = words::duration(began.elapsed().as_secs_f64());
-    let rows: Vec<(&Asked, Result<Answer, Failure>)> = asked
+    let rows: Vec<(&Asked, Result<Answer, Refusal>)> = asked
         .iter()
         .map(|asked| {
-            let refused =
-                |detail: &str| Failure { code: "range_invalid", detail: detail.to_owned() };
+            let refused = |detail: &str| Refusal::new(Code::TimeInvalid, detail);
             let answer = asked.range.map_err(refused);
             (
                 asked,
@@ -101,7 +101,7 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
     }
 }
 
-fn row(asked: &Asked, answer: &Result<Answer, Failure>, zone: &TimeZone) -> Markup {
+fn row(asked: &Asked, answer: &Result<Answer, Refusal>, zone: &TimeZone) -> Markup {
     html! {
         tr {
             td.number { (asked.line) }

@@ -1,0 +1,111 @@
+//! The HTTP status of each code.
+
+use axum::http::StatusCode;
+use raingauge_core::code::Code;
+
+/// The status of a request that was refused with a code.
+pub fn status(code: Code) -> StatusCode {
+    match code {
+        Code::NotAppliedYet => StatusCode::ACCEPTED,
+
+        Code::EtagMalformed
+        | Code::GranularityUnknown
+        | Code::GzipMalformed
+        | Code::IdempotencyKeyMalformed
+        | Code::JsonMalformed
+        | Code::LimitOutOfRange
+        | Code::ParameterUnknown
+        | Code::ReasonTooLong
+        | Code::RequestMalformed
+        | Code::TlsRequired
+        | Code::WaitUnknown => StatusCode::BAD_REQUEST,
+
+        Code::TokenMissing | Code::TokenUnknown => StatusCode::UNAUTHORIZED,
+        Code::ForeignRequest | Code::ScopeMissing => StatusCode::FORBIDDEN,
+
+        Code::BackfillUnknown
+        | Code::CounterUnknown
+        | Code::KeyUnknown
+        | Code::MaintenanceAbsent
+        | Code::RoleAbsent
+        | Code::RouteUnknown => StatusCode::NOT_FOUND,
+
+        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Code::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+
+        Code::CompactionIdle
+        | Code::CompactionRunning
+        | Code::CounterNotArchived
+        | Code::IdTaken
+        | Code::TooManyVersions => StatusCode::CONFLICT,
+
+        Code::VersionMismatch => StatusCode::PRECONDITION_FAILED,
+
+        Code::BodyTooLarge | Code::TooManyBuckets | Code::TooManyEvents | Code::TooManyRanges => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+
+        Code::EncodingUnknown | Code::MediaTypeUnknown => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+
+        Code::BodiesInFlight | Code::ChangedTooOften | Code::LogBusy | Code::ScansWaiting => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
+
+        Code::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+
+        Code::ClockUnsound
+        | Code::ConnectionsFull
+        | Code::DiskFull
+        | Code::NotReady
+        | Code::Overloaded
+        | Code::TokensUnavailable
+        | Code::Unavailable
+        | Code::WriterLagging => StatusCode::SERVICE_UNAVAILABLE,
+
+        Code::DeadlineExceeded | Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
+
+        // An event, a bucket, a range or a row that was read, and cannot be taken as it is.
+        Code::AttributeMissing
+        | Code::AttributeTooLong
+        | Code::BatchUnsupported
+        | Code::BucketMalformed
+        | Code::ControlExpired
+        | Code::ControlKindUnknown
+        | Code::ControlMalformed
+        | Code::ControlSignatureInvalid
+        | Code::ControlUnsigned
+        | Code::CountOutOfRange
+        | Code::CounterInvalid
+        | Code::EventMalformed
+        | Code::EventTooLarge
+        | Code::FieldInvalid
+        | Code::HeaderMalformed
+        | Code::IdempotencyKeyReused
+        | Code::KeyMissing
+        | Code::KeyTooLong
+        | Code::Overflow
+        | Code::PartitionWrong
+        | Code::PolicyInvalid
+        | Code::QuoteUnclosed
+        | Code::RangeBackwards
+        | Code::RangeExpired
+        | Code::RangeTooLong
+        | Code::Refused
+        | Code::RowCells
+        | Code::RowMalformed
+        | Code::RowNotUtf8
+        | Code::RowTooLong
+        | Code::SeriesTooLong
+        | Code::SpecversionUnsupported
+        | Code::TimeInFuture
+        | Code::TimeInvalid
+        | Code::TimeMissing
+        | Code::TimeNotAligned
+        | Code::TimeOutOfRange
+        | Code::TimezoneUnaligned
+        | Code::TimezoneUnknown
+        | Code::TooLate
+        | Code::TooManyKeys
+        | Code::TooManyRejected => StatusCode::UNPROCESSABLE_ENTITY,
+    }
+}
