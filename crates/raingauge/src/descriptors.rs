@@ -3,9 +3,9 @@
 //! A client costs a descriptor, and so does a segment of the log. A process that has run out of them cannot begin the
 //! next segment or write a table, so connections are kept below what files need.
 
-use crate::connections::RESERVE_MAX;
 use crate::settings::Settings;
 use anyhow::bail;
+use raingauge_http::connections::RESERVE_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors for everything but connections, segments and tables: the standard streams, listeners, the runtime,

@@ -3,12 +3,10 @@
 mod cli;
 mod client;
 mod commands;
-mod connections;
 mod descriptors;
 mod first_link;
-mod grpc;
-mod http;
 mod observe;
+mod pages;
 mod portal;
 #[cfg(test)]
 mod route_pages;

@@ -1,7 +1,7 @@
 //! The pages of docs/ that name every route: docs/rights.md is made of the route tables, docs/api.md describes each route.
 
-use crate::http;
 use axum::http::Method;
+use raingauge_http as http;
 use raingauge_portal::Needs;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -101,7 +101,7 @@ fn with_tables(page: &str, tables: &[String]) -> String {
 /// Until the contract is made of the table.
 #[test]
 fn the_contract_has_every_route() {
-    let text = include_str!("http/openapi.json");
+    let text = include_str!("../../doors/http/src/openapi.json");
     let contract: serde_json::Value = serde_json::from_str(text).unwrap();
     let mut operations = 0;
     for methods in contract["paths"].as_object().unwrap().values() {

@@ -1,14 +1,15 @@
 //! `raingauge serve`: services, doors, and an orderly end.
 
-use crate::connections::{self, Certificates, Limits, Places};
-use crate::http::body::Rooms;
-use crate::http::{self, Door};
 use crate::portal::Watching;
 use crate::services::{Services, Startup};
-use crate::settings::{CommandOption, Role, Settings};
-use crate::{descriptors, first_link, grpc, observe, portal, settings};
+use crate::settings::{CommandOption, Settings};
+use crate::{descriptors, first_link, observe, pages, portal, settings};
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
+use raingauge_app::Role;
+use raingauge_app::budget::BodyBudgets;
+use raingauge_app::{App, Counted, Node, Operations, People};
+use raingauge_http::connections::{self, Certificates, Limits, Places};
 use raingauge_operations::Watch;
 use raingauge_people::audit::Audit;
 use raingauge_people::tokens::{MadeTokens, Tokens};
@@ -81,35 +82,24 @@ impl Server {
         let made =
             Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
         let (stop, stopping) = watch::channel(false);
-        let door = Arc::new(Door {
-            services: Arc::clone(&services),
-            tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
-            portal: portal.clone(),
-            people_options: portal::options(settings),
-            log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
-            samples: settings.portal.samples.clone(),
-            audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
-            largest: http::largest::Memory::default(),
-            metrics: metrics.clone(),
-            body_bytes_max: settings.server.body_bytes_max,
-            rooms: Rooms::new(settings.server.body_bytes_max),
-            request_timeout: settings.server.request_timeout,
-            draining: stopping.clone(),
-        });
-        let limits = Limits::new(&settings.server);
+        let tokens = Tokens::new(&settings.auth).with_made(Arc::clone(&made));
+        let app = Arc::new(app(settings, &services, tokens, metrics.clone(), stopping.clone()));
+        let limits = limits(&settings.server);
+        let timeout = settings.server.request_timeout;
+        let pages = portal.clone().map(|portal| pages::router(portal, timeout)).unwrap_or_default();
         let http = connections::Door {
             name: "http",
             listener,
             places: http_places,
             limits,
             certificates: certificates.clone(),
-            router: http::router(Arc::clone(&door)),
-            reserve: http::reserve(Arc::clone(&door)),
+            router: raingauge_http::router(Arc::clone(&app)).merge(pages),
+            reserve: raingauge_http::reserve(Arc::clone(&app)),
         };
         let mut serving = vec![http.open(&stopping)];
         if let Some(listener) = grpc_listener {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
-            let grpc::Routers { router, reserve } = grpc::routers(&door).await?;
+            let raingauge_grpc::Routers { router, reserve } = raingauge_grpc::routers(&app).await?;
             let (places, certificates) = (places("grpc"), certificates.clone());
             let grpc = connections::Door {
                 name: "grpc",
@@ -211,6 +201,57 @@ impl Server {
     }
 }
 
+/// The handles that all doors share.
+fn app(
+    settings: &Settings,
+    services: &Arc<Services>,
+    tokens: Tokens,
+    metrics: PrometheusHandle,
+    draining: watch::Receiver<bool>,
+) -> App {
+    let troubled = Arc::clone(services);
+    App {
+        node: Node {
+            roles: services.roles.clone(),
+            draining,
+            troubles: Box::new(move || troubled.troubles()),
+            metrics: Box::new(move || metrics.render()),
+        },
+        clock: Arc::clone(&services.clock),
+        ingest: Arc::clone(&services.ingest),
+        counters: Arc::clone(&services.counters),
+        reader: Arc::clone(&services.reader),
+        counted: Counted {
+            published: Arc::clone(&services.published),
+            states: Arc::clone(&services.states),
+            logs: services.logs.clone(),
+            log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
+            recounter: Arc::clone(&services.recounter),
+            scans: services.scans.clone(),
+        },
+        people: People {
+            tokens: Arc::new(tokens),
+            options: portal::options(settings),
+            audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
+        },
+        operations: Operations {
+            policies: Arc::clone(&services.policies),
+            maintenance: services.maintenance.clone(),
+        },
+        limits: raingauge_app::Limits {
+            body_bytes_max: settings.server.body_bytes_max,
+            bodies: BodyBudgets::new(settings.server.body_bytes_max),
+            request_timeout: settings.server.request_timeout,
+            samples: settings.portal.samples.clone(),
+        },
+        largest: Default::default(),
+    }
+}
+
+fn limits(server: &settings::Server) -> Limits {
+    Limits { head: server.head_timeout, idle: server.idle_timeout, write: server.write_timeout }
+}
+
 /// Opens the services, which may take as long as an engine is away. Meanwhile whoever asks is told so.
 async fn open_services(
     settings: &Settings,
@@ -222,12 +263,13 @@ async fn open_services(
     let (startup, (stop, stopping)) = (Startup::default(), watch::channel(false));
     let early = TcpListener::from_std(listener.try_clone()?)?;
     tracing::info!(address = %listener.local_addr()?, "the HTTP door is open, and says what this process waits for");
-    let router = http::before_ready(startup.clone());
+    let awaited = startup.clone();
+    let router = raingauge_http::before_ready(move || awaited.says());
     let early = connections::Door {
         name: "http",
         listener: early,
         places: Arc::clone(places),
-        limits: Limits::new(&settings.server),
+        limits: limits(&settings.server),
         certificates: certificates.clone(),
         router: router.clone(),
         reserve: router,

@@ -18,7 +18,8 @@ pub use embedded::repair;
 pub use openid::openid;
 pub use waiting::Startup;
 
-use crate::settings::{Role, Settings};
+use crate::settings::Settings;
+use raingauge_app::Role;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
 use raingauge_operations::Maintenance;

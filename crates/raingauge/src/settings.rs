@@ -25,15 +25,16 @@ mod tls;
 mod tokens;
 
 pub use caching::{Caching, ResultCache};
-pub use cluster::{Cluster, Role};
+pub use cluster::Cluster;
 pub use maintenance::Maintenance;
 pub use openid::OpenId;
 pub use portal::Portal;
 pub use problem::{Origin, Problem};
-pub use tls::Tls;
 
 use check::Checker;
 use given::Given;
+use raingauge_app::Role;
+use raingauge_http::connections::tls::Files;
 use raingauge_people::tokens::Auth;
 use raingauge_ports::clock::FastClock;
 use std::net::SocketAddr;
@@ -75,7 +76,7 @@ pub struct Server {
     pub head_timeout: Duration,
     pub idle_timeout: Duration,
     pub write_timeout: Duration,
-    pub tls: Option<Tls>,
+    pub tls: Option<Files>,
     /// Whether doors that other machines reach may do without TLS.
     pub plaintext: bool,
     pub body_bytes_max: usize,
@@ -174,7 +175,7 @@ impl Settings {
                 head_timeout: seconds(from.whole("server", "head_timeout_s")),
                 idle_timeout: seconds(from.whole("server", "idle_timeout_s")),
                 write_timeout: seconds(from.whole("server", "write_timeout_s")),
-                tls: Tls::read(from),
+                tls: tls::read(from),
                 plaintext: from.switch("server", "plaintext"),
                 body_bytes_max: size(from.whole("server", "body_bytes_max")),
                 request_timeout: seconds(from.whole("server", "request_timeout_s")),

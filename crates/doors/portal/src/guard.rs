@@ -3,7 +3,6 @@
 
 pub mod origin;
 
-use crate::caller_of;
 use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::Fields;
@@ -15,6 +14,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use raingauge_app::caller_of;
+use raingauge_app::origin::remote;
 use raingauge_core::access::Role;
 use raingauge_people::Person;
 use raingauge_people::audit::{Actor, Deed};
@@ -105,7 +106,7 @@ impl Guard {
             };
         }
         // Neither the callers of a proxy nor a page whose name was made to lead here become administrators.
-        if let Some(reason) = origin::remote(&head.headers, &head.uri) {
+        if let Some(reason) = remote(&head.headers, &head.uri) {
             let advice = format!(
                 "Nobody needs to sign in here, so this portal answers requests of this machine alone, and {reason}. \
                  Use http://localhost or http://127.0.0.1 with the port, without a proxy."

@@ -11,7 +11,6 @@
 //! Nothing is loaded from elsewhere, and the content security policy keeps it so.
 
 mod assets;
-mod caller;
 mod cookies;
 mod fault;
 mod fields;
@@ -22,19 +21,16 @@ mod largest;
 mod observing;
 mod pages;
 mod routes;
-pub mod samples;
 mod times;
 mod trying;
 
 pub use assets::{ASSETS, Asset};
-pub use caller::caller_of;
 pub use fields::Fields;
-pub use guard::origin::foreign;
 pub use guard::too_slow;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use routes::{Needs, Route, router, routes};
-pub use samples::Samples;
 
+use raingauge_app::Samples;
 use raingauge_core::bucket::Granularity;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;

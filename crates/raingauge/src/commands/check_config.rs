@@ -1,10 +1,10 @@
 //! `raingauge check-config`
 
 use super::{print, print_json};
-use crate::connections;
 use crate::settings::{self, Origin, Problem, Settings};
 use anyhow::anyhow;
 use clap::Args;
+use raingauge_http::connections;
 use serde_json::json;
 use std::path::PathBuf;
 

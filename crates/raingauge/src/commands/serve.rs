@@ -1,8 +1,9 @@
 //! `raingauge serve`
 
 use crate::serve;
-use crate::settings::Role;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use raingauge_app::Role;
 use std::path::PathBuf;
 
 /// Run the server until it is told to end
@@ -26,16 +27,20 @@ pub struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// Roles to run in this process, with commas; over the embedded engines that is all of them
-    #[arg(long, value_name = "ROLES", value_delimiter = ',')]
-    role: Vec<Role>,
+    #[arg(
+        long,
+        value_name = "ROLES",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(Role::ALL.map(Role::name))
+    )]
+    role: Vec<String>,
 }
 
 impl Serve {
     pub fn run(self) -> anyhow::Result<()> {
         let mut options = serve::options(self.data_dir.as_deref(), self.listen.as_deref());
         if !self.role.is_empty() {
-            let roles: Vec<&str> = self.role.iter().map(|role| role.name()).collect();
-            options.push(("cluster.roles", "--role", roles.join(",")));
+            options.push(("cluster.roles", "--role", self.role.join(",")));
         }
         serve::run(serve::settings(self.config.as_deref(), options)?)
     }

@@ -4,8 +4,9 @@
 //! whatever shows that others are to come (an address for browsers, a provider that they sign in at, a proxy's header, a
 //! second pair of eyes) demands that they are asked who they are.
 
+use super::Settings;
 use super::check::Checker;
-use super::{Role, Settings};
+use raingauge_app::Role;
 use raingauge_people::networks::is_loopback_name;
 
 impl Settings {

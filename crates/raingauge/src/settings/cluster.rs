@@ -2,31 +2,12 @@
 
 use super::check::Checker;
 use super::millis;
+use raingauge_app::Role;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Shortest key of control entries, in characters.
 const CONTROL_KEY_LEN_MIN: usize = 32;
-
-/// What a process does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
-pub enum Role {
-    Reader,
-    Writer,
-    Portal,
-}
-
-impl Role {
-    pub const ALL: [Self; 3] = [Self::Reader, Self::Writer, Self::Portal];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reader => "reader",
-            Self::Writer => "writer",
-            Self::Portal => "portal",
-        }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {

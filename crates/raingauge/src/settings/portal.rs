@@ -4,9 +4,9 @@ use super::anonymous::is_of_this_machine;
 use super::check::Checker;
 use super::openid::OpenId;
 use super::{hours, seconds};
+use raingauge_app::Samples;
 use raingauge_operations::self_audit;
 use raingauge_people::networks::Network;
-use raingauge_portal::Samples;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

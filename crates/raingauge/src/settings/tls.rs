@@ -2,45 +2,29 @@
 
 use super::check::Checker;
 use super::{Settings, is_loopback};
+use raingauge_http::connections::tls::Files;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// The files of TLS, all PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
-    /// The certificate of the server, and those between it and its authority.
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-    /// Authorities of the certificates that clients must have; none when clients need no certificate.
-    pub client_ca: Option<PathBuf>,
-}
-
-impl Tls {
-    pub fn read(from: &mut Checker) -> Option<Self> {
-        let mut file = |name| {
-            Some(from.text("server", name)).filter(|text| !text.is_empty()).map(PathBuf::from)
-        };
-        let (certificate, key, client_ca) =
-            (file("tls_certificate"), file("tls_key"), file("tls_client_ca"));
-        let missing = match (&certificate, &key, &client_ca) {
-            (Some(_), Some(_), _) | (None, None, None) => None,
-            (Some(_), None, _) => Some(("server.tls_certificate", "server.tls_key")),
-            (None, Some(_), _) => Some(("server.tls_key", "server.tls_certificate")),
-            (None, None, Some(_)) => {
-                Some(("server.tls_client_ca", "server.tls_certificate and server.tls_key"))
-            }
-        };
-        if let Some((given, missing)) = missing {
-            let message = format!("{given} is given without {missing}");
-            from.problem(
-                given,
-                from.origin(given),
-                message,
-                format!("Give {missing} too, or neither"),
-            );
+/// Reads which files TLS is made of; `None` where the doors speak without it.
+pub fn read(from: &mut Checker) -> Option<Files> {
+    let mut file =
+        |name| Some(from.text("server", name)).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let (certificate, key, client_ca) =
+        (file("tls_certificate"), file("tls_key"), file("tls_client_ca"));
+    let missing = match (&certificate, &key, &client_ca) {
+        (Some(_), Some(_), _) | (None, None, None) => None,
+        (Some(_), None, _) => Some(("server.tls_certificate", "server.tls_key")),
+        (None, Some(_), _) => Some(("server.tls_key", "server.tls_certificate")),
+        (None, None, Some(_)) => {
+            Some(("server.tls_client_ca", "server.tls_certificate and server.tls_key"))
         }
-        Some(Self { certificate: certificate?, key: key?, client_ca })
+    };
+    if let Some((given, missing)) = missing {
+        let message = format!("{given} is given without {missing}");
+        from.problem(given, from.origin(given), message, format!("Give {missing} too, or neither"));
     }
+    Some(Files { certificate: certificate?, key: key?, client_ca })
 }
 
 /// What the operator should know of a configuration that is taken all the same.

@@ -16,15 +16,11 @@ use proto::raingauge::v1::events_client::EventsClient;
 use proto::raingauge::v1::{
     CountsRequest, CountsResponse, PublishRequest, PublishResponse, SeriesRequest, SeriesResponse,
 };
+use raingauge_grpc::client as proto;
 use std::future::Future;
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
-
-mod proto {
-    #![allow(dead_code, clippy::all)]
-    include!(concat!(env!("OUT_DIR"), "/client/mod.rs"));
-}
 
 const NOON: &str = "2024-09-24T12:00:00Z";
 const ANSWER_BYTES_MAX: usize = 64 << 20;

@@ -2,8 +2,8 @@
 
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
+use raingauge_app::Samples;
 use raingauge_core::access::Role;
-use raingauge_portal::Samples;
 use raingauge_ports::people::{Filter, People};
 use serde_json::json;
 

@@ -1,7 +1,8 @@
 //! The stream of tiles: what a reader keeps in memory by it, and who waits for readers to hear of it.
 
 use crate::services::waiting::{Startup, until_there};
-use crate::settings::{Role, Settings};
+use crate::settings::Settings;
+use raingauge_app::Role;
 use raingauge_cql::CqlReader;
 use raingauge_kafka::{KafkaLeases, KafkaTopic, Listening};
 use raingauge_ports::buckets::BucketReader;

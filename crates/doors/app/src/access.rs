@@ -1,0 +1,100 @@
+//! The decision that every door makes before it answers: whether this process can, and whether the caller may.
+
+use crate::problem::Problem;
+use crate::{App, origin};
+use axum::http::{HeaderMap, Uri, header};
+use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
+use raingauge_people::tokens::{Tokens, Who};
+use std::sync::Arc;
+
+/// What a process does in a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Reader,
+    Writer,
+    Portal,
+}
+
+impl Role {
+    pub const ALL: [Self; 3] = [Self::Reader, Self::Writer, Self::Portal];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reader => "reader",
+            Self::Writer => "writer",
+            Self::Portal => "portal",
+        }
+    }
+}
+
+/// What one route or method asks of its callers, and of the process that answers it.
+pub struct Access {
+    tokens: Arc<Tokens>,
+    scope: Option<Scope>,
+    /// The role that it needs, when this process does not have it.
+    lacks: Option<Role>,
+}
+
+impl Access {
+    /// `None` as the scope opens it to all; `None` as the role lets every process answer it.
+    pub fn new(app: &App, scope: Option<Scope>, role: Option<Role>) -> Self {
+        Self {
+            tokens: Arc::clone(&app.people.tokens),
+            scope,
+            lacks: role.filter(|role| !app.node.has(*role)),
+        }
+    }
+
+    /// Answers whose request with this head is; `None` where nothing is asked of the caller.
+    pub fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Who>, Box<Problem>> {
+        if let Some(role) = self.lacks {
+            return Err(Box::new(role_absent(role)));
+        }
+        let Some(scope) = self.scope else {
+            return Ok(None);
+        };
+        if !self.asks_for_tokens() {
+            refuse_foreign(headers, uri)?;
+        }
+        let who = self.tokens.check(authorization(headers), scope);
+        who.map(Some).map_err(|denied| Box::new(denied.into()))
+    }
+
+    /// Whether callers need a token. If not, only requests of this machine are taken.
+    pub fn asks_for_tokens(&self) -> bool {
+        self.tokens.is_asked()
+    }
+}
+
+/// Whether a request with this head has a scope, where the answer to it depends on that.
+pub fn allows(tokens: &Tokens, scope: Scope, headers: &HeaderMap, uri: &Uri) -> bool {
+    if !tokens.is_asked() {
+        return origin::foreign(headers, uri).is_none();
+    }
+    tokens.check(authorization(headers), scope).is_ok()
+}
+
+fn authorization(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::AUTHORIZATION)?.to_str().ok()
+}
+
+/// Takes only requests of this machine where no token is needed.
+fn refuse_foreign(headers: &HeaderMap, uri: &Uri) -> Result<(), Box<Problem>> {
+    let Some(reason) = origin::foreign(headers, uri) else {
+        return Ok(());
+    };
+    let detail = format!(
+        "no token is asked for here, so only requests of this machine are taken, and {reason}: to serve others, set \
+         auth.required or configure a token"
+    );
+    Err(Box::new(Problem::new(Code::ForeignRequest, detail)))
+}
+
+fn role_absent(role: Role) -> Problem {
+    let detail = format!(
+        "this instance does not have the role {0}: ask one that runs with --role {0}",
+        role.name()
+    );
+    Problem::new(Code::RoleAbsent, detail)
+}

@@ -1,0 +1,116 @@
+//! What the handlers of all doors share.
+//!
+//! ```text
+//!   binary ──wires──▶ App ◀── HTTP, gRPC, portal
+//!                      │
+//!                      ├── services: ingest, counters, reader, people, operations
+//!                      ├── Access: may this caller do that, and can this process answer it?
+//!                      ├── Limits: memory for bodies, time for requests
+//!                      └── Problem: a refusal, which each door maps to a status of its own
+//! ```
+//!
+//! Doors do not know each other: what two of them need lies here.
+
+pub mod access;
+pub mod budget;
+mod caller;
+pub mod counts;
+mod deadline;
+pub mod events;
+pub mod largest;
+mod node;
+pub mod origin;
+mod problem;
+mod samples;
+
+pub use access::{Access, Role};
+pub use caller::caller_of;
+pub use deadline::Deadline;
+pub use node::Node;
+pub use problem::{Problem, connections_full};
+pub use samples::Samples;
+
+use budget::BodyBudgets;
+use raingauge_counters::Counters;
+use raingauge_counters::recount::Recounter;
+use raingauge_operations::Maintenance;
+use raingauge_people::Options;
+use raingauge_people::audit::Audit;
+use raingauge_people::tokens::Tokens;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::log::EventLog;
+use raingauge_ports::published::Published;
+use raingauge_ports::scans::Scans;
+use raingauge_reader::{CachePolicies, Reader};
+use raingauge_writer::Ingest;
+use raingauge_writer::states::States;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The handles of a process. Shared as one pointer: every request clones it several times.
+pub struct App {
+    /// What this process does, and how it is.
+    pub node: Node,
+    pub clock: Arc<dyn Clock>,
+    /// Takes events.
+    pub ingest: Arc<Ingest>,
+    /// Configurations, and the buckets that are set from outside.
+    pub counters: Arc<Counters>,
+    /// Answers counts.
+    pub reader: Arc<Reader>,
+    /// What was counted, and the log that it was counted from.
+    pub counted: Counted,
+    /// Who asks, and what they changed.
+    pub people: People,
+    /// How the deployment is run.
+    pub operations: Operations,
+    pub limits: Limits,
+    /// The largest keys of counters, found before.
+    pub largest: largest::Memory,
+}
+
+impl App {
+    /// Why events are not taken or counts not answered, in a sentence.
+    pub fn unready(&self) -> Option<String> {
+        self.ingest.check().err().map(|error| error.to_string())
+    }
+}
+
+/// What was counted, and the log that it was counted from.
+pub struct Counted {
+    pub published: Arc<Published>,
+    /// What the writers of all partitions know: backfills, counters, skipped events.
+    pub states: Arc<dyn States>,
+    /// Every partition of the log.
+    pub logs: Vec<Arc<dyn EventLog>>,
+    /// How long the log keeps events at most; none where that is said elsewhere.
+    pub log_kept: Option<Duration>,
+    pub recounter: Arc<Recounter>,
+    /// Turns for work that reads the whole log, or every tile.
+    pub scans: Scans,
+}
+
+/// Who asks, and what they changed.
+pub struct People {
+    pub tokens: Arc<Tokens>,
+    pub options: Options,
+    pub audit: Audit,
+}
+
+/// How the deployment is run.
+pub struct Operations {
+    /// How this process caches the counts of each counter.
+    pub policies: Arc<CachePolicies>,
+    /// Compaction of the engine; none in a process that has nothing to do with it.
+    pub maintenance: Option<Arc<Maintenance>>,
+}
+
+/// What a request may take.
+pub struct Limits {
+    pub body_bytes_max: usize,
+    /// Memory for the bodies of all requests, over every door.
+    pub bodies: BodyBudgets,
+    pub request_timeout: Duration,
+    /// What people may see of events.
+    pub samples: Samples,
+}

@@ -1,0 +1,21 @@
+//! A process among those of its deployment.
+
+use crate::Role;
+use tokio::sync::watch;
+
+/// What this process does, and how it is.
+pub struct Node {
+    pub roles: Vec<Role>,
+    /// Turns true when the server is about to stop.
+    pub draining: watch::Receiver<bool>,
+    /// Why some of what this process should count is not counted, in sentences.
+    pub troubles: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// All metrics, as Prometheus reads them.
+    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Node {
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+}

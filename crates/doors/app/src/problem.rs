@@ -1,0 +1,189 @@
+//! What a door answers to a request that is refused, or that failed.
+
+use raingauge_core::code::{Code, Refusal};
+use raingauge_counters as counters;
+use raingauge_operations::maintenance;
+use raingauge_people::tokens::Denied;
+use raingauge_ports::{catalog, log, scans};
+use raingauge_writer::{bucket_list, ingest, worker};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Advised wait while the disk has no room.
+const DISK_FULL_RETRY_AFTER: Duration = Duration::from_secs(5);
+/// Advised wait while too many scans wait already.
+const SCANS_RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// A refusal with what else its caller can use. Each door maps its code to a status.
+#[derive(Debug)]
+pub struct Problem {
+    pub refusal: Refusal,
+    /// When it is worth trying again.
+    pub retry_after: Option<Duration>,
+    /// Further members of the answer, by name.
+    pub members: Map<String, Value>,
+}
+
+impl Problem {
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Refusal::new(code, detail).into()
+    }
+
+    /// Adds a member to the answer.
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.members.insert(name.to_owned(), value);
+        self
+    }
+
+    pub fn retry_after(mut self, after: Duration) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+
+    fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(Code::Unavailable, detail)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, retry_after: None, members: Map::new() }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let (code, detail) = match denied {
+            Denied::Missing => (
+                Code::TokenMissing,
+                "send a token: Authorization: Bearer rg_…; `raingauge token` makes one".to_owned(),
+            ),
+            Denied::Unknown => {
+                (Code::TokenUnknown, "this token is not one of the configured ones".to_owned())
+            }
+            Denied::Stale => (Code::TokensUnavailable, denied.to_string()),
+            Denied::Scope(scope) => {
+                (Code::ScopeMissing, format!("this token lacks the scope {}", scope.name()))
+            }
+        };
+        Self::new(code, detail)
+    }
+}
+
+impl From<scans::Full> for Problem {
+    fn from(full: scans::Full) -> Self {
+        Self::new(Code::ScansWaiting, full.to_string()).retry_after(SCANS_RETRY_AFTER)
+    }
+}
+
+impl From<log::Error> for Problem {
+    fn from(error: log::Error) -> Self {
+        match error {
+            log::Error::Busy { retry_after } => {
+                Self::new(Code::LogBusy, error.to_string()).retry_after(retry_after)
+            }
+            log::Error::Full { .. } => {
+                let problem = Self::new(Code::DiskFull, error.to_string());
+                problem.retry_after(DISK_FULL_RETRY_AFTER)
+            }
+            log::Error::ClockUnsound(_) => Self::new(Code::ClockUnsound, error.to_string()),
+            log::Error::TooLarge { .. } => Self::new(Code::BodyTooLarge, error.to_string()),
+            error => Self::unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<ingest::Error> for Problem {
+    fn from(error: ingest::Error) -> Self {
+        match error {
+            ingest::Error::TooMany => Self::new(Code::TooManyEvents, error.to_string()),
+            ingest::Error::Lagging { retry_after, .. } => {
+                Self::new(Code::WriterLagging, error.to_string()).retry_after(retry_after)
+            }
+            ingest::Error::Log(error) => error.into(),
+            ingest::Error::Stopped(_) => Self::unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<catalog::Error> for Problem {
+    fn from(error: catalog::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            catalog::Error::NotFound(_) => Self::new(Code::CounterUnknown, detail),
+            catalog::Error::IdTaken(_) => Self::new(Code::IdTaken, detail),
+            catalog::Error::VersionMismatch { current, .. }
+            | catalog::Error::PolicyMismatch { current } => {
+                Self::new(Code::VersionMismatch, detail).with("currentVersion", json!(current))
+            }
+            catalog::Error::Invalid(problems) => {
+                let said: Vec<String> = problems
+                    .iter()
+                    .map(|problem| format!("{}: {}", problem.field, problem.detail))
+                    .collect();
+                Self::new(Code::CounterInvalid, said.join("; ")).with("problems", json!(problems))
+            }
+            catalog::Error::Unavailable(_) => Self::unavailable(detail),
+        }
+    }
+}
+
+impl From<counters::Error> for Problem {
+    fn from(error: counters::Error) -> Self {
+        match error {
+            counters::Error::Catalog(error) => error.into(),
+            counters::Error::Log(error) => error.into(),
+            counters::Error::Stopped(_) => Self::unavailable(error.to_string()),
+            counters::Error::TooMany => Self::new(Code::TooManyBuckets, error.to_string()),
+            counters::Error::KeyReused => Self::new(Code::IdempotencyKeyReused, error.to_string()),
+            counters::Error::TooManyRefused => Self::new(Code::TooManyRejected, error.to_string()),
+            counters::Error::KeyOfAnother { .. } => Self::new(Code::KeyUnknown, error.to_string()),
+            counters::Error::NotArchived(_) => {
+                Self::new(Code::CounterNotArchived, error.to_string())
+            }
+            counters::Error::ReasonTooLong => Self::new(Code::ReasonTooLong, error.to_string()),
+            counters::Error::ChangedTooOften(_) => {
+                Self::new(Code::ChangedTooOften, error.to_string())
+            }
+            counters::Error::TooManyVersions(_) => {
+                Self::new(Code::TooManyVersions, error.to_string())
+            }
+        }
+    }
+}
+
+impl From<worker::Error> for Problem {
+    fn from(error: worker::Error) -> Self {
+        Self::unavailable(error.to_string())
+    }
+}
+
+impl From<maintenance::Error> for Problem {
+    fn from(error: maintenance::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            maintenance::Error::Running => Self::new(Code::CompactionRunning, detail),
+            maintenance::Error::Idle => Self::new(Code::CompactionIdle, detail),
+            _ => Self::new(Code::Unavailable, detail),
+        }
+    }
+}
+
+impl From<bucket_list::Error> for Problem {
+    fn from(error: bucket_list::Error) -> Self {
+        match error {
+            bucket_list::Error::TooMany => counters::Error::TooMany.into(),
+            bucket_list::Error::Malformed(reason) => Self::new(
+                Code::JsonMalformed,
+                format!("the body must be an array of buckets: {reason}"),
+            ),
+        }
+    }
+}
+
+/// The answer to a request over a connection that has no place.
+pub fn connections_full() -> Problem {
+    let detail = "every connection of this door, or every one that your address may have, is taken: \
+                  send requests over connections that are open, or try again in a moment";
+    Problem::new(Code::ConnectionsFull, detail).retry_after(Duration::from_secs(1))
+}

@@ -1,0 +1,90 @@
+//! Buckets that are set to counts which were computed elsewhere.
+
+use super::audit::AuditDetails;
+use super::body::{self, Body};
+use super::problem::Problem;
+use super::{Routes, idempotency_key};
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use raingauge_app::App;
+use raingauge_app::Role;
+use raingauge_app::budget::decoded;
+use raingauge_core::access::Scope;
+use raingauge_counters::{Outcome, RequestKey};
+use raingauge_people::tokens::Who;
+use raingauge_writer::bucket_list;
+use raingauge_writer::control::Bucket;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Counters and keys of buckets that were set which the audit log names; it keeps 4 KiB of an entry.
+const COUNTERS_NAMED_MAX: usize = 20;
+const KEYS_NAMED_MAX: usize = 4;
+
+pub fn routes() -> Routes {
+    Routes::of(Role::Writer).post("/v1/buckets", Scope::BucketsWrite, "buckets.set", set)
+}
+
+/// `POST /v1/buckets`
+pub async fn set(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+    headers: HeaderMap,
+    body: Body<body::Buckets>,
+) -> Result<Response, Problem> {
+    let key = idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.principal(), &key));
+    let members = decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;
+    // The buckets hold what they need of the body.
+    drop(body);
+
+    let Outcome { answer, set, is_repetition } = app.counters.set_buckets(members, key).await?;
+    let mut details = if set.is_empty() { json!({}) } else { touched(&app, set.iter()) };
+    details["accepted"] = json!(answer.accepted);
+    details["rejected"] = json!(answer.rejected.len());
+    if is_repetition {
+        details["repetition"] = json!(true);
+    } else {
+        metrics::counter!("raingauge_buckets_set_total").increment(answer.accepted as u64);
+    }
+    Ok((Extension(AuditDetails(details)), Json(answer)).into_response())
+}
+
+/// What the audit log keeps of buckets that were set: their counters, some of their keys, between which times they lie,
+/// and a digest of all of them by which a copy of the request can be recognised.
+fn touched<'a>(app: &App, buckets: impl Iterator<Item = &'a Bucket>) -> Value {
+    let view = app.counted.published.view();
+    let (mut counters, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    let (mut from_time, mut to_time) = (None::<i64>, None::<i64>);
+    let mut digest = Sha256::new();
+    for bucket in buckets {
+        let counter = view
+            .ruleset
+            .index_of_key(&bucket.key)
+            .map(|index| view.ruleset.rules()[index].counter.id);
+        counters.extend(counter);
+        keys.insert(bucket.key.as_str());
+        let end_s = bucket.time + bucket.granularity.width_s();
+        from_time = Some(from_time.map_or(bucket.time, |from_s| from_s.min(bucket.time)));
+        to_time = Some(to_time.map_or(end_s, |to_s| to_s.max(end_s)));
+        digest.update(format!(
+            "{}\n{}\n{}\n{}\n",
+            bucket.key,
+            bucket.granularity.name(),
+            bucket.time,
+            bucket.count
+        ));
+    }
+    let some_keys: Vec<&&str> = keys.iter().take(KEYS_NAMED_MAX).collect();
+    json!({
+        "counters": counters.iter().take(COUNTERS_NAMED_MAX).collect::<Vec<_>>(),
+        "keys": keys.len(),
+        "someKeys": some_keys,
+        "fromTime": from_time,
+        "toTime": to_time,
+        "sha256": hex::encode(digest.finalize()),
+    })
+}

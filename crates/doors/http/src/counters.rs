@@ -1,0 +1,285 @@
+//! Counter configurations, their versions, previews and backfills, and the erasure of what they counted.
+
+use super::Routes;
+use super::audit::AuditDetails;
+use super::body::{self, Body};
+use super::problem::Problem;
+use axum::Json;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use raingauge_app::App;
+use raingauge_app::Role;
+use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
+use raingauge_core::counter::Counter;
+use raingauge_core::json::check_containers;
+use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
+use raingauge_core::ruleset::conflicts;
+use raingauge_counters as counters;
+use raingauge_counters::preview;
+use raingauge_people::tokens::Who;
+use raingauge_ports::catalog::Versioned;
+use raingauge_writer::states::{Progress, progress};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+type Parameters = Query<HashMap<String, String>>;
+
+pub fn routes() -> Routes {
+    use Scope::{Admin, CountersWrite, CountsRead};
+    Routes::of(Role::Portal)
+        .get("/v1/counters", CountsRead, list)
+        .post("/v1/counters", CountersWrite, "counter.create", create)
+        .get("/v1/counters/{id}", CountsRead, read)
+        .put("/v1/counters/{id}", CountersWrite, "counter.replace", replace)
+        .delete("/v1/counters/{id}", CountersWrite, "counter.archive", archive)
+        .get("/v1/counters/{id}/versions", CountsRead, versions)
+        .delete("/v1/counters/{id}/keys", Admin, "counter.erase", erase_all)
+        .delete("/v1/counters/{id}/keys/{key}", Admin, "counter.erase_key", erase_key)
+        .post("/v1/counters/{id}/purge", Admin, "counter.purge", purge)
+        .post_unlogged("/v1/counters/{id}/preview", CountersWrite, preview_of)
+        .post_unlogged("/v1/counters/preview", CountersWrite, preview)
+        .post("/v1/counters/{id}/backfill", CountersWrite, "counter.backfill", start_backfill)
+        .get("/v1/counters/{id}/backfill", CountsRead, backfill)
+}
+
+/// `GET /v1/counters`
+pub async fn list(
+    State(app): State<Arc<App>>,
+    Query(parameters): Parameters,
+) -> Result<Json<Value>, Problem> {
+    let mut counters = app.counters.catalog().list().await?;
+    for (name, wanted) in &parameters {
+        match name.as_str() {
+            "state" => counters.retain(|found| json!(found.counter.state) == *wanted),
+            "owner" => counters.retain(|found| found.counter.owner == *wanted),
+            "eventType" => counters.retain(|found| found.counter.event_type == *wanted),
+            _ => {
+                return Err(Problem::new(
+                    Code::ParameterUnknown,
+                    "counters are filtered by state, owner and eventType",
+                ));
+            }
+        }
+    }
+    Ok(Json(json!({ "counters": counters })))
+}
+
+/// `POST /v1/counters`
+pub async fn create(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+    headers: HeaderMap,
+    body: Body<body::Configuration>,
+) -> Result<Response, Problem> {
+    let created =
+        app.counters.create(&json_of(&body.bytes)?, &who.principal(), reason(&headers)).await?;
+    let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
+    Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
+}
+
+/// `GET /v1/counters/{id}`
+pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+    Ok(with_etag(app.counters.catalog().get(id).await?))
+}
+
+/// `PUT /v1/counters/{id}`
+pub async fn replace(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+    Path(id): Path<u32>,
+    headers: HeaderMap,
+    body: Body<body::Configuration>,
+) -> Result<Response, Problem> {
+    let counter = without_version(json_of(&body.bytes)?);
+    let (expected, reason) = (expected_version(&headers)?, reason(&headers));
+    Ok(with_etag(app.counters.replace(id, &counter, expected, &who.principal(), reason).await?))
+}
+
+/// `DELETE /v1/counters/{id}`: archives it.
+pub async fn archive(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+    Path(id): Path<u32>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (expected, reason) = (expected_version(&headers)?, reason(&headers));
+    Ok(with_etag(app.counters.archive(id, expected, &who.principal(), reason).await?))
+}
+
+/// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and says by when the log has forgotten the events too.
+pub async fn erase_key(
+    State(app): State<Arc<App>>,
+    Path((id, key)): Path<(u32, String)>,
+) -> Result<Response, Problem> {
+    app.counters.erase(id, &key).await?;
+    Ok(erased(&app, id, Some(key)))
+}
+
+/// `DELETE /v1/counters/{id}/keys`: erases everything that was counted of a counter, whatever its state.
+pub async fn erase_all(
+    State(app): State<Arc<App>>,
+    Path(id): Path<u32>,
+) -> Result<Response, Problem> {
+    app.counters.erase_all(id).await?;
+    Ok(erased(&app, id, None))
+}
+
+/// `POST /v1/counters/{id}/purge`: erases what an archived counter keeps, and refuses to do so to any other.
+pub async fn purge(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+    app.counters.purge(id).await?;
+    Ok(erased(&app, id, None))
+}
+
+/// What was erased, and by when the log has forgotten the events.
+fn erased(app: &App, id: u32, key: Option<String>) -> Response {
+    let now_s = app.clock.now_s();
+    let forgets_at = app.counted.log_kept.map(|kept| now_s + kept.as_secs() as i64);
+    let mut said = json!({ "logForgetsAt": forgets_at });
+    let mut answer = json!({ "counter": id, "erasedAt": now_s, "logForgetsAt": forgets_at });
+    if let Some(key) = key {
+        (said["key"], answer["key"]) = (json!(key), json!(key));
+    }
+    (Extension(AuditDetails(said)), Json(answer)).into_response()
+}
+
+/// `GET /v1/counters/{id}/versions`
+pub async fn versions(
+    State(app): State<Arc<App>>,
+    Path(id): Path<u32>,
+) -> Result<Json<Value>, Problem> {
+    Ok(Json(json!({ "versions": app.counters.catalog().versions(id).await? })))
+}
+
+/// `POST /v1/counters/preview`: what the draft in the body would have counted.
+pub async fn preview(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+    body: Body<body::Configuration>,
+) -> Result<Json<Value>, Problem> {
+    preview_draft(&app, &who, json_of(&body.bytes)?).await
+}
+
+/// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
+pub async fn preview_of(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+    Path(id): Path<u32>,
+    body: Body<body::Configuration>,
+) -> Result<Json<Value>, Problem> {
+    let mut draft = if body.bytes.trim_ascii().is_empty() {
+        json!(app.counters.catalog().get(id).await?.counter)
+    } else {
+        without_version(json_of(&body.bytes)?)
+    };
+    if let Some(members) = draft.as_object_mut() {
+        members.insert("id".to_owned(), json!(id));
+    }
+    preview_draft(&app, &who, draft).await
+}
+
+async fn preview_draft(app: &App, who: &Who, draft: Value) -> Result<Json<Value>, Problem> {
+    let draft = Counter::from_json(&draft)
+        .map_err(|problems| Problem::from(counters::Error::from(problems)))?;
+    let others: Vec<Counter> =
+        app.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
+    let conflicts = conflicts(&draft, &others);
+    let shows_keys =
+        who.scopes.allow(Scope::CountsRead) && app.limits.samples.may_show_keys_of(&draft.template);
+    let turn = app.counted.scans.turn(&who.name).await?;
+    let (logs, stop) = (app.counted.logs.clone(), turn.stop().clone());
+    let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft, &stop)).await;
+    let preview = preview.map_err(|error| Problem::new(Code::Failed, error.to_string()))??;
+    let mut answer = json!(preview);
+    // Keys have values of events, which a token that only defines counters does not read.
+    answer["keysHidden"] = json!(!shows_keys);
+    if !shows_keys {
+        answer["hottest"] = json!([]);
+    }
+    answer["conflicts"] = json!(conflicts);
+    Ok(Json(answer))
+}
+
+/// `POST /v1/counters/{id}/backfill`
+pub async fn start_backfill(
+    State(app): State<Arc<App>>,
+    Path(id): Path<u32>,
+) -> Result<Response, Problem> {
+    app.counters.backfill(id).await?;
+    Ok((StatusCode::ACCEPTED, backfill(State(app), Path(id)).await?).into_response())
+}
+
+/// `GET /v1/counters/{id}/backfill`
+pub async fn backfill(
+    State(app): State<Arc<App>>,
+    Path(id): Path<u32>,
+) -> Result<Json<Value>, Problem> {
+    let Some(Progress { backfill, end, share }) =
+        progress(&*app.counted.states, &app.counted.published, id)
+    else {
+        let detail = format!("counter {id} has had no backfill; POST to this path begins one");
+        return Err(Problem::new(Code::BackfillUnknown, detail));
+    };
+    let mut answer = json!({
+        "status": backfill.status,
+        "generation": backfill.generation,
+        "from": backfill.from,
+        "position": backfill.position,
+        "afterS": backfill.after_s,
+        "counted": backfill.counted,
+        "endedAt": backfill.ended_at,
+        "end": end,
+        "progress": share,
+    });
+    if !backfill.reason.is_empty() {
+        answer["reason"] = json!(backfill.reason);
+    }
+    Ok(Json(answer))
+}
+
+pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
+    check_containers(body, CONFIGURATION_CONTAINERS_MAX)
+        .map_err(|detail| Problem::new(Code::JsonMalformed, detail))?;
+    serde_json::from_slice(body).map_err(|error| {
+        Problem::new(Code::JsonMalformed, format!("the body is not JSON: {error}"))
+    })
+}
+
+/// What was read may be sent back with what reading added to it.
+pub(super) fn without_version(mut counter: Value) -> Value {
+    if let Some(members) = counter.as_object_mut() {
+        for name in ["version", "changedBy", "changedByKind", "reason", "changedAt"] {
+            members.remove(name);
+        }
+    }
+    counter
+}
+
+fn etag(found: &Versioned) -> (HeaderName, String) {
+    (header::ETAG, format!("\"{}\"", found.version))
+}
+
+fn with_etag(found: Versioned) -> Response {
+    ([etag(&found)], Json(found)).into_response()
+}
+
+/// The version that `If-Match` names; `None` when there is none, or any will do.
+pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else {
+        return Ok(None);
+    };
+    if value.trim() == "*" {
+        return Ok(None);
+    }
+    let version = value.trim().trim_matches('"').parse();
+    version.map(Some).map_err(|_| {
+        Problem::new(Code::EtagMalformed, "If-Match must be the ETag that was read, such as \"3\"")
+    })
+}
+
+/// Why a change is made, from the header `x-reason`, whose length the guard has checked.
+pub(super) fn reason(headers: &HeaderMap) -> &str {
+    headers.get("x-reason").and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

@@ -1,0 +1,262 @@
+//! `POST /v1/events`: one event, an array, lines, or attributes in headers.
+
+use super::Routes;
+use super::body::{self, Body};
+use super::problem::Problem;
+use axum::Json;
+use axum::extract::{Extension, Query, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use flate2::read::MultiGzDecoder;
+use raingauge_app::Role;
+use raingauge_app::budget::{BodyShare, decoded};
+use raingauge_app::{App, Deadline};
+use raingauge_core::access::Scope;
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::event::{Attributes, Event};
+use raingauge_core::json::check_depth;
+use raingauge_writer::ingest::{Finished, Intake, Receipt};
+use serde_json::json;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Read;
+use std::sync::Arc;
+
+/// Bytes that are unpacked before room is taken for them.
+const UNPACKED_AT_ONCE: u64 = 256 * 1_024;
+
+pub fn routes() -> Routes {
+    Routes::of(Role::Writer).post_unlogged("/v1/events", Scope::EventsWrite, post)
+}
+
+pub async fn post(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<HashMap<String, String>>,
+    Extension(deadline): Extension<Deadline>,
+    headers: HeaderMap,
+    body: Body<body::Events>,
+) -> Result<Response, Problem> {
+    let wait_applied = match parameters.get("wait").map(String::as_str) {
+        None => false,
+        Some("applied") => true,
+        Some(_) => {
+            return Err(Problem::new(Code::WaitUnknown, "wait may only be `applied`"));
+        }
+    };
+    let intake = app.ingest.begin()?;
+    // From here on the events lie in the intake, and the body gives its room back.
+    let (intake, is_single) = take(&headers, body, intake, app.limits.body_bytes_max)?;
+    let ingest = &app.ingest;
+    let Finished { receipt, lag } = match wait_applied {
+        true => ingest.finish_by(intake, deadline.for_counting()).await?,
+        false => Finished { receipt: ingest.finish(intake, false).await?, lag: None },
+    };
+    if let Some(lag) = lag {
+        return Ok(not_applied_yet(&receipt, lag).into_response());
+    }
+    // A single event that was refused is an error of the whole request, which tells the same as a batch would.
+    if is_single && let Some(refused) = receipt.rejected.first() {
+        return Err(with_receipt(refused.refusal.clone().into(), &receipt));
+    }
+    Ok(Json(receipt).into_response())
+}
+
+/// The events are durable and will be counted, so this is no failure; nor are they counted, as was asked for.
+fn not_applied_yet(receipt: &Receipt, lag: u64) -> Problem {
+    let detail = "the events are durable and will be counted; counting them takes longer than this request may: to send \
+                  them again does not help";
+    with_receipt(Problem::new(Code::NotAppliedYet, detail), receipt).with("lag", json!(lag))
+}
+
+fn with_receipt(problem: Problem, receipt: &Receipt) -> Problem {
+    problem
+        .with("accepted", json!(receipt.accepted))
+        .with("duplicates", json!(receipt.duplicates))
+        .with("rejected", json!(receipt.rejected))
+}
+
+/// Reads the events of a body, which may be packed. Answers whether it is a single event.
+fn take(
+    headers: &HeaderMap,
+    body: Body<body::Events>,
+    mut intake: Intake,
+    bytes_max: usize,
+) -> Result<(Intake, bool), Problem> {
+    match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
+        None | Some(b"identity") => {
+            let is_single = decoded(body.bytes.len(), || read(headers, &body.bytes, &mut intake))?;
+            Ok((intake, is_single))
+        }
+        // A short body may be long when it is unpacked.
+        Some(b"gzip") => tokio::task::block_in_place(|| {
+            let Body { bytes, mut share, .. } = body;
+            let plain = unpacked(&bytes, &mut share, bytes_max)?;
+            drop(bytes);
+            share.resize(plain.len())?;
+            let is_single = read(headers, &plain, &mut intake)?;
+            Ok((intake, is_single))
+        }),
+        Some(_) => {
+            Err(Problem::new(Code::EncodingUnknown, "content-encoding may be gzip, or be left out"))
+        }
+    }
+}
+
+/// Undoes gzip, and takes room for what comes out of it.
+fn unpacked(packed: &[u8], share: &mut BodyShare, bytes_max: usize) -> Result<Vec<u8>, Problem> {
+    let (mut decoder, mut plain) = (MultiGzDecoder::new(packed), Vec::new());
+    loop {
+        let read = (&mut decoder).take(UNPACKED_AT_ONCE).read_to_end(&mut plain).map_err(|_| {
+            Problem::new(Code::GzipMalformed, "the body is not gzip, as its content-encoding says")
+        })?;
+        if plain.len() > bytes_max {
+            let detail = format!(
+                "the body has more than {bytes_max} bytes when it is unpacked: send it in parts"
+            );
+            return Err(Problem::new(Code::BodyTooLarge, detail));
+        }
+        share.resize(packed.len() + plain.len())?;
+        if read == 0 {
+            return Ok(plain);
+        }
+    }
+}
+
+/// Reads the events of a body. Answers whether the body is one event, rather than many.
+fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, Problem> {
+    let kind =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = media_type(kind);
+    if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") {
+        intake.push(event_of_headers(headers, &kind, body))?;
+        return Ok(true);
+    }
+    match kind.as_str() {
+        "application/x-ndjson"
+        | "application/ndjson"
+        | "application/jsonl"
+        | "application/x-jsonlines" => {
+            // An entry of the log has no names of attributes, and is shorter than its line.
+            intake.reserve(body.len());
+            for line in lines(body).map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+                intake.push_json(line)?;
+            }
+            Ok(false)
+        }
+        "application/cloudevents-batch+json" => read_array(body, intake).map(|()| false),
+        "application/cloudevents+json" | "application/json" | "" => {
+            if body.trim_ascii_start().starts_with(b"[") {
+                return read_array(body, intake).map(|()| false);
+            }
+            intake.push_json(body)?;
+            Ok(true)
+        }
+        _ => Err(Problem::new(
+            Code::MediaTypeUnknown,
+            "content-type must be application/cloudevents+json, application/cloudevents-batch+json or application/x-ndjson, \
+             or the attributes must come in ce- headers",
+        )),
+    }
+}
+
+fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut begin = 0;
+    memchr::memchr_iter(b'\n', body).chain([body.len()]).map(move |end| {
+        let line = &body[begin..end];
+        begin = end + 1;
+        line
+    })
+}
+
+fn read_array(body: &[u8], intake: &mut Intake) -> Result<(), Problem> {
+    let malformed = |reason: &str| {
+        Problem::new(Code::JsonMalformed, format!("the body must be an array of events: {reason}"))
+    };
+    let text = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
+    check_depth(text).map_err(|detail| malformed(&detail))?;
+    let mut end = 0;
+    for value in sonic_rs::to_array_iter(text) {
+        let value = value
+            .map_err(|error| malformed(error.to_string().lines().next().unwrap_or_default()))?;
+        let raw = value.as_raw_cow();
+        if let Cow::Borrowed(raw) = raw {
+            end = raw.as_ptr() as usize + raw.len() - text.as_ptr() as usize;
+        }
+        intake.push_json(raw.as_bytes())?;
+    }
+    // The parser ends with the array; what stands behind it would be passed over in silence.
+    let tail = text.get(end..).unwrap_or_default().trim_ascii();
+    let tail = if end == 0 {
+        tail.strip_prefix('[').map(str::trim_ascii_start).unwrap_or(tail)
+    } else {
+        tail
+    };
+    if tail == "]" { Ok(()) } else { Err(malformed("something stands behind it")) }
+}
+
+/// An event in the binary mode of the CloudEvents HTTP binding: attributes in headers, the body is the data.
+fn event_of_headers<'a>(
+    headers: &'a HeaderMap,
+    kind: &str,
+    body: &'a [u8],
+) -> Result<Event<'a>, Refusal> {
+    let malformed = |detail: &str| Refusal::new(Code::EventMalformed, detail);
+    let attribute = |name: &str| -> Result<Option<Cow<'a, str>>, Refusal> {
+        let Some(value) = headers.get(name) else {
+            return Ok(None);
+        };
+        let text = value
+            .to_str()
+            .map_err(|_| malformed("attributes in headers must be percent-encoded ASCII"))?;
+        percent_decoded(text)
+            .map(Some)
+            .ok_or_else(|| malformed("an attribute in a header is badly percent-encoded"))
+    };
+    let attributes = Attributes {
+        specversion: attribute("ce-specversion")?,
+        id: attribute("ce-id")?,
+        source: attribute("ce-source")?,
+        kind: attribute("ce-type")?,
+        subject: attribute("ce-subject")?,
+        time: attribute("ce-time")?,
+    };
+    attributes.into_event(json_data(kind, body)?)
+}
+
+/// A media type without its parameters, in small letters.
+pub fn media_type(header: &str) -> String {
+    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The data of an event whose attributes stand beside it: JSON text, or nothing when its media type is another.
+pub fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Refusal> {
+    let malformed = |detail: &str| Refusal::new(Code::EventMalformed, detail);
+    let is_json =
+        media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
+    if !is_json || data.is_empty() {
+        return Ok("");
+    }
+    let text = std::str::from_utf8(data).map_err(|_| malformed("the data is not UTF-8"))?;
+    serde_json::from_str::<serde::de::IgnoredAny>(text)
+        .map_err(|error| malformed(&format!("the data is not JSON: {error}")))?;
+    Ok(text)
+}
+
+fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        rest = tail;
+        if *byte != b'%' {
+            bytes.push(*byte);
+            continue;
+        }
+        let (hex, tail) = rest.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}

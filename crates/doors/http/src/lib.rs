@@ -1,0 +1,61 @@
+//! The HTTP door: its resources, each with the routes that it answers, and the connections of all doors.
+
+mod audit;
+mod body;
+mod buckets;
+mod cache_policy;
+pub mod connections;
+mod counters;
+mod counts;
+mod events;
+mod guard;
+mod idempotency_key;
+mod maintenance;
+mod parameters;
+mod problem;
+mod routes;
+mod status;
+mod system;
+mod times;
+
+use axum::Router;
+use axum::routing::get;
+use problem::Problem;
+use raingauge_app::{App, connections_full};
+pub use routes::{Route, Routes};
+use std::sync::Arc;
+
+/// The whole table: a resource adds its routes here.
+pub fn routes() -> Routes {
+    events::routes()
+        .join(buckets::routes())
+        .join(counts::routes())
+        .join(counters::routes())
+        .join(cache_policy::routes())
+        .join(maintenance::routes())
+        .join(system::routes())
+}
+
+/// Everything that this door answers.
+pub fn router(app: Arc<App>) -> Router {
+    routes()
+        .mount(&app)
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .with_state(app)
+}
+
+/// The answers before the services are open: that the process lives, and what it waits for.
+pub fn before_ready(awaited: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    let starting = move || {
+        let detail = awaited();
+        async move { system::not_ready(&detail) }
+    };
+    Router::new().route("/healthz", get(system::live)).fallback(starting)
+}
+
+/// The answers over a connection that the door has no place for: health checks, and what to do about everything else.
+pub fn reserve(app: Arc<App>) -> Router {
+    let full = async || Problem::from(connections_full());
+    system::health().mount(&app).fallback(full).with_state(app)
+}

@@ -1,0 +1,50 @@
+//! Compaction: what is planned, what runs, what was done; begun and stopped by hand.
+
+use super::Routes;
+use super::problem::Problem;
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use raingauge_app::App;
+use raingauge_app::Role;
+use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
+use raingauge_operations::maintenance::{Maintenance, Status};
+use raingauge_people::tokens::Who;
+use std::sync::Arc;
+
+pub fn routes() -> Routes {
+    Routes::of(Role::Portal)
+        .get("/v1/maintenance", Scope::Admin, status)
+        .post("/v1/maintenance/compaction", Scope::Admin, "compaction.begin", compact)
+        .delete("/v1/maintenance/compaction", Scope::Admin, "compaction.stop", stop)
+}
+
+/// `GET /v1/maintenance`
+pub async fn status(State(app): State<Arc<App>>) -> Result<Json<Status>, Problem> {
+    Ok(Json(of(&app)?.status()))
+}
+
+/// `POST /v1/maintenance/compaction`
+pub async fn compact(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+) -> Result<(StatusCode, Json<Status>), Problem> {
+    let maintenance = of(&app)?;
+    maintenance.compact(&who.name)?;
+    Ok((StatusCode::ACCEPTED, Json(maintenance.status())))
+}
+
+/// `DELETE /v1/maintenance/compaction`
+pub async fn stop(State(app): State<Arc<App>>) -> Result<(StatusCode, Json<Status>), Problem> {
+    let maintenance = of(&app)?;
+    maintenance.stop()?;
+    Ok((StatusCode::ACCEPTED, Json(maintenance.status())))
+}
+
+fn of(app: &App) -> Result<&Maintenance, Problem> {
+    app.operations.maintenance.as_deref().ok_or_else(|| {
+        let detail = "this instance compacts nothing: ask one that runs with --role portal";
+        Problem::new(Code::MaintenanceAbsent, detail)
+    })
+}

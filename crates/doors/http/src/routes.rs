@@ -1,0 +1,150 @@
+//! The route table of the API: a line for each route, of which the router, the guard, the audit log, docs/rights.md, the
+//! contract and the tests are made.
+
+use super::guard::{Guard, Guarded};
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use raingauge_app::App;
+use raingauge_app::Role;
+use raingauge_core::access::Scope;
+use std::fmt;
+use std::sync::Arc;
+
+/// A line of the table.
+pub struct Route {
+    pub method: Method,
+    pub path: &'static str,
+    /// What the caller's token must allow; `None` is open to all.
+    pub scope: Option<Scope>,
+    /// The role of the processes that answer it; `None` where every process does.
+    pub role: Option<Role>,
+    /// What the audit log calls it; `None` for what changes nothing that people define.
+    pub verb: Option<&'static str>,
+    mount: Mount,
+}
+
+/// Puts a handler behind its guard.
+type Mount = Box<dyn FnOnce(Arc<Guard>) -> MethodRouter<Arc<App>>>;
+
+impl fmt::Debug for Route {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.method, self.path)
+    }
+}
+
+/// Lines of the table, in the order in which they were added.
+pub struct Routes {
+    /// The role of the lines that are added.
+    role: Option<Role>,
+    list: Vec<Route>,
+}
+
+impl Routes {
+    /// Routes that every process answers.
+    pub const fn everywhere() -> Self {
+        Self { role: None, list: Vec::new() }
+    }
+
+    /// Routes that only processes with this role answer.
+    pub const fn of(role: Role) -> Self {
+        Self { role: Some(role), list: Vec::new() }
+    }
+
+    /// A `GET` that needs no token.
+    pub fn open<T: 'static, H: Handler<T, Arc<App>>>(self, path: &'static str, handler: H) -> Self {
+        self.add(Method::GET, path, None, None, handler)
+    }
+
+    pub fn get<T: 'static, H: Handler<T, Arc<App>>>(
+        self,
+        path: &'static str,
+        scope: Scope,
+        handler: H,
+    ) -> Self {
+        self.add(Method::GET, path, Some(scope), None, handler)
+    }
+
+    pub fn post<T: 'static, H: Handler<T, Arc<App>>>(
+        self,
+        path: &'static str,
+        scope: Scope,
+        verb: &'static str,
+        handler: H,
+    ) -> Self {
+        self.add(Method::POST, path, Some(scope), Some(verb), handler)
+    }
+
+    /// A `POST` that the audit log leaves out: it sends events, or asks what is too long for an address.
+    pub fn post_unlogged<T: 'static, H: Handler<T, Arc<App>>>(
+        self,
+        path: &'static str,
+        scope: Scope,
+        handler: H,
+    ) -> Self {
+        self.add(Method::POST, path, Some(scope), None, handler)
+    }
+
+    pub fn put<T: 'static, H: Handler<T, Arc<App>>>(
+        self,
+        path: &'static str,
+        scope: Scope,
+        verb: &'static str,
+        handler: H,
+    ) -> Self {
+        self.add(Method::PUT, path, Some(scope), Some(verb), handler)
+    }
+
+    pub fn delete<T: 'static, H: Handler<T, Arc<App>>>(
+        self,
+        path: &'static str,
+        scope: Scope,
+        verb: &'static str,
+        handler: H,
+    ) -> Self {
+        self.add(Method::DELETE, path, Some(scope), Some(verb), handler)
+    }
+
+    /// Adds the lines of another list, which keep their roles.
+    pub fn join(mut self, other: Self) -> Self {
+        self.list.extend(other.list);
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.list.iter()
+    }
+
+    /// A router of all lines, each behind its guard.
+    pub fn mount(self, app: &Arc<App>) -> Router<Arc<App>> {
+        self.list.into_iter().fold(Router::new(), |router, route| {
+            let guard = Arc::new(Guard::new(app, &route));
+            router.route(route.path, (route.mount)(guard))
+        })
+    }
+
+    fn add<T: 'static, H: Handler<T, Arc<App>>>(
+        mut self,
+        method: Method,
+        path: &'static str,
+        scope: Option<Scope>,
+        verb: Option<&'static str>,
+        handler: H,
+    ) -> Self {
+        let filter = filter_of(&method);
+        let mount: Mount = Box::new(move |guard| on(filter, Guarded { guard, handler }));
+        self.list.push(Route { method, path, scope, role: self.role, verb, mount });
+        self
+    }
+}
+
+/// A `GET` route answers `HEAD` too.
+fn filter_of(method: &Method) -> MethodFilter {
+    match *method {
+        Method::POST => MethodFilter::POST,
+        Method::PUT => MethodFilter::PUT,
+        Method::DELETE => MethodFilter::DELETE,
+        _ => MethodFilter::GET,
+    }
+}

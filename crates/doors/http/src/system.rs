@@ -1,0 +1,95 @@
+//! Health, metrics, the contract.
+
+use super::Routes;
+use super::problem::Problem;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::{IntoResponse, Response};
+use raingauge_app::{App, access};
+use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
+use std::sync::Arc;
+
+/// The contract of this door, OpenAPI 3.1.
+const OPENAPI: &str = include_str!("openapi.json");
+
+pub fn routes() -> Routes {
+    health().get("/metrics", Scope::MetricsRead, metrics).open("/openapi.json", openapi)
+}
+
+/// Routes that are answered over every connection, even one that the door has no place for.
+pub fn health() -> Routes {
+    Routes::everywhere().open("/healthz", live).open("/readyz", ready)
+}
+
+/// `GET /healthz`: the process lives.
+pub async fn live() -> &'static str {
+    "live\n"
+}
+
+/// `GET /readyz`: events are taken and counts are answered. A partition that is not counted is told, and keeps neither the
+/// events of others nor its own from being taken. Only those who may read metrics are told why.
+pub async fn ready(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<String, Problem> {
+    let answer = readiness(&app);
+    // Causes name partitions, engines and addresses: they are for those who may read metrics.
+    let may_know = access::allows(&app.people.tokens, Scope::MetricsRead, &headers, &uri);
+    if may_know { answer } else { without_causes(&answer) }
+}
+
+/// The same status, for those who may not know why.
+fn without_causes(answer: &Result<String, Problem>) -> Result<String, Problem> {
+    match answer {
+        Ok(_) => Ok("ready\n".to_owned()),
+        Err(_) => Err(not_ready(
+            "a token with the scope metrics:read is told why, and the log of the server says so",
+        )),
+    }
+}
+
+fn readiness(app: &App) -> Result<String, Problem> {
+    if *app.node.draining.borrow() {
+        return Err(not_ready("the server is stopping"));
+    }
+    match app.unready() {
+        Some(reason) => Err(not_ready(&reason)),
+        None => Ok(std::iter::once("ready".to_owned())
+            .chain((app.node.troubles)())
+            .map(|line| line + "\n")
+            .collect()),
+    }
+}
+
+pub fn not_ready(detail: &str) -> Problem {
+    Problem::new(Code::NotReady, detail)
+}
+
+/// `GET /metrics`: Prometheus text.
+pub async fn metrics(State(app): State<Arc<App>>) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], (app.node.metrics)()).into_response()
+}
+
+/// `GET /openapi.json`
+pub async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_causes_the_status_stays() {
+        let troubled =
+            Ok("ready\npartition 3 is not counted: kafka-7.internal:9092 is away\n".to_owned());
+        assert_eq!(without_causes(&troubled).unwrap(), "ready\n");
+        let stopped =
+            without_causes(&Err(not_ready("counting has stopped: /var/lib/raingauge is full")))
+                .unwrap_err();
+        assert_eq!(stopped.code(), Code::NotReady);
+        assert!(!stopped.0.refusal.detail.contains("/var/lib"), "{}", stopped.0.refusal.detail);
+    }
+}
