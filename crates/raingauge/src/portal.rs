@@ -1,120 +1,18 @@
-//! The portal over the services of this process, and what watches them.
+//! The portal, as the settings want it.
 
-use crate::services::{self, Services};
+use crate::services;
 use crate::settings::Settings;
-use metrics::gauge;
-use metrics_exporter_prometheus::PrometheusHandle;
-use raingauge_operations::rollouts;
-use raingauge_operations::self_audit;
-use raingauge_operations::watch::{self, About};
-use raingauge_operations::{Conductor, Measures, SelfAudit, Watch};
+use raingauge_app::App;
 use raingauge_people::Options;
-use raingauge_portal::{Parts, Portal};
+use raingauge_portal::Portal;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is kept of the metrics, of the other processes, of the checks, and of rollouts.
-#[derive(Clone)]
-pub struct Watching {
-    pub measures: Arc<Measures>,
-    pub watch: Arc<Watch>,
-    pub audit: Arc<SelfAudit>,
-    pub rollouts: Arc<Conductor>,
-}
-
-impl Watching {
-    pub fn new(
-        settings: &Settings,
-        services: &Services,
-        address: SocketAddr,
-        metrics: PrometheusHandle,
-    ) -> Self {
-        let clock = || Arc::clone(&services.clock);
-        let disk = services.disk.clone();
-        let render = move || {
-            disk.as_deref().inspect(|folder| look_at_disk(folder));
-            metrics.render()
-        };
-        let measures = Arc::new(Measures::new(render, clock()));
-        let about = About {
-            name: settings.cluster.instance.clone(),
-            roles: services.roles.iter().map(|role| role.name().to_owned()).collect(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            address: address.to_string(),
-            started_s: services.clock.now_s(),
-        };
-        let watch = Watch::new(watch::Means {
-            about,
-            measures: Arc::clone(&measures),
-            instances: Arc::clone(&services.instances),
-            reader: Arc::clone(&services.reader),
-            policies: Arc::clone(&services.policies),
-            published: Arc::clone(&services.published),
-            clock: clock(),
-        });
-        let watch = Arc::new(watch);
-        let rollouts = Conductor::new(rollouts::Means {
-            rollouts: Arc::clone(&services.rollouts),
-            counters: Arc::clone(&services.counters),
-            policies: Arc::clone(&services.policies),
-            measures: Arc::clone(&measures),
-            watch: Arc::clone(&watch),
-            clock: clock(),
-            still_max: services.rollout_still_max,
-        });
-        let audit = SelfAudit::new(self_audit::Means {
-            recounter: Arc::clone(&services.recounter),
-            reader: Arc::clone(&services.reader),
-            checks: Arc::clone(&services.checks),
-            lease: Arc::clone(&services.check_lease),
-            logs: services.logs.clone(),
-            published: Arc::clone(&services.published),
-            clock: clock(),
-            options: settings.portal.checks,
-        });
-        Self { measures, watch, audit: Arc::new(audit), rollouts: Arc::new(rollouts) }
-    }
-}
-
-/// Notes how much room the disk of a folder has. One that cannot be asked is left out.
-fn look_at_disk(folder: &Path) {
-    if let Ok(disk) = rustix::fs::statvfs(folder) {
-        gauge!("raingauge_disk_bytes").set((disk.f_blocks * disk.f_frsize) as f64);
-        gauge!("raingauge_disk_free_bytes").set((disk.f_bavail * disk.f_frsize) as f64);
-    }
-}
-
-/// The pages, over what the services have.
-pub fn open(
-    settings: &Settings,
-    services: &Services,
-    watching: &Watching,
-) -> anyhow::Result<Portal> {
-    let openid = services::openid(settings, Arc::clone(&services.clock))?;
-    Ok(Portal::new(Parts {
-        counters: Arc::clone(&services.counters),
-        reader: Arc::clone(&services.reader),
-        policies: Arc::clone(&services.policies),
-        recounter: Arc::clone(&services.recounter),
-        states: Arc::clone(&services.states),
-        scans: services.scans.clone(),
-        logs: services.logs.clone(),
-        published: Arc::clone(&services.published),
-        clock: Arc::clone(&services.clock),
-        maintenance: services.maintenance.clone(),
-        drafts: Arc::clone(&services.drafts),
-        approval: settings.portal.approval,
-        measures: Arc::clone(&watching.measures),
-        watch: Arc::clone(&watching.watch),
-        audit: Arc::clone(&watching.audit),
-        rollouts: Arc::clone(&watching.rollouts),
-        people: Arc::clone(&services.people),
-        people_options: options(settings),
-        openid,
-        samples: settings.portal.samples.clone(),
-    }))
+/// The pages, over the services of the process.
+pub fn open(settings: &Settings, app: &Arc<App>) -> anyhow::Result<Portal> {
+    let openid = services::openid(settings, Arc::clone(&app.clock))?;
+    Ok(Portal::new(Arc::clone(app), settings.portal.approval, openid))
 }
 
 /// What the settings say of people.

@@ -1,18 +1,12 @@
-//! `raingauge serve`: services, doors, and an orderly end.
+//! `raingauge serve`: engines, services, doors, and an orderly end.
 
-use crate::portal::Watching;
-use crate::services::{Services, Startup};
+use crate::services::{Engines, Process, Startup, Surroundings};
 use crate::settings::{CommandOption, Settings};
 use crate::{descriptors, first_link, observe, pages, portal, settings};
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
-use raingauge_app::Role;
-use raingauge_app::budget::BodyBudgets;
-use raingauge_app::{App, Counted, Node, Operations, People};
-use raingauge_http::connections::{self, Certificates, Limits, Places};
-use raingauge_operations::Watch;
-use raingauge_people::audit::Audit;
-use raingauge_people::tokens::{MadeTokens, Tokens};
+use raingauge_app::{App, Role};
+use raingauge_http::connections::{Certificates, Door, Limits, Places};
 use raingauge_portal::Portal;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -21,6 +15,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// How long connections that came before the server was ready may take to end before they are left behind.
 const EARLY_CONNECTIONS_MAX: Duration = Duration::from_secs(1);
@@ -34,12 +29,11 @@ pub struct Server {
     pub address: SocketAddr,
     /// Whether the doors speak TLS.
     pub has_tls: bool,
-    services: Arc<Services>,
-    watch: Arc<Watch>,
+    process: Arc<Process>,
     portal: Option<Portal>,
     stop: watch::Sender<bool>,
-    serving: Vec<tokio::task::JoinHandle<()>>,
-    tasks: Vec<tokio::task::JoinHandle<()>>,
+    serving: Vec<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<()>>,
     drain_timeout: Duration,
 }
 
@@ -47,104 +41,35 @@ impl Server {
     /// Opens everything and begins to listen.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> anyhow::Result<Self> {
         // The addresses are taken before the data is opened, so that a taken one is said at once.
-        let listener = bind(settings.server.listen).await?;
-        let address = listener.local_addr()?;
-        let grpc_listener = match settings.server.grpc_listen {
-            Some(listen) => Some(bind(listen).await?),
-            None => None,
-        };
-        if !settings.auth.is_asked() {
-            tracing::warn!(
-                %address,
-                "no token is asked for: every process of this machine may read and change everything under /v1; \
-                 auth.required or a token in auth.tokens closes it"
-            );
-        }
-        let places = |door| {
-            let server = &settings.server;
-            Places::new(door, server.connections_max, server.connections_per_address_max)
-        };
-        let http_places = places("http");
-        let certificates = settings.server.tls.as_ref().map(Certificates::load).transpose()?;
-        let (listener, services) =
-            open_services(settings, listener, &http_places, &certificates).await?;
-        let watching = Watching::new(settings, &services, address, metrics.clone());
-        let portal = match services.has(Role::Portal) {
-            true => Some(portal::open(settings, &services, &watching)?),
-            false => None,
-        };
-        if settings.portal.has_one_address {
-            tracing::warn!(
-                "portal.public_url says that others reach the portal, and everybody who comes through a proxy has its address: \
-                 name its header in portal.address_header, or give none where there is no proxy"
-            );
-        }
-        let made =
-            Arc::new(MadeTokens::new(Arc::clone(&services.people), Arc::clone(&services.clock)));
+        let doors = Doors::bind(settings).await?;
+        let address = doors.http.local_addr()?;
+        warn_of_open_doors(settings, address);
+
+        let engines = doors.open_engines(settings).await?;
         let (stop, stopping) = watch::channel(false);
-        let tokens = Tokens::new(&settings.auth).with_made(Arc::clone(&made));
-        let app = Arc::new(app(settings, &services, tokens, metrics.clone(), stopping.clone()));
-        let limits = limits(&settings.server);
-        let timeout = settings.server.request_timeout;
-        let pages = portal.clone().map(|portal| pages::router(portal, timeout)).unwrap_or_default();
-        let http = connections::Door {
-            name: "http",
-            listener,
-            places: http_places,
-            limits,
-            certificates: certificates.clone(),
-            router: raingauge_http::router(Arc::clone(&app)).merge(pages),
-            reserve: raingauge_http::reserve(Arc::clone(&app)),
+        let render = metrics.clone();
+        let surroundings = Surroundings {
+            address,
+            metrics: Arc::new(move || render.render()),
+            draining: stopping.clone(),
         };
-        let mut serving = vec![http.open(&stopping)];
-        if let Some(listener) = grpc_listener {
-            tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
-            let raingauge_grpc::Routers { router, reserve } = raingauge_grpc::routers(&app).await?;
-            let (places, certificates) = (places("grpc"), certificates.clone());
-            let grpc = connections::Door {
-                name: "grpc",
-                listener,
-                places,
-                limits,
-                certificates,
-                router,
-                reserve,
-            };
-            serving.push(grpc.open(&stopping));
-        }
-        let (follower, watched) = (Arc::clone(&services), Arc::clone(&services));
-        let mut tasks = vec![
-            tokio::spawn(async move { follower.follow_catalog().await }),
-            tokio::spawn(async move { watched.watch().await }),
-            tokio::spawn(observe::keep_up(metrics)),
-            tokio::spawn(async move { made.follow().await }),
-        ];
-        let (watch, is_portal) = (Arc::clone(&watching.watch), services.has(Role::Portal));
-        tasks.push(tokio::spawn(async move { watch.run(is_portal).await }));
-        if is_portal {
-            tasks.push(tokio::spawn(watching.audit.run()));
-            let rollouts = watching.rollouts;
-            tasks.push(tokio::spawn(async move { rollouts.run().await }));
-        }
+        let process = Arc::new(Process::assemble(engines, settings, surroundings).await?);
+        let app = &process.app;
+        let portal =
+            if app.node.has(Role::Portal) { Some(portal::open(settings, app)?) } else { None };
+
+        let certificates = doors.certificates.clone();
+        let serving = doors.open(app, portal.clone(), &stopping).await?;
+        let mut tasks = background(&process, portal.clone());
+        tasks.push(tokio::spawn(observe::keep_up(metrics)));
         let has_tls = certificates.is_some();
         tasks.extend(certificates.map(|certificates| tokio::spawn(certificates.follow())));
-        tasks.extend(portal.clone().map(|portal| tokio::spawn(portal::keep_tidy(portal))));
-        let watch = watching.watch;
-        Ok(Self {
-            address,
-            has_tls,
-            services,
-            watch,
-            portal,
-            stop,
-            serving,
-            tasks,
-            drain_timeout: settings.server.drain_timeout,
-        })
+        let drain_timeout = settings.server.drain_timeout;
+        Ok(Self { address, has_tls, process, portal, stop, serving, tasks, drain_timeout })
     }
 
-    pub fn services(&self) -> &Services {
-        &self.services
+    pub fn app(&self) -> &App {
+        &self.process.app
     }
 
     /// Makes a link for the first administrator while nobody can sign in.
@@ -164,8 +89,9 @@ impl Server {
 
     /// Answers why counting has failed, when it has.
     async fn failed(&self) -> Arc<str> {
-        self.services.published.failed().await;
-        self.services.published.failure().unwrap_or_else(|| "the writer stopped".into())
+        let published = &self.process.app.counted.published;
+        published.failed().await;
+        published.failure().unwrap_or_else(|| "the writer stopped".into())
     }
 
     /// Takes no more connections, lets running requests end, applies what is in the log, commits.
@@ -177,7 +103,7 @@ impl Server {
             }
         };
         let compaction = async {
-            if let Some(maintenance) = &self.services.maintenance {
+            if let Some(maintenance) = &self.process.app.operations.maintenance {
                 maintenance.close().await;
             }
         };
@@ -193,93 +119,129 @@ impl Server {
         }
         self.tasks.iter().for_each(|task| task.abort());
         // A catalog that is away keeps nobody from ending.
-        let _ = tokio::time::timeout(LEAVE_MAX, self.watch.leave()).await;
-        let services = Arc::clone(&self.services);
-        tokio::task::spawn_blocking(move || services.close())
-            .await
-            .context("the writer did not end")
+        let _ = tokio::time::timeout(LEAVE_MAX, self.process.app.operations.watch.leave()).await;
+        let process = Arc::clone(&self.process);
+        tokio::task::spawn_blocking(move || process.close()).await.context("the writer did not end")
     }
 }
 
-/// The handles that all doors share.
-fn app(
-    settings: &Settings,
-    services: &Arc<Services>,
-    tokens: Tokens,
-    metrics: PrometheusHandle,
-    draining: watch::Receiver<bool>,
-) -> App {
-    let troubled = Arc::clone(services);
-    App {
-        node: Node {
-            roles: services.roles.clone(),
-            draining,
-            troubles: Box::new(move || troubled.troubles()),
-            metrics: Box::new(move || metrics.render()),
-        },
-        clock: Arc::clone(&services.clock),
-        ingest: Arc::clone(&services.ingest),
-        counters: Arc::clone(&services.counters),
-        reader: Arc::clone(&services.reader),
-        counted: Counted {
-            published: Arc::clone(&services.published),
-            states: Arc::clone(&services.states),
-            logs: services.logs.clone(),
-            log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
-            recounter: Arc::clone(&services.recounter),
-            scans: services.scans.clone(),
-        },
-        people: People {
-            tokens: Arc::new(tokens),
-            options: portal::options(settings),
-            audit: Audit::new(Arc::clone(&services.people), Arc::clone(&services.clock)),
-        },
-        operations: Operations {
-            policies: Arc::clone(&services.policies),
-            maintenance: services.maintenance.clone(),
-        },
-        limits: raingauge_app::Limits {
-            body_bytes_max: settings.server.body_bytes_max,
-            bodies: BodyBudgets::new(settings.server.body_bytes_max),
-            request_timeout: settings.server.request_timeout,
-            samples: settings.portal.samples.clone(),
-        },
-        largest: Default::default(),
+/// The addresses of a server, and what connections to them are held to.
+struct Doors {
+    http: std::net::TcpListener,
+    http_places: Arc<Places>,
+    grpc: Option<(TcpListener, Arc<Places>)>,
+    limits: Limits,
+    certificates: Option<Arc<Certificates>>,
+}
+
+impl Doors {
+    async fn bind(settings: &Settings) -> anyhow::Result<Self> {
+        let server = &settings.server;
+        let places =
+            |door| Places::new(door, server.connections_max, server.connections_per_address_max);
+        let http = bind(server.listen).await?.into_std()?;
+        let grpc = match server.grpc_listen {
+            Some(listen) => Some((bind(listen).await?, places("grpc"))),
+            None => None,
+        };
+        let limits = Limits {
+            head: server.head_timeout,
+            idle: server.idle_timeout,
+            write: server.write_timeout,
+        };
+        let certificates = server.tls.as_ref().map(Certificates::load).transpose()?;
+        Ok(Self { http, http_places: places("http"), grpc, limits, certificates })
+    }
+
+    /// Opens the engines, which may take as long as one is away. Meanwhile the HTTP door says what the process waits for.
+    async fn open_engines(&self, settings: &Settings) -> anyhow::Result<Engines> {
+        let startup = Startup::default();
+        let awaited = startup.clone();
+        let router = raingauge_http::before_ready(move || awaited.says());
+        let (stop, stopping) = watch::channel(false);
+        let early = self.http_door(router.clone(), router)?.open(&stopping);
+        tracing::info!(address = %self.http.local_addr()?, "the HTTP door is open, and says what this process waits for");
+
+        let engines = Engines::open(settings, &startup).await?;
+        // When this has ended no new connection comes to it.
+        let _ = stop.send(true);
+        let _ = tokio::time::timeout(EARLY_CONNECTIONS_MAX, early).await;
+        Ok(engines)
+    }
+
+    /// Opens all doors over the services.
+    async fn open(
+        self,
+        app: &Arc<App>,
+        portal: Option<Portal>,
+        stopping: &watch::Receiver<bool>,
+    ) -> anyhow::Result<Vec<JoinHandle<()>>> {
+        let timeout = app.limits.request_timeout;
+        let pages = portal.map(|portal| pages::router(portal, timeout)).unwrap_or_default();
+        let router = raingauge_http::router(Arc::clone(app)).merge(pages);
+        let http = self.http_door(router, raingauge_http::reserve(Arc::clone(app)))?;
+        let mut serving = vec![http.open(stopping)];
+
+        if let Some((listener, places)) = self.grpc {
+            tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
+            let raingauge_grpc::Routers { router, reserve } = raingauge_grpc::routers(app).await?;
+            let (limits, certificates) = (self.limits, self.certificates);
+            let grpc =
+                Door { name: "grpc", listener, places, limits, certificates, router, reserve };
+            serving.push(grpc.open(stopping));
+        }
+        Ok(serving)
+    }
+
+    fn http_door(&self, router: axum::Router, reserve: axum::Router) -> anyhow::Result<Door> {
+        Ok(Door {
+            name: "http",
+            listener: TcpListener::from_std(self.http.try_clone()?)?,
+            places: Arc::clone(&self.http_places),
+            limits: self.limits,
+            certificates: self.certificates.clone(),
+            router,
+            reserve,
+        })
     }
 }
 
-fn limits(server: &settings::Server) -> Limits {
-    Limits { head: server.head_timeout, idle: server.idle_timeout, write: server.write_timeout }
+/// Says what an operator should know of a server that takes more callers, or tells fewer of them apart, than it may seem.
+fn warn_of_open_doors(settings: &Settings, address: SocketAddr) {
+    if !settings.auth.is_asked() {
+        tracing::warn!(
+            %address,
+            "no token is asked for: every process of this machine may read and change everything under /v1; \
+             auth.required or a token in auth.tokens closes it"
+        );
+    }
+    if settings.portal.has_one_address {
+        tracing::warn!(
+            "portal.public_url says that others reach the portal, and everybody who comes through a proxy has its address: \
+             name its header in portal.address_header, or give none where there is no proxy"
+        );
+    }
 }
 
-/// Opens the services, which may take as long as an engine is away. Meanwhile whoever asks is told so.
-async fn open_services(
-    settings: &Settings,
-    listener: TcpListener,
-    places: &Arc<Places>,
-    certificates: &Option<Arc<Certificates>>,
-) -> anyhow::Result<(TcpListener, Arc<Services>)> {
-    let listener = listener.into_std()?;
-    let (startup, (stop, stopping)) = (Startup::default(), watch::channel(false));
-    let early = TcpListener::from_std(listener.try_clone()?)?;
-    tracing::info!(address = %listener.local_addr()?, "the HTTP door is open, and says what this process waits for");
-    let awaited = startup.clone();
-    let router = raingauge_http::before_ready(move || awaited.says());
-    let early = connections::Door {
-        name: "http",
-        listener: early,
-        places: Arc::clone(places),
-        limits: limits(&settings.server),
-        certificates: certificates.clone(),
-        router: router.clone(),
-        reserve: router,
-    };
-    let early = early.open(&stopping);
-    let services = Arc::new(Services::open(settings, &startup).await?);
-    // When this has ended no new connection comes to it.
-    let _ = stop.send(true);
-    let _ = tokio::time::timeout(EARLY_CONNECTIONS_MAX, early).await;
-    Ok((TcpListener::from_std(listener)?, services))
+/// What goes on beside requests, for as long as the server runs.
+fn background(process: &Arc<Process>, portal: Option<Portal>) -> Vec<JoinHandle<()>> {
+    let [followed, counting, tokens] = std::array::from_fn(|_| Arc::clone(process));
+    let mut tasks = vec![
+        tokio::spawn(async move { followed.follow_catalog().await }),
+        tokio::spawn(async move { counting.watch().await }),
+        tokio::spawn(async move { tokens.follow_tokens().await }),
+    ];
+
+    let operations = &process.app.operations;
+    let (watch, is_portal) = (Arc::clone(&operations.watch), portal.is_some());
+    tasks.push(tokio::spawn(async move { watch.run(is_portal).await }));
+    if let Some(portal) = portal {
+        let rollouts = Arc::clone(&operations.rollouts);
+        tasks.push(tokio::spawn(Arc::clone(&operations.self_audit).run()));
+        tasks.push(tokio::spawn(async move { rollouts.run().await }));
+        tasks.push(tokio::spawn(portal::keep_tidy(portal)));
+    }
+    tasks
 }
 
 async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {

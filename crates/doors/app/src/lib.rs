@@ -33,11 +33,12 @@ pub use samples::Samples;
 use budget::BodyBudgets;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
-use raingauge_operations::Maintenance;
+use raingauge_operations::{Conductor, Maintenance, Measures, SelfAudit, Watch};
 use raingauge_people::Options;
 use raingauge_people::audit::Audit;
 use raingauge_people::tokens::Tokens;
 use raingauge_ports::clock::Clock;
+use raingauge_ports::drafts::Drafts;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
@@ -56,6 +57,8 @@ pub struct App {
     pub ingest: Arc<Ingest>,
     /// Configurations, and the buckets that are set from outside.
     pub counters: Arc<Counters>,
+    /// Configurations that somebody proposes, beside the catalog.
+    pub drafts: Arc<dyn Drafts>,
     /// Answers counts.
     pub reader: Arc<Reader>,
     /// What was counted, and the log that it was counted from.
@@ -92,6 +95,7 @@ pub struct Counted {
 
 /// Who asks, and what they changed.
 pub struct People {
+    pub store: Arc<dyn raingauge_ports::people::People>,
     pub tokens: Arc<Tokens>,
     pub options: Options,
     pub audit: Audit,
@@ -103,6 +107,14 @@ pub struct Operations {
     pub policies: Arc<CachePolicies>,
     /// Compaction of the engine; none in a process that has nothing to do with it.
     pub maintenance: Option<Arc<Maintenance>>,
+    /// What the system has done lately, by its own metrics.
+    pub measures: Arc<Measures>,
+    /// The other processes, as they announce themselves.
+    pub watch: Arc<Watch>,
+    /// Stored counts, compared with what the log comes to.
+    pub self_audit: Arc<SelfAudit>,
+    /// Guarded rollouts of a cache strategy.
+    pub rollouts: Arc<Conductor>,
 }
 
 /// What a request may take.

@@ -1,6 +1,7 @@
 //! A process among those of its deployment.
 
 use crate::Role;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// What this process does, and how it is.
@@ -11,7 +12,7 @@ pub struct Node {
     /// Why some of what this process should count is not counted, in sentences.
     pub troubles: Box<dyn Fn() -> Vec<String> + Send + Sync>,
     /// All metrics, as Prometheus reads them.
-    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Node {

@@ -84,7 +84,7 @@ impl Memory {
 }
 
 fn generation(portal: &Portal, counter: u32) -> Option<Generation> {
-    let view = portal.published.view();
+    let view = portal.counted.published.view();
     let index = view.ruleset.index_of(counter)?;
     Some(view.timelines[index].newest())
 }
@@ -95,7 +95,7 @@ pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Larg
     let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
     let which = (counter, days.0, days.1, generation(portal, counter));
     let (cell, stale) = portal.largest.entry(which, portal.clock.now_ms());
-    let (reader, scans) = (Arc::clone(&portal.reader), portal.scans.clone());
+    let (reader, scans) = (Arc::clone(&portal.reader), portal.counted.scans.clone());
     let looking = tokio::spawn(async move {
         let look = || async {
             let busy = |full: Full| Refusal::new(Code::Overloaded, full.to_string());

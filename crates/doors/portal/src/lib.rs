@@ -30,21 +30,11 @@ pub use guard::too_slow;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use routes::{Needs, Route, router, routes};
 
-use raingauge_app::Samples;
+use raingauge_app::App;
 use raingauge_core::bucket::Granularity;
-use raingauge_counters::Counters;
-use raingauge_counters::recount::Recounter;
-use raingauge_operations::{Conductor, Maintenance, Measures, SelfAudit, Watch};
 use raingauge_people::accounts::Accounts;
+use raingauge_people::openid::OpenId;
 use raingauge_people::secrets::new_secret;
-use raingauge_ports::clock::Clock;
-use raingauge_ports::drafts::Drafts;
-use raingauge_ports::log::EventLog;
-use raingauge_ports::people::People;
-use raingauge_ports::published::Published;
-use raingauge_ports::scans::Scans;
-use raingauge_reader::{CachePolicies, Reader};
-use raingauge_writer::states::States;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -54,43 +44,14 @@ use std::sync::Arc;
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Everything that a page may need of the process.
-pub struct Parts {
-    pub counters: Arc<Counters>,
-    pub reader: Arc<Reader>,
-    pub policies: Arc<CachePolicies>,
-    pub recounter: Arc<Recounter>,
-    pub states: Arc<dyn States>,
-    /// Turns for work that reads the whole log, or every tile.
-    pub scans: Scans,
-    /// Every partition of the log.
-    pub logs: Vec<Arc<dyn EventLog>>,
-    pub published: Arc<Published>,
-    pub clock: Arc<dyn Clock>,
-    pub maintenance: Option<Arc<Maintenance>>,
-    pub drafts: Arc<dyn Drafts>,
-    /// Whether a second person has to approve a draft before it takes effect.
-    pub approval: bool,
-    /// What the system has done lately, by its own metrics.
-    pub measures: Arc<Measures>,
-    /// The other processes, as they announce themselves.
-    pub watch: Arc<Watch>,
-    /// Stored counts, compared with what the log comes to.
-    pub audit: Arc<SelfAudit>,
-    /// Guarded rollouts of a cache strategy.
-    pub rollouts: Arc<Conductor>,
-    pub people: Arc<dyn People>,
-    pub people_options: raingauge_people::Options,
-    /// Where people may also sign in.
-    pub openid: Option<raingauge_people::openid::OpenId>,
-    /// What people see of events themselves.
-    pub samples: Samples,
-}
-
 /// The portal of a process.
 #[derive(Clone)]
 pub struct Portal {
-    parts: Arc<Parts>,
+    app: Arc<App>,
+    /// Whether a second person has to approve a draft before it takes effect.
+    approval: bool,
+    /// Where people may also sign in.
+    openid: Option<OpenId>,
     /// The largest keys of counters, found before.
     largest: Arc<largest::Memory>,
     /// The counters of the catalog, read before.
@@ -107,14 +68,16 @@ pub struct Portal {
 }
 
 impl Portal {
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(app: Arc<App>, approval: bool, openid: Option<OpenId>) -> Self {
         let accounts = Accounts::new(
-            Arc::clone(&parts.people),
-            Arc::clone(&parts.clock),
-            parts.people_options.clone(),
+            Arc::clone(&app.people.store),
+            Arc::clone(&app.clock),
+            app.people.options.clone(),
         );
         Self {
-            parts: Arc::new(parts),
+            app,
+            approval,
+            openid,
             largest: Arc::default(),
             list: Arc::default(),
             costs: Arc::default(),
@@ -132,9 +95,9 @@ impl Portal {
 }
 
 impl Deref for Portal {
-    type Target = Parts;
+    type Target = App;
 
-    fn deref(&self) -> &Parts {
-        &self.parts
+    fn deref(&self) -> &App {
+        &self.app
     }
 }

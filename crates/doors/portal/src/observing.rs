@@ -30,8 +30,8 @@ impl Portal {
     /// somebody looks waits for what they see.
     pub async fn observed(&self) -> Result<Arc<Observed>, Fault> {
         let mut last = Arc::clone(&self.observing.last).lock_owned().await;
-        let (now_ms, logs) = (self.clock.now_ms(), self.logs.clone());
-        let samples = self.samples.clone();
+        let (now_ms, logs) = (self.clock.now_ms(), self.counted.logs.clone());
+        let samples = self.limits.samples.clone();
         let ends: Vec<Offset> = logs.iter().map(|log| log.end()).collect();
         if let Some(seen) = &*last {
             let is_recent = (seen.at_ms..seen.at_ms + KEPT_MS).contains(&now_ms);

@@ -45,7 +45,7 @@ impl Portal {
         let others: Vec<Counter> =
             self.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
         let conflicts = conflicts(&draft, &others);
-        let may_show = |counter: &Counter| self.samples.may_show_keys_of(&counter.template);
+        let may_show = |counter: &Counter| self.limits.samples.may_show_keys_of(&counter.template);
         let shows_keys =
             person.may(Role::Editor) && may_show(&draft) && base.as_ref().is_none_or(may_show);
         let failed = |error: String| {
@@ -55,8 +55,9 @@ impl Portal {
                 format!("{error}. Try again."),
             )
         };
-        let turn = self.scans.turn(CALLER).await.map_err(|full| failed(full.to_string()))?;
-        let (logs, stop) = (self.logs.clone(), turn.stop().clone());
+        let turn =
+            self.counted.scans.turn(CALLER).await.map_err(|full| failed(full.to_string()))?;
+        let (logs, stop) = (self.counted.logs.clone(), turn.stop().clone());
         let ran = tokio::task::spawn_blocking(move || match base {
             None => preview_newest(&logs, &draft, EVENTS_MAX, &stop)
                 .map(|found| Outcome::Alone(Box::new(found))),

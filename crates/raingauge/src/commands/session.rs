@@ -4,8 +4,8 @@ use crate::cli::Place;
 use crate::client::{Client, Trust};
 use crate::observe;
 use crate::serve::{self, Server};
-use crate::services::Services;
 use crate::settings::Settings;
+use raingauge_app::App;
 use raingauge_core::access::{Scope, Scopes};
 use raingauge_people::tokens::{Token, new_token};
 use std::path::Path;
@@ -85,8 +85,8 @@ impl OwnServer {
         format!("http://{}", self.server.address)
     }
 
-    pub fn services(&self) -> &Services {
-        self.server.services()
+    pub fn app(&self) -> &App {
+        self.server.app()
     }
 
     pub fn stop(self) -> anyhow::Result<()> {

@@ -1,13 +1,10 @@
 //! The reader with its cache, and the policy that it follows.
 
-use super::FOLLOW_INTERVAL;
+use super::{Engines, FOLLOW_INTERVAL};
 use crate::settings::{ResultCache, Settings};
 use raingauge_memory::MemoryCache;
-use raingauge_ports::buckets::BucketReader;
 use raingauge_ports::cache;
 use raingauge_ports::catalog::Catalog;
-use raingauge_ports::clock::Clock;
-use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Options, Reader};
 use std::sync::Arc;
 
@@ -15,10 +12,7 @@ use std::sync::Arc;
 pub async fn reader(
     settings: &Settings,
     catalog: &dyn Catalog,
-    buckets: Arc<dyn BucketReader>,
-    live: Option<Arc<dyn BucketReader>>,
-    published: &Arc<Published>,
-    clock: &Arc<dyn Clock>,
+    engines: &Engines,
 ) -> anyhow::Result<(Arc<Reader>, Arc<CachePolicies>)> {
     let policies = Arc::new(CachePolicies::new(settings.cluster.instance.clone()));
     follow_once(catalog, &policies).await;
@@ -28,22 +22,27 @@ pub async fn reader(
         reads_waiting_max: settings.caching.reads_waiting_max,
         ..Options::default()
     };
-    let reader = Reader::new(buckets, Arc::clone(published), Arc::clone(clock))
-        .with_options(options)
-        .with_policies(Arc::clone(&policies));
+    let reader = Reader::new(
+        Arc::clone(&engines.buckets),
+        Arc::clone(&engines.published),
+        Arc::clone(&engines.clock),
+    )
+    .with_options(options)
+    .with_policies(Arc::clone(&policies));
     let cache: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
-        ResultCache::Memory => {
-            Some(Arc::new(MemoryCache::new(Arc::clone(clock), settings.caching.memory_entries_max)))
-        }
+        ResultCache::Memory => Some(Arc::new(MemoryCache::new(
+            Arc::clone(&engines.clock),
+            settings.caching.memory_entries_max,
+        ))),
         ResultCache::Redis => Some(super::cluster::redis_cache(settings)?),
     };
     let reader = match cache {
         Some(cache) => reader.with_cache(cache),
         None => reader,
     };
-    let reader = match live {
-        Some(live) => reader.with_live(live),
+    let reader = match &engines.live {
+        Some(live) => reader.with_live(Arc::clone(live)),
         None => reader,
     };
     Ok((Arc::new(reader), policies))

@@ -11,16 +11,14 @@ mod stream;
 
 pub use redis::redis_cache;
 
+use super::Engines;
 use super::database::{self, Database};
 use super::waiting::{Startup, until_there};
-use super::{Engines, Services, caching};
 use crate::settings::{self, Settings};
 use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
 use raingauge_app::Role;
-use raingauge_counters::Counters;
-use raingauge_counters::recount::Recounter;
-use raingauge_counters::{Covered, TakesEffect};
+use raingauge_counters::TakesEffect;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
     CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlChunks, CqlLease,
@@ -29,18 +27,17 @@ use raingauge_cql::{
 use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
 use raingauge_operations::Maintenance;
 use raingauge_operations::rollouts::STILL_MAX;
-use raingauge_ports::buckets::{BucketReader, BucketWriter, KeySource};
+use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
-use raingauge_ports::scans::Scans;
 use raingauge_ports::tiles::{Hearing, TileFeed};
 use raingauge_sql::MySqlCatalog;
 use raingauge_writer::fleet::{Means, Troubles};
 use raingauge_writer::lost::{self, Lost};
 use raingauge_writer::states::{Shows, States};
-use raingauge_writer::{Fleet, Follower, Ingest, KeyLimit, KeyWatch, NotThere, worker};
+use raingauge_writer::{Fleet, Follower, NotThere, worker};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::{Stream, follow_tiles, open_leases};
@@ -65,6 +62,7 @@ pub struct Running {
     troubles: Troubles,
     /// Where readers answer from memory, what they hear and hold that by.
     stream: Mutex<Option<Stream>>,
+    published: Arc<Published>,
     runtime: Handle,
 }
 
@@ -81,12 +79,12 @@ impl Running {
 
     /// Publishes a failure when the fleet has ended by itself. A partition that fails is begun again by the fleet; the fleet
     /// ends only with the process, or by a defect.
-    pub async fn watch(&self, published: &Published) {
+    pub async fn watch(&self) {
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
             let is_stopping = *self.stop.borrow();
             if !is_stopping && self.fleet.lock().as_ref().is_some_and(JoinHandle::is_finished) {
-                return published.fail(
+                return self.published.fail(
                     "the writers of this process have ended, which is a defect of raingauge",
                 );
             }
@@ -108,10 +106,9 @@ impl Running {
 }
 
 /// Waits for the engines and starts what the roles of this process need.
-pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Services> {
+pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engines> {
     let clock = settings::clock::clock(settings.clock);
-    let Database { catalog, people, drafts, instances, checks, rollouts } =
-        database::open(settings).await?;
+    let database = database::open(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
     check_topic(startup, &cql, &topic).await?;
@@ -121,118 +118,83 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Serv
         settings.dedupe.window,
         Handle::current(),
     )));
+
     let published = Arc::new(Published::default());
-    let checkpoints: Arc<dyn Checkpoints> =
-        Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
-    let (never, partitions) = (|_: &NotThere| false, topic.partitions());
-    let what = "the catalog and the checkpoints of the writers";
-    let follower = until_there(startup, what, never, async || {
-        Follower::start(
-            Arc::clone(&catalog),
-            Arc::clone(&checkpoints),
-            Arc::clone(&published),
-            partitions,
-        )
-        .await
-    })
-    .await?;
+    let follower = start_follower(settings, startup, &database, &cql, &topic, &published).await?;
+    let stored = Arc::new(CqlReader::new(cql.clone()));
+    let (live, stream) = if settings.cluster.publishes_tiles {
+        let leases = open_leases(&topic, startup).await?;
+        let stored = Arc::clone(&stored);
+        let (live, stream) = follow_tiles(settings, &topic, stored, &leases, &published, &clock)?;
+        if let Some(live) = &live {
+            follower.follow_hearing(Arc::clone(live) as Arc<dyn Hearing>);
+        }
+        (live.map(|live| live as Arc<dyn BucketReader>), Some(stream))
+    } else {
+        (None, None)
+    };
+
     let sink: Arc<dyn EventSink> = Arc::new(KafkaSink::new(&topic)?);
     let logs = open_logs(&topic).await?;
-    let stored = Arc::new(CqlReader::new(cql.clone()));
-    let buckets: Arc<dyn BucketReader> = Arc::clone(&stored) as Arc<dyn BucketReader>;
-    let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
-    let keys = Arc::clone(&stored) as Arc<dyn KeySource>;
-    let key_watch =
-        KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
-    let (live, stream) = match settings.cluster.publishes_tiles {
-        true => {
-            let leases = open_leases(&topic, startup).await?;
-            let (live, stream) =
-                follow_tiles(settings, &topic, stored, &leases, &published, &clock)?;
-            if let Some(live) = &live {
-                follower.follow_hearing(Arc::clone(live) as Arc<dyn Hearing>);
-            }
-            (live.map(|live| live as Arc<dyn BucketReader>), Some(stream))
-        }
-        false => (None, None),
-    };
-    let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
-    let states = Arc::clone(&follower) as Arc<dyn States>;
-    let counters =
-        Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
-            .of_cluster(
-                Arc::clone(&follower) as Arc<dyn TakesEffect>,
-                Covered { logs: logs.clone(), states: Arc::clone(&states), future_allowance_s },
-            );
-    let counters = counters
-        .with_conductor(Arc::clone(&follower) as Arc<dyn Shows>)
-        .with_key_limit(Arc::clone(&key_limit));
-    let recounter = Recounter {
-        logs: logs.clone(),
-        buckets: Arc::clone(&buckets),
-        published: Arc::clone(&published),
-        states: Arc::clone(&states),
-        clock: Arc::clone(&clock),
-        future_allowance_s,
-    };
-    let ingest = Ingest::new(
-        Arc::clone(&sink),
-        Vec::new(),
-        Arc::clone(&published),
-        Arc::clone(&clock),
-        future_allowance_s,
-        settings.log.lag_events_max,
-    )
-    .with_key_limit(key_limit);
     let maintenance =
         settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
-    let check_lease = Arc::new(CqlLease::new(cql.clone(), "checks", holder(settings)));
+    let audit_lease = Arc::new(CqlLease::new(cql.clone(), "checks", holder(settings)));
     let (stop, stopping) = watch::channel(false);
-    let (fleet, troubles) = match settings.cluster.has(Role::Writer) {
-        true => start_fleet(
-            settings,
-            &topic,
-            cql,
-            sink,
-            Follows { follower: &follower, published: &published },
-            Arc::clone(&clock),
-            stopping,
-        )?,
-        false => (None, Troubles::default()),
+    let (fleet, troubles) = if settings.cluster.has(Role::Writer) {
+        let follows = Follows { follower: &follower, published: &published };
+        let (sink, clock) = (Arc::clone(&sink), Arc::clone(&clock));
+        start_fleet(settings, &topic, cql, sink, follows, clock, stopping)?
+    } else {
+        (None, Troubles::default())
     };
-    let (reader, policies) =
-        caching::reader(settings, counters.catalog(), buckets, live, &published, &clock).await?;
-    Ok(Services {
-        roles: settings.cluster.roles.clone(),
-        ingest: Arc::new(ingest),
-        counters: Arc::new(counters),
-        key_watch: Arc::new(key_watch),
-        reader,
-        policies,
-        recounter: Arc::new(recounter),
-        states,
-        scans: Scans::default(),
+    Ok(Engines {
+        database,
+        sink,
         logs,
-        published,
+        counted_here: Vec::new(),
+        buckets: Arc::clone(&stored) as Arc<dyn BucketReader>,
+        live,
+        keys: stored,
+        published: Arc::clone(&published),
+        states: Arc::clone(&follower) as Arc<dyn States>,
+        shows: Arc::clone(&follower) as Arc<dyn Shows>,
+        takes_effect: Some(Arc::clone(&follower) as Arc<dyn TakesEffect>),
+        wall_clock: Arc::clone(&clock),
         clock,
         maintenance,
-        drafts,
-        instances,
-        checks,
-        check_lease,
-        rollouts,
+        audit_lease,
         rollout_still_max: STILL_MAX,
         disk: None,
-        people,
-        engines: Engines::Cluster(Running {
+        running: super::Running::Cluster(Running {
             follower,
             stop,
             fleet: Mutex::new(fleet),
             troubles,
             stream: Mutex::new(stream),
+            published,
             runtime: Handle::current(),
         }),
     })
+}
+
+/// Follows the catalog and the checkpoints of the writers, once both are there.
+async fn start_follower(
+    settings: &Settings,
+    startup: &Startup,
+    database: &Database,
+    cql: &Cql,
+    topic: &KafkaTopic,
+    published: &Arc<Published>,
+) -> anyhow::Result<Arc<Follower>> {
+    let checkpoints: Arc<dyn Checkpoints> =
+        Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
+    let never = |_: &NotThere| false;
+    let what = "the catalog and the checkpoints of the writers";
+    let start = async || {
+        let (catalog, checkpoints) = (Arc::clone(&database.catalog), Arc::clone(&checkpoints));
+        Follower::start(catalog, checkpoints, Arc::clone(published), topic.partitions()).await
+    };
+    Ok(until_there(startup, what, never, start).await?)
 }
 
 async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql> {

@@ -1,142 +1,122 @@
 //! The services over the embedded engines, in one data folder.
 
-use super::database::{self, Database};
-use super::{Engines, Services, caching, files};
+use super::{Engines, Running, database, files};
 use crate::settings::{self, Settings};
 use raingauge_consumers::Registry;
 use raingauge_counters as counters;
 use raingauge_counters::Counters;
-use raingauge_counters::recount::Recounter;
 use raingauge_embedded::{
     LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions,
     TileStore,
 };
 use raingauge_operations::Maintenance;
-use raingauge_ports::buckets::{BucketReader, BucketWriter, KeySource};
+use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, EventLog, EventSink, Offset};
 use raingauge_ports::maintenance::Alone;
 use raingauge_ports::published::Published;
-use raingauge_ports::scans::Scans;
-use raingauge_writer::states::{Shows, States};
+use raingauge_writer::states::States;
 use raingauge_writer::watchdog::Watchdog;
-use raingauge_writer::{Ingest, KeyLimit, KeyWatch, belongs, worker};
+use raingauge_writer::{belongs, worker};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Opens the data folder and brings its store up to its log.
-pub async fn open(settings: &Settings) -> anyhow::Result<Services> {
+pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let folder = &settings.storage.data_dir;
     files::make_folder(folder)?;
-    let machine_clock = settings::clock::clock(settings.clock);
+    let wall_clock = settings::clock::clock(settings.clock);
     let ahead_ms_max = settings.clock_ahead_days_max as i64 * 86_400_000;
-    let log_clock = Arc::new(LogClock::new(Arc::clone(&machine_clock), ahead_ms_max));
+    let log_clock = Arc::new(LogClock::new(Arc::clone(&wall_clock), ahead_ms_max));
     let clock = Arc::clone(&log_clock) as Arc<dyn Clock>;
+
     // What the log holds is read first, and changed last: a start that is refused leaves it as it is.
     let log = SegmentLog::inspect(&folder.join("log"), log_options(settings))?;
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
-    let Database { catalog, people, drafts, instances, checks, rollouts } =
-        database::in_data_folder(settings).await?;
+    let database = database::in_data_folder(settings).await?;
     let published = Arc::new(Published::default());
     let applied_to = worker::applied_to(&*store, &published)?;
-    check_catalog(settings, &*catalog, &published).await?;
+    check_catalog(settings, &*database.catalog, &published).await?;
     // Whatever refuses the start has to be looked at before this.
     let log = Arc::new(log.open(applied_to, log_clock)?);
-    let (sink, logs): (Arc<dyn EventSink>, Vec<Arc<dyn EventLog>>) =
-        (Arc::clone(&log) as _, vec![log]);
-    let future_allowance_s = settings.events.future_allowance.as_secs() as i64;
-    // The log is kept for every consumer that ever committed, whether it runs or not.
-    let consumers = Arc::new(Registry::of(&*store, 0)?);
-    let options = worker::Options {
-        future_allowance_s,
-        consumers,
-        drain_timeout: settings.server.drain_timeout,
-        ..worker::Options::default()
-    };
-    let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
-    let writer = worker::Handle::start(
-        Arc::clone(&logs[0]),
-        cells,
-        Arc::clone(&published),
-        Arc::clone(&clock),
-        options,
-    )?;
-    let writer = Arc::new(writer);
+
+    let writer = Arc::new(start_writer(settings, &log, &store, &published, &clock)?);
     let maintenance = Maintenance::start(
         Arc::new(StoreCompactor::new(Arc::clone(&store))),
         Arc::new(Alone),
         Arc::clone(&clock),
         settings.maintenance.options.clone(),
     );
-    let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
-    let keys = Arc::clone(&store) as Arc<dyn KeySource>;
-    let key_watch =
-        KeyWatch::new(Arc::clone(&key_limit), keys, Arc::clone(&published), logs.clone());
-    let buckets = store as Arc<dyn BucketReader>;
-    let counters =
-        Counters::new(catalog, Arc::clone(&sink), Arc::clone(&published), Arc::clone(&clock))
-            .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>)
-            .with_key_limit(Arc::clone(&key_limit));
-    check_catalog(settings, counters.catalog(), &published).await?;
-    match counters.follow().await {
-        // Counters are announced as soon as the clock is right; what is known already is counted and answered.
-        Err(counters::Error::Log(log::Error::ClockUnsound(reason))) => {
-            tracing::error!(%reason, "nothing is appended")
-        }
-        followed => followed?,
-    }
+    let sink = Arc::clone(&log) as Arc<dyn EventSink>;
     let watchdog = Watchdog {
         sink: Arc::clone(&sink),
         writer: Arc::clone(&writer),
         published: Arc::clone(&published),
     };
-    let ingest = Ingest::new(
+    let logs: Vec<Arc<dyn EventLog>> = vec![log];
+    Ok(Engines {
+        database,
         sink,
-        logs.clone(),
-        Arc::clone(&published),
-        Arc::clone(&clock),
-        future_allowance_s,
-        settings.log.lag_events_max,
-    )
-    .with_key_limit(key_limit);
-    let states = Arc::clone(&writer) as Arc<dyn States>;
-    let recounter = Recounter {
-        logs: logs.clone(),
-        buckets: Arc::clone(&buckets),
-        published: Arc::clone(&published),
-        states: Arc::clone(&states),
-        clock: Arc::clone(&clock),
-        future_allowance_s,
-    };
-    let (reader, policies) =
-        caching::reader(settings, counters.catalog(), buckets, None, &published, &clock).await?;
-    Ok(Services {
-        roles: settings.cluster.roles.clone(),
-        ingest: Arc::new(ingest),
-        counters: Arc::new(counters),
-        key_watch: Arc::new(key_watch),
-        reader,
-        policies,
-        recounter: Arc::new(recounter),
-        states,
-        scans: Scans::default(),
+        counted_here: logs.clone(),
         logs,
+        buckets: Arc::clone(&store) as Arc<dyn BucketReader>,
+        live: None,
+        keys: store,
         published,
-        // People and their sessions go by the clock on the wall, whatever the log thinks of it.
-        clock: machine_clock,
+        states: Arc::clone(&writer) as Arc<dyn States>,
+        shows: writer,
+        takes_effect: None,
+        clock,
+        wall_clock,
         maintenance: Some(Arc::new(maintenance)),
-        drafts,
-        instances,
-        checks,
-        check_lease: Arc::new(Alone),
-        rollouts,
+        audit_lease: Arc::new(Alone),
         // Nobody else can conduct one: it is gone on with at once.
         rollout_still_max: Duration::ZERO,
         disk: Some(folder.clone()),
-        people,
-        engines: Engines::Embedded(watchdog),
+        running: Running::Embedded(watchdog),
     })
+}
+
+fn start_writer(
+    settings: &Settings,
+    log: &Arc<SegmentLog>,
+    store: &Arc<TileStore>,
+    published: &Arc<Published>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<worker::Handle> {
+    // The log is kept for every consumer that ever committed, whether it runs or not.
+    let consumers = Arc::new(Registry::of(&**store, 0)?);
+    let options = worker::Options {
+        future_allowance_s: settings.events.future_allowance.as_secs() as i64,
+        consumers,
+        drain_timeout: settings.server.drain_timeout,
+        ..worker::Options::default()
+    };
+    Ok(worker::Handle::start(
+        Arc::clone(log) as Arc<dyn EventLog>,
+        Arc::clone(store) as Arc<dyn BucketWriter>,
+        Arc::clone(published),
+        Arc::clone(clock),
+        options,
+    )?)
+}
+
+/// Announces the counters of the catalog to the writer of this process.
+pub async fn begin_counting(
+    settings: &Settings,
+    counters: &Counters,
+    published: &Published,
+) -> anyhow::Result<()> {
+    check_catalog(settings, counters.catalog(), published).await?;
+    match counters.follow().await {
+        // Counters are announced as soon as the clock is right; what is known already is counted and answered.
+        Err(counters::Error::Log(log::Error::ClockUnsound(reason))) => {
+            tracing::error!(%reason, "nothing is appended");
+            Ok(())
+        }
+        followed => Ok(followed?),
+    }
 }
 
 /// Refuses a catalog that is older than what is counted, unless the operator takes it.

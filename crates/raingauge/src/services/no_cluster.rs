@@ -1,14 +1,14 @@
 //! Stands in for the engines of a cluster in a build without them. Settings that ask for them are
 //! refused before anything here is called.
 
-use super::{Services, Startup};
+use super::{Engines, Startup};
 use crate::settings::Settings;
 use raingauge_ports::cache::ResultCache;
 use raingauge_ports::log::Partition;
 use raingauge_writer::lost::Lost;
 use std::sync::Arc;
 
-pub async fn open(_: &Settings, _: &Startup) -> anyhow::Result<Services> {
+pub async fn open(_: &Settings, _: &Startup) -> anyhow::Result<Engines> {
     anyhow::bail!(crate::settings::NO_CLUSTER)
 }
 

@@ -296,7 +296,7 @@ pub async fn backfill(
 /// The newest backfill on the page of its counter: while it runs, and for a while after its end. Looking for it reads
 /// memory alone, so that it costs the page of a counter without one next to nothing.
 pub fn backfill_card(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
-    let found = progress(&*portal.states, &portal.published, counter.id);
+    let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let told_since_s = portal.clock.now_s() - BACKFILL_TOLD_S;
     let is_told = |found: &Progress| runs(found) || found.backfill.ended_at > told_since_s;
     html! {
@@ -315,7 +315,7 @@ fn runs(found: &Progress) -> bool {
 
 /// The newest backfill of a counter, which follows itself while it runs, and the button that begins one.
 fn backfill_part(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
-    let found = progress(&*portal.states, &portal.published, counter.id);
+    let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let runs = found.as_ref().is_some_and(runs);
     let address = format!("/counters/{}/backfill", counter.id);
     html! {

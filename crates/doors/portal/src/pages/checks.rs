@@ -34,11 +34,11 @@ pub async fn page(
     let zone = fields.zone();
     let outcome = Outcome::from_name(fields.text("outcome"));
     let wanted = Wanted { outcome, before: fields.text("before").parse().ok(), len_max: PAGE_LEN };
-    let checks = portal.audit.checks();
+    let checks = portal.operations.self_audit.checks();
     let differing = checks.differing(DIFFERING_MAX).await?;
     let found = checks.list(wanted).await?;
     let again = uri.path_and_query().map_or("/checks", |again| again.as_str());
-    let is_running = portal.audit.running().is_some();
+    let is_running = portal.operations.self_audit.running().is_some();
     let body = html! {
         div.page-head { h1 { "Checks" } }
         (notes::shown(&fields))
@@ -61,7 +61,7 @@ pub async fn now(
     State(portal): State<Portal>,
     Extension(person): Extension<Person>,
 ) -> Result<Redirect, Fault> {
-    portal.audit.start(&person.name).await?;
+    portal.operations.self_audit.start(&person.name).await?;
     Ok(Redirect::to("/checks?note=audit-begun"))
 }
 
@@ -77,16 +77,16 @@ fn capital(sentence: &str) -> String {
 }
 
 fn audit(portal: &Portal, person: &Person, zone: &TimeZone) -> Markup {
-    let options = portal.audit.options();
+    let options = portal.operations.self_audit.options();
     html! {
         section.card aria-labelledby="audit-title" {
             div.card-head {
                 h2 #audit-title { "Self-audit" }
-                @if person.may(Role::Editor) && portal.audit.running().is_none() {
+                @if person.may(Role::Editor) && portal.operations.self_audit.running().is_none() {
                     form.actions method="post" action="/checks/now" { (parts::csrf(person)) button.button { "Check now" } }
                 }
             }
-            @match portal.audit.running() {
+            @match portal.operations.self_audit.running() {
                 Some(running) => {
                     @let (entries, of) = running.progress.entries();
                     label.field {
@@ -95,7 +95,7 @@ fn audit(portal: &Portal, person: &Person, zone: &TimeZone) -> Markup {
                     }
                 },
                 None => {
-                    @match (options.interval, portal.audit.next_s()) {
+                    @match (options.interval, portal.operations.self_audit.next_s()) {
                         (Some(interval), Some(next_s)) => {
                             p { "A sample of " (words::count_of(options.keys as i128, "key", "keys")) " every " (words::duration(interval.as_secs_f64())) ", and whatever differed before. The next one is due " (due(next_s - portal.clock.now_s())) "." }
                         },

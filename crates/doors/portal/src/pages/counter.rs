@@ -59,7 +59,7 @@ pub async fn page(
         div #asked.stack { (answered(&portal, &view)) }
         div.columns {
             (panels::configuration(counter))
-            (panels::not_counted(portal.watch.activity().of(id).as_ref()))
+            (panels::not_counted(portal.operations.watch.activity().of(id).as_ref()))
         }
         (cost::panel(id))
         (versions::panel(id, &versions, &view.asked.zone))
@@ -101,7 +101,7 @@ fn nothing_to_draw() -> Fault {
 async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest: bool) -> View {
     let (id, now_s) = (found.counter.id, portal.clock.now_s());
     let horizons = {
-        let view = portal.published.view();
+        let view = portal.counted.published.view();
         view.ruleset.index_of(id).map(|index| view.horizons(index, now_s))
     };
     let Some(horizons) = horizons else {

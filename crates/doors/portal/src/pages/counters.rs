@@ -137,7 +137,7 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
 
 /// The part of the page that a search exchanges.
 fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup {
-    let (activity, now_s) = (portal.watch.activity(), portal.clock.now_s());
+    let (activity, now_s) = (portal.operations.watch.activity(), portal.clock.now_s());
     let day_of =
         |found: &Versioned| activity.of(found.counter.id).map(|recent| recent.day_up_to(now_s));
     let mut rows: Vec<Row<'_>> = counters

@@ -183,7 +183,7 @@ fn waiting(silent: &[(&str, Vec<&Versioned>)]) -> Markup {
 
 /// What is known of all types together: how far counting is, what was refused, what was repeated.
 pub fn arrival(portal: &Portal) -> Markup {
-    let totals = portal.measures.totals();
+    let totals = portal.operations.measures.totals();
     let rejected: Vec<(&str, f64)> =
         totals.by(REJECTED).filter(|(_, count)| *count > 0.0).collect();
     html! {

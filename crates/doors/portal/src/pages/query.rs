@@ -190,7 +190,7 @@ fn offers(keys: &[String]) -> Markup {
 /// The largest keys of the counters whose templates begin so, and the beginnings of templates.
 async fn offered(portal: &Portal, begun: &str) -> Vec<String> {
     let beginnings: Vec<(u32, String)> = {
-        let view = portal.published.view();
+        let view = portal.counted.published.view();
         let counters = view.ruleset.rules().iter().map(|rule| &rule.counter);
         let literal = |template: &str| template.split('{').next().unwrap_or_default().to_owned();
         counters.map(|counter| (counter.id, literal(&counter.template))).collect()

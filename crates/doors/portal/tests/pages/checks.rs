@@ -38,7 +38,7 @@ fn of_the_hour() -> i64 {
 }
 
 async fn outcomes(world: &World) -> Vec<(String, Outcome)> {
-    let found = world.portal.audit.checks().list(ALL).await.expect("listed");
+    let found = world.portal.operations.self_audit.checks().list(ALL).await.expect("listed");
     found.into_iter().map(|check| (check.key, check.outcome)).collect()
 }
 
@@ -47,7 +47,7 @@ async fn an_audit_of_sound_counts_is_quiet() {
     let world = World::new();
     world.get("/checks").await.shows("Nothing has been checked yet").shows("Check now");
     rain(&world).await;
-    world.portal.audit.look().await;
+    world.portal.operations.self_audit.look().await;
     let mut found = outcomes(&world).await;
     found.sort_by(|one, other| one.0.cmp(&other.0));
     let equal = |key: &str| (key.to_owned(), Outcome::Equal);
@@ -60,10 +60,10 @@ async fn an_audit_of_sound_counts_is_quiet() {
         .shows("due in 60 min")
         .lacks("differs from the log");
     // It is not due before an hour has gone by.
-    world.portal.audit.look().await;
+    world.portal.operations.self_audit.look().await;
     assert_eq!(outcomes(&world).await.len(), 2);
     world.clock.set_s(NOW_S + HOUR_S);
-    world.portal.audit.look().await;
+    world.portal.operations.self_audit.look().await;
     assert_eq!(outcomes(&world).await.len(), 4);
 }
 
@@ -72,7 +72,7 @@ async fn a_planted_mismatch_is_found_shown_and_followed() {
     let world = World::new();
     let counter = rain(&world).await;
     plant(&world, counter, 999);
-    world.portal.audit.look().await;
+    world.portal.operations.self_audit.look().await;
     let found = outcomes(&world).await;
     assert!(found.contains(&("rain:city:1".to_owned(), Outcome::Differs)), "{found:?}");
     let page = world.get("/checks").await;
@@ -82,7 +82,7 @@ async fn a_planted_mismatch_is_found_shown_and_followed() {
     // Repaired, it is checked again and no longer told.
     plant(&world, counter, of_the_hour());
     world.clock.set_s(NOW_S + HOUR_S);
-    world.portal.audit.look().await;
+    world.portal.operations.self_audit.look().await;
     world.get("/checks").await.lacks("differs from the log");
     world.get("/system").await.lacks("has a stored count");
 }
@@ -100,7 +100,8 @@ async fn somebody_who_asks_need_not_wait() {
     assert!(
         world
             .portal
-            .audit
+            .operations
+            .self_audit
             .checks()
             .list(ALL)
             .await
@@ -132,7 +133,10 @@ async fn recounted(world: &World, fields: &[(&str, &str)]) -> crate::world::Page
         .next()
         .unwrap_or_default()
         .to_owned();
-    until(async || world.portal.audit.job(&id).is_some_and(|job| job.found.is_some())).await;
+    until(async || {
+        world.portal.operations.self_audit.job(&id).is_some_and(|job| job.found.is_some())
+    })
+    .await;
     world.get(begun.location()).await
 }
 
@@ -186,7 +190,7 @@ async fn keys_with_markup_stay_text() {
     world.counter(json!({})).await;
     let evil = json!({ "city_id": "<script>alert(1)</script>\"'" });
     world.events("rain_drop", [(THEN_S, evil)]).await;
-    world.portal.audit.look().await;
+    world.portal.operations.self_audit.look().await;
     plant(&world, 1, 0);
     world.get("/checks").await.shows("&lt;script&gt;").lacks("<script>alert").lacks("style=\"");
     world

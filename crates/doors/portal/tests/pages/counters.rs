@@ -91,7 +91,16 @@ async fn recent_activity_is_a_line_and_a_number() {
     let world = three().await;
     world.events("ride", (0..3).map(|zone| (NOW_S - 3_600, json!({ "zone": zone })))).await;
     assert_eq!(
-        world.portal.published.activity().of(1).expect("it counted").counted.iter().sum::<u64>(),
+        world
+            .portal
+            .counted
+            .published
+            .activity()
+            .of(1)
+            .expect("it counted")
+            .counted
+            .iter()
+            .sum::<u64>(),
         3
     );
     let page = world.get("/?sort=-activity").await;
@@ -111,7 +120,7 @@ async fn recent_activity_of_other_processes_is_shown() {
         let writer = Instance { id: id.to_owned(), seen_s: NOW_S, measures, ..Instance::default() };
         world.instances.announce(writer).await.expect("announced");
     }
-    world.portal.watch.listen().await;
+    world.portal.operations.watch.listen().await;
     world
         .get("/?sort=-activity")
         .await

@@ -60,7 +60,7 @@ async fn what_was_refused_or_repeated_is_told() {
         "raingauge_events_rejected_total{code=\"time_in_future\"} 7\nraingauge_events_duplicate_total 5\n\
         raingauge_late_refused_total{counter=\"1\",granularity=\"quarter\"} 11\n"
             .to_owned();
-    world.portal.watch.listen().await;
+    world.portal.operations.watch.listen().await;
     world.get("/events").await.shows("7 with").shows("time_in_future").shows("5 events");
     world.get("/events/rain_drop").await.shows("11");
 }

@@ -51,9 +51,9 @@ impl<'a> Service<'a> {
         (self.quick, self.slow) = (self.quick + 100 - slow, self.slow + slow);
         *self.world.metrics.lock() = self.metrics();
         self.world.clock.set_s(NOW_S + self.beats * 5);
-        self.world.portal.watch.announce().await;
-        self.world.portal.watch.listen().await;
-        self.world.portal.rollouts.beat().await;
+        self.world.portal.operations.watch.announce().await;
+        self.world.portal.operations.watch.listen().await;
+        self.world.portal.operations.rollouts.beat().await;
     }
 
     fn metrics(&self) -> String {
@@ -126,7 +126,7 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("Stage 2 of 3: 50 of 100 counters")
         .shows("every process follows it within seconds");
     assert_eq!(service.policy().await, (1, "none where id % 100 < 50; otherwise live".to_owned()));
-    assert_eq!(world.portal.policies.strategy_of(7), Strategy::None);
+    assert_eq!(world.portal.operations.policies.strategy_of(7), Strategy::None);
     service.beat(0).await;
     service.beat(0).await;
     let step = page(&world).await;
@@ -310,7 +310,7 @@ async fn of_another(world: &World, is_noted: bool) -> Run {
         .set_cache_policy(order.policy, Some(0), change)
         .await
         .unwrap();
-    world.portal.policies.set(&set.policy);
+    world.portal.operations.policies.set(&set.policy);
     if is_noted {
         rollout.ordered(set.version, NOW_S * 1_000 + 30_000);
     }
@@ -343,7 +343,7 @@ async fn a_rollout_whose_portal_died_is_told_and_taken_over() {
     service.beat(0).await;
     let run = service.run().await;
     assert_eq!((run.id, run.rollout.interruptions), (begun.id, 1));
-    assert_eq!(run.conductor, world.portal.watch.id());
+    assert_eq!(run.conductor, world.portal.operations.watch.id());
     world.get("/system/cache").await.shows("was gone once; the window that was open began anew");
     service.pass(3, 0).await;
     assert_eq!(service.policy().await, (2, "none".to_owned()));

@@ -9,8 +9,8 @@ use serde_json::json;
 /// Lets the process announce itself and hear of the others, for the so-manieth time.
 async fn beat(world: &World, time: i64) {
     world.clock.set_s(NOW_S + time * 5);
-    world.portal.watch.announce().await;
-    world.portal.watch.listen().await;
+    world.portal.operations.watch.announce().await;
+    world.portal.operations.watch.listen().await;
 }
 
 fn other(name: &str, version: &str, measures: &str) -> Instance {
@@ -86,7 +86,7 @@ async fn what_needs_somebody_is_said_with_what_to_do() {
         .shows("Processes of several versions run: 0.0.1, 9.9.9");
     // A reader that is silent for long is gone.
     world.clock.set_s(NOW_S + 100);
-    world.portal.watch.listen().await;
+    world.portal.operations.watch.listen().await;
     world.get("/system").await.shows("gone").shows("did not take leave");
 }
 
@@ -131,14 +131,14 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
     let preview = world.post("/system/cache/preview", &POLICY).await;
     assert_eq!(preview.status, StatusCode::OK);
     preview.shows("2 of 3 counters are treated otherwise");
-    assert_eq!(world.portal.policies.choice().strategy, Strategy::Live);
+    assert_eq!(world.portal.operations.policies.choice().strategy, Strategy::Live);
     let set = world.post("/system/cache", &POLICY).await;
     assert_eq!(
         (set.status, set.location()),
         (StatusCode::SEE_OTHER, "/system/cache?note=policy-set")
     );
-    assert_eq!(world.portal.policies.strategy_of(2), Strategy::Live);
-    assert_eq!(world.portal.policies.strategy_of(1), Strategy::Result);
+    assert_eq!(world.portal.operations.policies.strategy_of(2), Strategy::Live);
+    assert_eq!(world.portal.operations.policies.strategy_of(1), Strategy::Result);
     let page = world.get(set.location()).await;
     page.shows("id % 2 &lt; 1")
         .shows("try &lt;b&gt;live&lt;/b&gt;")
@@ -154,7 +154,7 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
         (back.status, back.location()),
         (StatusCode::SEE_OTHER, "/system/cache?note=policy-back")
     );
-    assert_eq!(world.portal.policies.strategy_of(1), Strategy::Live);
+    assert_eq!(world.portal.operations.policies.strategy_of(1), Strategy::Live);
     world
         .get("/system/cache")
         .await

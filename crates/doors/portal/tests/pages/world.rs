@@ -5,7 +5,8 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
-use raingauge_app::Samples;
+use raingauge_app::budget::BodyBudgets;
+use raingauge_app::{App, Counted, Limits, Node, Operations, Samples};
 use raingauge_core::bucket::DAY_S;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
@@ -18,11 +19,14 @@ use raingauge_operations::self_audit;
 use raingauge_operations::watch::{self, About};
 use raingauge_operations::{Conductor, Measures, SelfAudit, Watch};
 use raingauge_people::Options;
+use raingauge_people::audit::Audit;
 use raingauge_people::openid::OpenId;
-use raingauge_portal::{Parts, Portal, router};
+use raingauge_people::tokens::{Auth, Tokens};
+use raingauge_portal::{Portal, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::maintenance::Alone;
+use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_reader::{CachePolicies, Reader};
@@ -52,7 +56,6 @@ pub struct World {
     pub rollouts: Arc<MemoryRollouts>,
     /// A backfill that runs for every counter for as long as it stands here.
     pub running: Arc<Mutex<Option<Backfill>>>,
-    ingest: Ingest,
     router: Router,
 }
 
@@ -218,28 +221,51 @@ impl World {
             still_max: STILL_MAX,
         });
         let people = Arc::new(MemoryPeople::default());
-        let portal = Portal::new(Parts {
-            scans: Scans::default(),
+        let store = Arc::clone(&people) as Arc<dyn People>;
+        let app = App {
+            node: Node {
+                roles: raingauge_app::Role::ALL.to_vec(),
+                draining: tokio::sync::watch::channel(false).1,
+                troubles: Box::new(Vec::new),
+                metrics: Arc::new(String::new),
+            },
+            clock: Arc::clone(&clock_port),
+            ingest: Arc::new(ingest),
             counters,
-            reader,
-            policies,
-            recounter,
-            states,
-            logs,
-            published,
-            clock: clock_port,
-            maintenance: None,
             drafts: Arc::new(MemoryDrafts::default()),
-            approval,
-            measures,
-            watch,
-            audit,
-            rollouts: Arc::new(conductor),
-            people: Arc::clone(&people) as _,
-            people_options,
-            openid,
-            samples,
-        });
+            reader,
+            counted: Counted {
+                published,
+                states,
+                logs,
+                log_kept: None,
+                recounter,
+                scans: Scans::default(),
+            },
+            people: raingauge_app::People {
+                store: Arc::clone(&store),
+                tokens: Arc::new(Tokens::new(&Auth::default())),
+                options: people_options,
+                audit: Audit::new(store, clock_port),
+            },
+            operations: Operations {
+                policies,
+                maintenance: None,
+                measures,
+                watch,
+                self_audit: audit,
+                rollouts: Arc::new(conductor),
+            },
+            limits: Limits {
+                body_bytes_max: 1 << 20,
+                bodies: BodyBudgets::new(1 << 20),
+                request_timeout: std::time::Duration::from_secs(30),
+                samples,
+            },
+            largest: raingauge_app::largest::Memory::default(),
+        };
+        let app = Arc::new(app);
+        let portal = Portal::new(app, approval, openid);
         Self {
             router: router(portal.clone()),
             portal,
@@ -250,7 +276,6 @@ impl World {
             people,
             rollouts,
             running,
-            ingest,
         }
     }
 
@@ -266,7 +291,7 @@ impl World {
 
     /// Counts events of a type, given when each happened and its data.
     pub async fn events(&self, event_type: &str, events: impl IntoIterator<Item = (i64, Json)>) {
-        let mut intake = self.ingest.begin().expect("events are taken");
+        let mut intake = self.portal.ingest.begin().expect("events are taken");
         for (time_s, data) in events {
             let time = raingauge_core::time::format_rfc3339(time_s);
             let id = format!("{:032x}", rand::random::<u128>());
@@ -274,7 +299,7 @@ impl World {
                 "data": data });
             intake.push_json(event.to_string().as_bytes()).expect("an event");
         }
-        let receipt = self.ingest.finish(intake, true).await.expect("events are counted");
+        let receipt = self.portal.ingest.finish(intake, true).await.expect("events are counted");
         assert!(receipt.rejected.is_empty(), "{receipt:?}");
     }
 

@@ -21,11 +21,11 @@ impl<'a> Local<'a> {
 
     /// Waits until everything in the log is counted.
     pub fn wait(&self) -> anyhow::Result<()> {
-        let services = self.own.services();
+        let counted = &self.own.app().counted;
         let applied = self
             .own
             .runtime
-            .block_on(services.published.wait_applied(&[(0, services.logs[0].end())]));
+            .block_on(counted.published.wait_applied(&[(0, counted.logs[0].end())]));
         applied.map_err(|reason| anyhow::anyhow!("counting has stopped: {reason}"))
     }
 }
@@ -39,7 +39,7 @@ impl Sink for Local<'_> {
 
     fn begin(&self) -> anyhow::Result<Intake> {
         loop {
-            match self.own.services().ingest.begin() {
+            match self.own.app().ingest.begin() {
                 Err(ingest::Error::Lagging { retry_after, .. }) => std::thread::sleep(retry_after),
                 result => return Ok(result?),
             }
@@ -51,7 +51,7 @@ impl Sink for Local<'_> {
     }
 
     fn send(&self, payload: Intake) -> anyhow::Result<Receipt> {
-        let ingest = &self.own.services().ingest;
+        let ingest = &self.own.app().ingest;
         let receipt = self.own.runtime.block_on(ingest.finish(payload, false))?;
         let refused = |refused: ingest::RejectedEvent| Refused {
             index: refused.index,

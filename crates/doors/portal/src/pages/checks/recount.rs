@@ -142,7 +142,7 @@ pub async fn begin(
         let page = layout::page(Some(&person), layout::Place::Checks, "Checks", &body);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
-    let id = portal.audit.recount(asked, &person.name)?;
+    let id = portal.operations.self_audit.recount(asked, &person.name)?;
     let zone =
         if zone == TimeZone::UTC { String::new() } else { format!("?zone={}", words::zone(&zone)) };
     Ok(Redirect::to(&format!("/checks/recount/{id}{zone}")).into_response())
@@ -156,7 +156,7 @@ pub async fn page(
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let zone = fields.zone();
-    let Some(job) = portal.audit.job(&id) else {
+    let Some(job) = portal.operations.self_audit.job(&id) else {
         return Err(Fault::new(
             StatusCode::NOT_FOUND,
             "This recount is not known here",

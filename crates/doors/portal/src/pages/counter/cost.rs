@@ -109,8 +109,9 @@ async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Ar
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
     }
-    let scan = portal.scans.turn(CALLER).await.map_err(|full| unavailable(full.to_string()))?;
-    let (logs, counter, stop) = (portal.logs.clone(), counter.clone(), scan.stop().clone());
+    let scan =
+        portal.counted.scans.turn(CALLER).await.map_err(|full| unavailable(full.to_string()))?;
+    let (logs, counter, stop) = (portal.counted.logs.clone(), counter.clone(), scan.stop().clone());
     let measured =
         tokio::task::spawn_blocking(move || preview::preview(&logs, &counter, &stop)).await;
     let preview = measured.map_err(|error| unavailable(error.to_string()))?;

@@ -46,7 +46,7 @@ pub async fn page(
             "None of the newest events has it, and no counter listens to it. See /events for those that arrive.",
         ));
     }
-    let shows_values = person.may(Role::Editor) && portal.samples.are_shown;
+    let shows_values = person.may(Role::Editor) && portal.limits.samples.are_shown;
     if shows_values && found.is_some() {
         note_view(&portal, &person, &caller, &name).await;
     }
@@ -85,7 +85,7 @@ async fn note_view(portal: &Portal, person: &Person, caller: &Caller, name: &str
 fn without_values(portal: &Portal) -> Markup {
     html! {
         p.quiet {
-            @if portal.samples.are_shown { "Values of events are shown to editors and administrators." }
+            @if portal.limits.samples.are_shown { "Values of events are shown to editors and administrators." }
             @else { "Values of events are shown to nobody here: " code { "portal.show_samples" } " is off." }
         }
     }
@@ -122,8 +122,8 @@ fn counted(portal: &Portal, own: &[&Versioned]) -> Markup {
                         tbody {
                             @for found in own {
                                 @let id = found.counter.id;
-                                @let late: u64 = portal.measures.late_refused(id).values().sum();
-                                @let skipped: u64 = portal.measures.skipped(id).values().sum();
+                                @let late: u64 = portal.operations.measures.late_refused(id).values().sum();
+                                @let skipped: u64 = portal.operations.measures.skipped(id).values().sum();
                                 tr {
                                     th.wrap scope="row" { a href={ "/counters/" (id) } { (found.counter.name) } }
                                     td { (parts::state(found.counter.state)) }

@@ -127,9 +127,9 @@ async fn put(
     let change = Change { by: person.name.to_string(), reason, at_s: portal.clock.now_s() };
     let set = portal.counters.catalog().set_cache_policy(policy, Some(expected), change).await?;
     // The others follow the catalog; this process need not wait for itself.
-    portal.policies.set(&set.policy);
+    portal.operations.policies.set(&set.policy);
     let counters = portal.list.counters(portal).await.unwrap_or_default();
-    let share = preview::share(&counters, &portal.watch.seen(), &before, &set.policy);
+    let share = preview::share(&counters, &portal.operations.watch.seen(), &before, &set.policy);
     Ok(deeds::of_policy("cache_policy.replace", &before, &set, &share))
 }
 
@@ -148,7 +148,7 @@ async fn whole(
     let counters = portal.counters.catalog().list().await.unwrap_or_default();
     let planned = planned.and_then(|planned| planned.as_ref().ok()).unwrap_or(&current.policy);
     let may = person.may(Role::Admin);
-    let runs = portal.rollouts.rollouts().list(rollout::RUNS_SHOWN).await;
+    let runs = portal.operations.rollouts.rollouts().list(rollout::RUNS_SHOWN).await;
     let is_running = runs.as_ref().is_ok_and(|runs| rollout::running_of(runs).is_some());
     let body = html! {
         div.page-head {

@@ -61,7 +61,7 @@ fn done_nodes(run: &Run) -> usize {
 }
 
 fn of(portal: &Portal) -> Result<&Maintenance, Fault> {
-    portal.maintenance.as_deref().ok_or_else(|| {
+    portal.operations.maintenance.as_deref().ok_or_else(|| {
         Fault::new(
             StatusCode::NOT_FOUND,
             "This process compacts nothing",

@@ -41,21 +41,25 @@ impl Overview {
         let catalog = portal.counters.catalog();
         let (policies, differing) = tokio::join!(
             catalog.cache_policies(POLICIES_MAX),
-            portal.audit.checks().differing(100)
+            portal.operations.self_audit.checks().differing(100)
         );
         let failure = policies.as_ref().err().or(differing.as_ref().err()).map(ToString::to_string);
         Self {
             now_s: portal.clock.now_s(),
             zone: fields.zone(),
-            present: portal.measures.present(),
-            spans: portal.measures.spans(POINT_S),
-            totals: portal.measures.totals(),
-            seen: portal.watch.seen(),
-            partitions: portal.logs.len(),
+            present: portal.operations.measures.present(),
+            spans: portal.operations.measures.spans(POINT_S),
+            totals: portal.operations.measures.totals(),
+            seen: portal.operations.watch.seen(),
+            partitions: portal.counted.logs.len(),
             policies: policies.unwrap_or_default(),
             mismatches: differing.map_or(0, |differing| differing.len()),
-            compaction: portal.maintenance.as_ref().map(|maintenance| maintenance.status()),
-            failure: failure.or_else(|| portal.watch.failure()),
+            compaction: portal
+                .operations
+                .maintenance
+                .as_ref()
+                .map(|maintenance| maintenance.status()),
+            failure: failure.or_else(|| portal.operations.watch.failure()),
         }
     }
 

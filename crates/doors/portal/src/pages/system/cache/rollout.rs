@@ -36,7 +36,7 @@ pub async fn begin(
 ) -> Result<Response, Fault> {
     let mut form = Form::sent(&fields);
     if let Ok(plan) = form.plan() {
-        match portal.rollouts.begin(plan, &person.name, form.reason()).await {
+        match portal.operations.rollouts.begin(plan, &person.name, form.reason()).await {
             Ok(run) => {
                 let deed = Deed::new("rollout.begin", object(&run), told(&run));
                 return Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-begun"))
@@ -60,7 +60,7 @@ pub async fn stop(
     Extension(person): Extension<Person>,
     Path(id): Path<u64>,
 ) -> Result<Response, Fault> {
-    let run = portal.rollouts.stop(id, &person.name).await?;
+    let run = portal.operations.rollouts.stop(id, &person.name).await?;
     let deed = Deed::new("rollout.stop", object(&run), reached(&run.rollout));
     Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-stopped")).into_response())
 }
@@ -71,7 +71,7 @@ pub async fn go_on(
     Extension(person): Extension<Person>,
     Path(id): Path<u64>,
 ) -> Result<Response, Fault> {
-    let run = portal.rollouts.go_on(id, &person.name).await?;
+    let run = portal.operations.rollouts.go_on(id, &person.name).await?;
     let deed = Deed::new("rollout.go_on", object(&run), reached(&run.rollout));
     Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-goes-on")).into_response())
 }
@@ -83,7 +83,7 @@ pub async fn report(
     Path(id): Path<u64>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let run = portal.rollouts.rollouts().get(id).await.map_err(Error::from)?;
+    let run = portal.operations.rollouts.rollouts().get(id).await.map_err(Error::from)?;
     let zone = fields.zone();
     let title = format!("Rollout {id}: {}", run.rollout.plan.to.name());
     let body = html! {
@@ -111,7 +111,7 @@ pub async fn report_json(
     Path(id): Path<u64>,
 ) -> Result<Response, Fault> {
     let Run { started_at, started_by, reason, ended_at, rollout, .. } =
-        portal.rollouts.rollouts().get(id).await.map_err(Error::from)?;
+        portal.operations.rollouts.rollouts().get(id).await.map_err(Error::from)?;
     let mut report = json!({ "id": id, "startedAt": started_at, "startedBy": started_by, "reason": reason,
         "endedAt": ended_at });
     if let (Some(report), Json::Object(rollout)) = (report.as_object_mut(), json!(rollout)) {

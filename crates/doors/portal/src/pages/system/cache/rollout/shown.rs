@@ -75,7 +75,7 @@ fn buttons(person: &Person, address: &str, rollout: &Rollout) -> Markup {
 /// Said while nobody watches.
 fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
     let is_there = overview.present_instances().any(|seen| seen.instance.id == run.conductor);
-    if is_there || run.conductor == portal.watch.id() {
+    if is_there || run.conductor == portal.operations.watch.id() {
         return html! {
             @if run.rollout.interruptions > 0 {
                 p.quiet { "The portal that conducted it was gone " (times(run.rollout.interruptions)) "; the window that was open began anew." }

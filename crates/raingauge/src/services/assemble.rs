@@ -1,0 +1,257 @@
+//! The services over the engines: what is wired once, for every kind of deployment.
+
+use super::{Engines, Running, caching, embedded};
+use crate::settings::Settings;
+use metrics::gauge;
+use raingauge_app::budget::BodyBudgets;
+use raingauge_app::{App, Counted, Limits, Node, Operations, People, Role};
+use raingauge_counters::recount::Recounter;
+use raingauge_counters::{Counters, Covered};
+use raingauge_operations::Measures;
+use raingauge_operations::rollouts::{self, Conductor};
+use raingauge_operations::self_audit::{self, SelfAudit};
+use raingauge_operations::watch::{self, About, Watch};
+use raingauge_people::audit::Audit;
+use raingauge_people::tokens::{MadeTokens, Tokens};
+use raingauge_ports::scans::Scans;
+use raingauge_writer::{Ingest, KeyLimit, KeyWatch};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::watch as channel;
+
+/// What a process is given beside its engines and settings.
+pub struct Surroundings {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// All metrics, as Prometheus reads them.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Turns true when the server is about to stop.
+    pub draining: channel::Receiver<bool>,
+}
+
+/// The services of a process, and what keeps them going.
+pub struct Process {
+    pub app: Arc<App>,
+    running: Arc<Running>,
+    /// Which counters take no new keys.
+    key_watch: KeyWatch,
+    made_tokens: Arc<MadeTokens>,
+}
+
+impl Process {
+    /// Puts the services over the engines. Answers when counts can be asked.
+    pub async fn assemble(
+        engines: Engines,
+        settings: &Settings,
+        surroundings: Surroundings,
+    ) -> anyhow::Result<Self> {
+        let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
+        let key_watch = KeyWatch::new(
+            Arc::clone(&key_limit),
+            Arc::clone(&engines.keys),
+            Arc::clone(&engines.published),
+            engines.logs.clone(),
+        );
+        let counters = Arc::new(counters(&engines, settings, &key_limit));
+        if matches!(engines.running, Running::Embedded(_)) {
+            embedded::begin_counting(settings, &counters, &engines.published).await?;
+        }
+        let ingest = Arc::new(ingest(&engines, settings, key_limit));
+        let (reader, policies) = caching::reader(settings, counters.catalog(), &engines).await?;
+        let counted = counted(&engines, settings);
+
+        let Surroundings { address, metrics, draining } = surroundings;
+        let measures = measures(&engines, Arc::clone(&metrics));
+        let watch = Arc::new(Watch::new(watch::Means {
+            about: about(settings, address, &engines),
+            measures: Arc::clone(&measures),
+            instances: Arc::clone(&engines.database.instances),
+            reader: Arc::clone(&reader),
+            policies: Arc::clone(&policies),
+            published: Arc::clone(&engines.published),
+            clock: Arc::clone(&engines.wall_clock),
+        }));
+        let rollouts = Arc::new(Conductor::new(rollouts::Means {
+            rollouts: Arc::clone(&engines.database.rollouts),
+            counters: Arc::clone(&counters),
+            policies: Arc::clone(&policies),
+            measures: Arc::clone(&measures),
+            watch: Arc::clone(&watch),
+            clock: Arc::clone(&engines.wall_clock),
+            still_max: engines.rollout_still_max,
+        }));
+        let self_audit = Arc::new(SelfAudit::new(self_audit::Means {
+            recounter: Arc::clone(&counted.recounter),
+            reader: Arc::clone(&reader),
+            checks: Arc::clone(&engines.database.checks),
+            lease: Arc::clone(&engines.audit_lease),
+            logs: engines.logs.clone(),
+            published: Arc::clone(&engines.published),
+            clock: Arc::clone(&engines.wall_clock),
+            options: settings.portal.checks,
+        }));
+
+        let (people, made_tokens) = people(&engines, settings);
+        let running = Arc::new(engines.running);
+        let troubled = Arc::clone(&running);
+        let app = App {
+            node: Node {
+                roles: settings.cluster.roles.clone(),
+                draining,
+                troubles: Box::new(move || troubled.troubles()),
+                metrics,
+            },
+            clock: engines.wall_clock,
+            ingest,
+            counters,
+            drafts: engines.database.drafts,
+            reader,
+            counted,
+            people,
+            operations: Operations {
+                policies,
+                maintenance: engines.maintenance,
+                measures,
+                watch,
+                self_audit,
+                rollouts,
+            },
+            limits: Limits {
+                body_bytes_max: settings.server.body_bytes_max,
+                bodies: BodyBudgets::new(settings.server.body_bytes_max),
+                request_timeout: settings.server.request_timeout,
+                samples: settings.portal.samples.clone(),
+            },
+            largest: raingauge_app::largest::Memory::default(),
+        };
+        Ok(Self { app: Arc::new(app), running, key_watch, made_tokens })
+    }
+
+    /// Follows what others change in the catalog, and conducts backfills, for as long as it is polled.
+    pub async fn follow_catalog(&self) {
+        let Self { app, running, key_watch, .. } = self;
+        tokio::join!(
+            running.follow(&app.counters),
+            self.conduct_backfills(),
+            key_watch.run(),
+            caching::follow(app.counters.catalog(), &app.operations.policies)
+        );
+    }
+
+    /// Follows the tokens that are made in the portal, for as long as it is polled.
+    pub async fn follow_tokens(&self) {
+        self.made_tokens.follow().await;
+    }
+
+    /// Any process that writes or is a portal conducts; an entry that several write changes nothing.
+    async fn conduct_backfills(&self) {
+        let conducts = self.app.node.has(Role::Writer) || self.app.node.has(Role::Portal);
+        if let Some(conductor) = self.app.counters.conductor().filter(|_| conducts) {
+            conductor.run().await;
+        }
+    }
+
+    /// Publishes a failure when the engines of this process can count no more.
+    pub async fn watch(&self) {
+        self.running.watch().await;
+    }
+
+    /// Commits what is counted, and ends the writers. Blocks the thread.
+    pub fn close(&self) {
+        self.running.close();
+    }
+}
+
+fn counters(engines: &Engines, settings: &Settings, key_limit: &Arc<KeyLimit>) -> Counters {
+    let counters = Counters::new(
+        Arc::clone(&engines.database.catalog),
+        Arc::clone(&engines.sink),
+        Arc::clone(&engines.published),
+        Arc::clone(&engines.clock),
+    );
+    let counters = match &engines.takes_effect {
+        Some(effect) => {
+            let covered = Covered {
+                logs: engines.logs.clone(),
+                states: Arc::clone(&engines.states),
+                future_allowance_s: settings.events.future_allowance.as_secs() as i64,
+            };
+            counters.of_cluster(Arc::clone(effect), covered)
+        }
+        None => counters,
+    };
+    counters.with_conductor(Arc::clone(&engines.shows)).with_key_limit(Arc::clone(key_limit))
+}
+
+fn ingest(engines: &Engines, settings: &Settings, key_limit: Arc<KeyLimit>) -> Ingest {
+    Ingest::new(
+        Arc::clone(&engines.sink),
+        engines.counted_here.clone(),
+        Arc::clone(&engines.published),
+        Arc::clone(&engines.clock),
+        settings.events.future_allowance.as_secs() as i64,
+        settings.log.lag_events_max,
+    )
+    .with_key_limit(key_limit)
+}
+
+fn counted(engines: &Engines, settings: &Settings) -> Counted {
+    let recounter = Recounter {
+        logs: engines.logs.clone(),
+        buckets: Arc::clone(&engines.buckets),
+        published: Arc::clone(&engines.published),
+        states: Arc::clone(&engines.states),
+        clock: Arc::clone(&engines.clock),
+        future_allowance_s: settings.events.future_allowance.as_secs() as i64,
+    };
+    Counted {
+        published: Arc::clone(&engines.published),
+        states: Arc::clone(&engines.states),
+        logs: engines.logs.clone(),
+        log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
+        recounter: Arc::new(recounter),
+        scans: Scans::default(),
+    }
+}
+
+/// The tokens of the settings and of the portal, and what follows the latter.
+fn people(engines: &Engines, settings: &Settings) -> (People, Arc<MadeTokens>) {
+    let store = &engines.database.people;
+    let made = MadeTokens::new(Arc::clone(store), Arc::clone(&engines.wall_clock));
+    let made = Arc::new(made);
+    let people = People {
+        store: Arc::clone(store),
+        tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
+        options: crate::portal::options(settings),
+        audit: Audit::new(Arc::clone(store), Arc::clone(&engines.wall_clock)),
+    };
+    (people, made)
+}
+
+fn measures(engines: &Engines, metrics: Arc<dyn Fn() -> String + Send + Sync>) -> Arc<Measures> {
+    let disk = engines.disk.clone();
+    let render = move || {
+        disk.as_deref().inspect(|folder| look_at_disk(folder));
+        metrics()
+    };
+    Arc::new(Measures::new(render, Arc::clone(&engines.wall_clock)))
+}
+
+/// Notes how much room the disk of a folder has. One that cannot be asked is left out.
+fn look_at_disk(folder: &Path) {
+    if let Ok(disk) = rustix::fs::statvfs(folder) {
+        gauge!("raingauge_disk_bytes").set((disk.f_blocks * disk.f_frsize) as f64);
+        gauge!("raingauge_disk_free_bytes").set((disk.f_bavail * disk.f_frsize) as f64);
+    }
+}
+
+fn about(settings: &Settings, address: SocketAddr, engines: &Engines) -> About {
+    About {
+        name: settings.cluster.instance.clone(),
+        roles: settings.cluster.roles.iter().map(|role| role.name().to_owned()).collect(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        address: address.to_string(),
+        started_s: engines.wall_clock.now_s(),
+    }
+}
