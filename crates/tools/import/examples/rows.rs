@@ -1,4 +1,5 @@
-//! Reads all rows of a file and says how fast: `cargo run --release -p raingauge-import --example rows -- FILE MAPPING.toml [TIMES]`.
+//! Reads all rows of a file and says how fast: `cargo run --release -p raingauge-import --example
+//! rows -- FILE MAPPING.toml [TIMES]`.
 
 use raingauge_import::{Mapping, Rows};
 use std::path::Path;
@@ -14,7 +15,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..times {
         let started = Instant::now();
         let mut rows = Rows::open(Path::new(file), &mapping)?;
-        let (mut events, mut rejected, mut data_len) = (0u64, 0u64, 0usize);
+        let mut events = 0u64;
+        let mut rejected = 0u64;
+        let mut data_len = 0usize;
+
         while let Some(row) = rows.next_row()? {
             match row.event {
                 Ok(event) => {
@@ -24,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Err(_) => rejected += 1,
             }
         }
+
         let elapsed = started.elapsed();
         println!(
             "{events} events, {rejected} rejected, {data_len} bytes of data in {:.1} ms: {:.0} rows/s",
@@ -31,5 +36,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rows.rows() as f64 / elapsed.as_secs_f64()
         );
     }
+
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Records of a CSV file (RFC 4180), found and split in one pass over the buffer.
 //!
-//! Written here rather than taken from the `csv` crate, which tests compare it with, for three reasons: it knows the line on which a
-//! record truly begins, it hands out the record as it stands in the file, and a line without quotes, as nearly all are,
-//! is split eight bytes at a time.
-//! A quote opens a quoted cell at the start of a cell only; elsewhere it is a character like any other.
+//! Written here rather than taken from the `csv` crate, which tests compare it with, for three
+//! reasons: it knows the line on which a record truly begins, it hands out the record as it stands
+//! in the file, and a line without quotes, as nearly all are, is split eight bytes at a time. A
+//! quote opens a quoted cell at the start of a cell only; elsewhere it is a character like any
+//! other.
 
 use memchr::{memchr, memchr2};
 
@@ -30,7 +31,8 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// Finds the record at the start of `bytes` and its cells. With `whole`, nothing follows the bytes.
+    /// Finds the record at the start of `bytes` and its cells. With `whole`, nothing follows the
+    /// bytes.
     pub(crate) fn scan(&mut self, bytes: &[u8], whole: bool) -> Scan {
         let line_end = memchr(b'\n', bytes);
         let line_len = line_end.unwrap_or(bytes.len());
@@ -66,6 +68,7 @@ impl Cells {
         let (words, tail) = line.as_chunks::<8>();
         for (index, word) in words.iter().enumerate() {
             let differing = u64::from_le_bytes(*word) ^ COMMAS;
+
             // The high bit of every byte that equals a comma, and of no other.
             let mut found = !(((differing & LOW_BITS) + LOW_BITS) | differing | LOW_BITS);
             while found != 0 {
@@ -73,12 +76,14 @@ impl Cells {
                 found &= found - 1;
             }
         }
+
         let tail_start = line.len() - tail.len();
         for (index, byte) in tail.iter().enumerate() {
             if *byte == b',' {
                 self.ends.push(tail_start + index);
             }
         }
+
         self.ends.push(line.len());
     }
 
@@ -86,6 +91,7 @@ impl Cells {
         self.clear();
         let mut unquoted = std::mem::take(&mut self.spare);
         unquoted.clear();
+
         let mut lines = 1;
         let mut at = 0;
         let len = loop {
@@ -99,35 +105,41 @@ impl Cells {
                     None => break None,
                 }
             }
+
             let plain = &bytes[at..];
             let plain_len = match memchr2(b',', b'\n', plain) {
                 Some(plain_len) => plain_len,
                 None if whole => plain.len(),
                 None => break None,
             };
+
             let comma = plain.get(plain_len) == Some(&b',');
             let cell =
                 if comma { &plain[..plain_len] } else { without_return(&plain[..plain_len]) };
             unquoted.extend_from_slice(cell);
             self.ends.push(unquoted.len());
             at += plain_len;
+
             if !comma {
                 break Some(at + usize::from(at < bytes.len()));
             }
             unquoted.push(b',');
             at += 1;
         };
+
         self.unquoted = Some(unquoted);
         len.map_or(Scan::Partial, |len| Scan::Record { len, lines })
     }
 }
 
-/// Copies what stands before the closing quote. Answers the length up to and with that quote, or `None` when it is not there yet.
+/// Copies what stands before the closing quote. Answers the length up to and with that quote, or
+/// `None` when it is not there yet.
 fn unquote(bytes: &[u8], whole: bool, out: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
         let quote = at + memchr(b'"', &bytes[at..])?;
         out.extend_from_slice(&bytes[at..quote]);
+
         match bytes.get(quote + 1) {
             Some(b'"') => {
                 out.push(b'"');
@@ -155,7 +167,11 @@ mod tests {
 
     /// The records of `bytes`, and how much is left when a quote is not closed.
     fn records(bytes: &[u8]) -> (Vec<Located>, usize) {
-        let (mut cells, mut found, mut at, mut line) = (Cells::default(), Vec::new(), 0, 1);
+        let mut cells = Cells::default();
+        let mut found = Vec::new();
+        let mut at = 0;
+        let mut line = 1;
+
         while at < bytes.len() {
             match cells.scan(&bytes[at..], true) {
                 Scan::Record { len, lines } => {
@@ -172,6 +188,7 @@ mod tests {
                 Scan::Partial => break,
             }
         }
+
         (found, bytes.len() - at)
     }
 
@@ -212,7 +229,8 @@ mod tests {
     }
 
     proptest! {
-        /// The `csv` crate finds the same records, as long as every quote is closed; it takes what follows an open one for a cell.
+        /// The `csv` crate finds the same records, as long as every quote is closed; it takes what
+        /// follows an open one for a cell.
         #[test]
         fn the_csv_crate_agrees(bytes in any_csv()) {
             let (found, left) = records(&bytes);

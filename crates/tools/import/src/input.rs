@@ -34,6 +34,7 @@ impl Input {
         let gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
         let reader: Box<dyn Read + Send> =
             if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+
         let buffer = vec![0; BUFFER_LEN];
         let mut input = Self {
             reader,
@@ -45,8 +46,10 @@ impl Input {
             fault: None,
             fingerprint: 0,
         };
+
         input.fill()?;
         input.fingerprint = xxh3_64(&input.rest()[..input.end.min(FINGERPRINT_LEN)]);
+
         if input.rest().starts_with(BYTE_ORDER_MARK) {
             input.consume(BYTE_ORDER_MARK.len());
         }
@@ -58,7 +61,8 @@ impl Input {
         &self.buffer[self.start..self.end]
     }
 
-    /// Where [`Input::rest`] begins in the buffer; what lies there stays until the next [`Input::fill`].
+    /// Where [`Input::rest`] begins in the buffer; what lies there stays until the next
+    /// [`Input::fill`].
     pub(crate) fn position(&self) -> usize {
         self.start
     }
@@ -88,6 +92,7 @@ impl Input {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+
         if self.end == self.buffer.len() {
             self.buffer.resize((self.end * 2).min(ROW_LEN_MAX), 0);
         }
@@ -107,6 +112,7 @@ impl Input {
                 }
             }
         }
+
         Ok(())
     }
 

@@ -8,11 +8,13 @@ pub(crate) fn push_string(out: &mut String, text: &str) {
         if byte >= 0x20 && byte != b'"' && byte != b'\\' {
             continue;
         }
+
         // A byte that must be escaped is ASCII, so the text may be cut on both sides of it.
         out.push_str(&text[written..at]);
         push_escaped(out, byte);
         written = at + 1;
     }
+
     out.push_str(&text[written..]);
     out.push('"');
 }

@@ -13,5 +13,6 @@ pub(crate) const SMALL_FILE_LEN_MAX: u64 = 256 * 1024;
 /// Most data fields of a mapping, and most columns of one id or one product.
 pub(crate) const FIELDS_MAX: usize = 256;
 pub(crate) const COLUMNS_JOINED_MAX: usize = 16;
-/// Deepest nesting of a JSON line. Parsers call themselves for every level: some run out of stack, others stop at 127.
+/// Deepest nesting of a JSON line. Parsers call themselves for every level: some run out of stack,
+/// others stop at 127.
 pub(crate) const NESTING_MAX: usize = 100;

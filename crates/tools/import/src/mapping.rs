@@ -16,13 +16,16 @@
 //! amount = { multiply = ["Quantity", "UnitPrice"] }
 //! ```
 //!
-//! Several `id` columns are joined with `/`; a `/` or `%` inside one of them is percent-encoded, so that no two rows share an id by accident.
-//! A wall time that the clocks of its zone skipped is rejected; of two that they showed, the earlier one is meant.
+//! Several `id` columns are joined with `/`; a `/` or `%` inside one of them is percent-encoded, so
+//! that no two rows share an id by accident. A wall time that the clocks of its zone skipped is
+//! rejected; of two that they showed, the earlier one is meant.
 //!
-//! `type` of a field: `auto` makes a number of text that JSON would write the same way (without an exponent) and a string of any other;
-//! in NDJSON the value keeps the type that it has there. `string`, `number`, `integer` and `boolean` insist: a row that holds something
-//! else is rejected. Numbers keep their digits; `number` and `integer` only drop needless zeros in front. An empty cell is null, whatever
-//! the type, and so are arrays and objects. `multiply` is an exact product, null when one factor is.
+//! `type` of a field: `auto` makes a number of text that JSON would write the same way (without an
+//! exponent) and a string of any other; in NDJSON the value keeps the type that it has there.
+//! `string`, `number`, `integer` and `boolean` insist: a row that holds something else is rejected.
+//! Numbers keep their digits; `number` and `integer` only drop needless zeros in front. An empty
+//! cell is null, whatever the type, and so are arrays and objects. `multiply` is an exact product,
+//! null when one factor is.
 //!
 //! In NDJSON a column is a top-level member, and dots reach inside.
 
@@ -84,11 +87,13 @@ impl Mapping {
             .take(SMALL_FILE_LEN_MAX + 1)
             .read_to_string(&mut text)
             .map_err(failed)?;
+
         if text.len() as u64 > SMALL_FILE_LEN_MAX {
             return Err(failed(io::Error::other(format!(
                 "a mapping has at most {SMALL_FILE_LEN_MAX} bytes"
             ))));
         }
+
         Self::parse(&text)
     }
 
@@ -96,7 +101,8 @@ impl Mapping {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let table: Table = toml::from_str(text)
             .map_err(|error| Error::Mapping(vec![error.to_string().trim_end().to_owned()]))?;
-        // Without comments and in one order, so that only a change of meaning makes another mapping.
+        // Without comments and in one order, so that only a change of meaning makes another
+        // mapping.
         let hash = xxh3_64(table.to_string().as_bytes());
         let mut problems = Vec::new();
         let read = Self::of_table(table, hash, &mut problems);
@@ -111,16 +117,20 @@ impl Mapping {
             "ndjson" => Some(Format::Ndjson),
             _ => top.problem("format", &format!("\"{name}\" is neither \"csv\" nor \"ndjson\"")),
         });
+
         let kind = top.attribute("type");
         let source = top.attribute("source");
         let id = top.columns("id", 1).unwrap_or_default();
         let subject = top.optional_text("subject");
         let time = top.table("time");
+
         let fields = top.optional_table("fields");
         top.finish();
+
         let time = time.and_then(|table| time_of(table, problems));
         let fields = fields.map(|table| fields_of(table, problems));
         let (time_column, times) = time?;
+
         Some(Self {
             format: format?,
             kind: kind?,
@@ -148,7 +158,8 @@ impl Mapping {
         self.format
     }
 
-    /// A fingerprint of what the mapping says, in 16 hexadecimal digits; comments and order do not change it.
+    /// A fingerprint of what the mapping says, in 16 hexadecimal digits; comments and order do not
+    /// change it.
     pub fn hash(&self) -> String {
         format!("{:016x}", self.hash)
     }
@@ -170,6 +181,7 @@ fn fields_of(table: Table, problems: &mut Vec<String>) -> Vec<(String, Content)>
             .push(format!("fields: has {} fields; at most {FIELDS_MAX} are taken", table.len()));
         return Vec::new();
     }
+
     let mut fields = Vec::new();
     for (name, value) in table {
         if name.contains('.') || Field::of_path(&format!("data.{name}")).is_none() {
@@ -181,6 +193,7 @@ fn fields_of(table: Table, problems: &mut Vec<String>) -> Vec<(String, Content)>
             fields.push((name, content));
         }
     }
+
     fields
 }
 
@@ -197,6 +210,7 @@ fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Co
             return None;
         }
     };
+
     let path = format!("fields.{name}.");
     let mut section = Section { table, path: &path, problems };
     if section.table.contains_key("multiply") {
@@ -204,6 +218,7 @@ fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Co
         section.finish();
         return factors.map(Content::Multiply);
     }
+
     let column = section.text("column");
     let kind = match section.optional_text("type").as_deref() {
         None | Some("auto") => Some(Kind::Auto),
@@ -216,11 +231,13 @@ fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Co
             &format!("\"{other}\" is none of auto, string, number, integer, boolean"),
         ),
     };
+
     section.finish();
     Some(Content::Column { column: column?, kind: kind? })
 }
 
-/// One table of the mapping. What is taken out of it is known; what is left at the end is a problem.
+/// One table of the mapping. What is taken out of it is known; what is left at the end is a
+/// problem.
 struct Section<'a> {
     table: Table,
     path: &'a str,
@@ -263,6 +280,7 @@ impl Section<'_> {
                 .map(|item| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned))
                 .collect()
         });
+
         match columns {
             Some(columns) if (least..=COLUMNS_JOINED_MAX).contains(&columns.len()) => Some(columns),
             _ => self.problem(
@@ -340,6 +358,7 @@ mod tests {
             t = { column = "t", type = "float", scale = 2 }
             m = { multiply = ["a"] }
         "#;
+
         let found = problems(text);
         for name in [
             "format:",
@@ -362,6 +381,7 @@ mod tests {
                 "{name} in {found:#?}"
             );
         }
+
         assert_eq!(found.len(), 13, "{found:#?}");
     }
 

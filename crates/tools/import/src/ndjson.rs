@@ -25,16 +25,19 @@ impl<'a> Object<'a> {
                 format!("the line has {} bytes; at most {EVENT_LEN_MAX} are taken", line.len());
             return Err(Refusal::new(Code::EventTooLarge, detail));
         }
+
         let text = std::str::from_utf8(line)
             .map_err(|_| Refusal::new(Code::RowNotUtf8, "the line holds bytes that are not UTF-8"))?
             .trim_ascii();
         if !text.starts_with('{') {
             return Err(Refusal::new(Code::RowMalformed, "the line is not a JSON object"));
         }
+
         if is_too_deep(text.as_bytes()) {
             let detail = format!("the line nests deeper than {NESTING_MAX} levels");
             return Err(Refusal::new(Code::RowMalformed, detail));
         }
+
         check(text).map_err(|error| {
             Refusal::new(Code::RowMalformed, format!("the line is not JSON: {error}"))
         })?;
@@ -48,6 +51,7 @@ impl<'a> Object<'a> {
             data: text,
             refused_keys: Default::default(),
         };
+
         let mut found = Vec::with_capacity(members.len());
         extract(&event, members, &mut found);
         Ok((Self(found), text))
@@ -65,18 +69,22 @@ impl Columns for Object<'_> {
     }
 }
 
-/// Whether a line is JSON throughout: the walk over its members does not look at what it passes over.
+/// Whether a line is JSON throughout: the walk over its members does not look at what it passes
+/// over.
 fn check(text: &str) -> Result<(), serde_json::Error> {
-    // Half of a surrogate pair follows the grammar and still is no text; only a reader of whole values finds it.
+    // Half of a surrogate pair follows the grammar and still is no text; only a reader of whole
+    // values finds it.
     if memchr::memmem::find(text.as_bytes(), b"\\u").is_some() {
         return serde_json::from_str::<serde_json::Value>(text).map(|_| ());
     }
     serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ())
 }
 
-/// Whether arrays and objects are nested deeper than the parser may follow; looked at before it begins.
+/// Whether arrays and objects are nested deeper than the parser may follow; looked at before it
+/// begins.
 fn is_too_deep(json: &[u8]) -> bool {
-    let (mut depth, mut at) = (0usize, 0);
+    let mut depth = 0usize;
+    let mut at = 0;
     while let Some(byte) = json.get(at) {
         match byte {
             b'{' | b'[' => depth += 1,
@@ -84,11 +92,13 @@ fn is_too_deep(json: &[u8]) -> bool {
             b'"' => at = string_end(json, at + 1),
             _ => {}
         }
+
         if depth > NESTING_MAX {
             return true;
         }
         at += 1;
     }
+
     false
 }
 

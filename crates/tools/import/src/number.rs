@@ -1,4 +1,5 @@
-//! Numbers as text: they are passed on digit by digit, because an amount must not change on its way.
+//! Numbers as text: they are passed on digit by digit, because an amount must not change on its
+//! way.
 
 /// Most digits of a number that the service can add up.
 const DIGITS_MAX: usize = 28;
@@ -12,13 +13,15 @@ pub(crate) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Reads `-12`, `007` or `12.50`; no plus sign, no exponent, and digits on both sides of a point.
+    /// Reads `-12`, `007` or `12.50`; no plus sign, no exponent, and digits on both sides of a
+    /// point.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
         let (negative, digits) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
             b'0'..=b'9' => (false, text),
             _ => return None,
         };
+
         let (integer, fraction) = match memchr::memchr(b'.', digits.as_bytes()) {
             Some(point) => (&digits[..point], Some(&digits[point + 1..])),
             None => (digits, None),

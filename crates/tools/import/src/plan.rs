@@ -82,6 +82,7 @@ impl Plan {
                 let mut lead = String::from(if at == 0 { '{' } else { ',' });
                 push_string(&mut lead, name);
                 lead.push(':');
+
                 let content = match content {
                     Content::Column { column, kind } => {
                         Numbered::Column(number(&mut columns, column), *kind)
@@ -94,6 +95,7 @@ impl Plan {
             });
             numbered.collect()
         });
+
         Self { columns, time, id, subject, fields }
     }
 
@@ -106,7 +108,8 @@ impl Plan {
         self.fields.is_none()
     }
 
-    /// Turns a row into the parts of an event. `default_id` serves rows that hold no id of their own.
+    /// Turns a row into the parts of an event. `default_id` serves rows that hold no id of their
+    /// own.
     pub(crate) fn fill(
         &self,
         row: &impl Columns,
@@ -117,18 +120,23 @@ impl Plan {
         parts.time_ms = self.time_ms(row, mapping)?;
         self.write_id(row, default_id, &mut parts.id)?;
         parts.subject.clear();
+
         if let Some(column) = self.subject {
             parts.subject.push_str(self.value(row, column)?.text().unwrap_or_default());
             bounded("subject", &parts.subject)?;
         }
+
         parts.data.clear();
+
         for field in self.fields.iter().flatten() {
             parts.data.push_str(&field.lead);
             self.write_content(row, &field.content, &mut parts.data)?;
         }
+
         if !parts.data.is_empty() {
             parts.data.push('}');
         }
+
         if parts.data.len() > EVENT_LEN_MAX {
             let detail = format!(
                 "the event's data has {} bytes; at most {EVENT_LEN_MAX} are taken",
@@ -136,6 +144,7 @@ impl Plan {
             );
             return Err(Refusal::new(Code::EventTooLarge, detail));
         }
+
         Ok(())
     }
 
@@ -153,6 +162,7 @@ impl Plan {
         let text = text.ok_or_else(|| {
             Refusal::new(Code::TimeMissing, format!("the column \"{name}\" is empty"))
         })?;
+
         mapping.times.read_ms(text).map_err(|fault| {
             let why = match fault {
                 Fault::Unreadable => "does not have the format that the mapping gives",
@@ -174,6 +184,7 @@ impl Plan {
         out: &mut String,
     ) -> Result<(), Refusal> {
         out.clear();
+
         if let [column] = self.id[..] {
             out.push_str(self.value(row, column)?.text().unwrap_or_default());
         } else {
@@ -191,16 +202,19 @@ impl Plan {
                     }
                 }
             }
+
             if empty {
                 out.clear();
             }
         }
+
         if out.is_empty() {
             let (fingerprint, row_number) = default_id;
             out.push_str(fingerprint);
             out.push(':');
             write!(out, "{row_number}").expect("a string takes all that is written to it");
         }
+
         bounded("id", out)
     }
 
@@ -235,6 +249,7 @@ impl Plan {
             };
             let factor = Plain::of(text)
                 .ok_or_else(|| self.mismatch(*column, value, "a number without exponent"))?;
+
             product = match product {
                 None => None,
                 Some(product) => Some(product.times(factor).ok_or_else(|| {
@@ -245,15 +260,18 @@ impl Plan {
                 })?),
             };
         }
+
         match product {
             Some(product) => product.write(out),
             None => out.push_str("null"),
         }
+
         Ok(())
     }
 
     fn mismatch(&self, column: usize, value: Value<'_>, wanted: &str) -> Refusal {
-        let (name, text) = (&self.columns[column], start_of(value.text().unwrap_or_default()));
+        let name = &self.columns[column];
+        let text = start_of(value.text().unwrap_or_default());
         Refusal::new(
             Code::FieldInvalid,
             format!("the column \"{name}\" holds \"{text}\", which is not {wanted}"),
@@ -269,7 +287,8 @@ fn number(columns: &mut Vec<String>, name: &str) -> usize {
     })
 }
 
-/// Fields of a mapping that names none. A column without a name, as some programs put in front, cannot be a field.
+/// Fields of a mapping that names none. A column without a name, as some programs put in front,
+/// cannot be a field.
 fn every_column(header: &[String]) -> Vec<(String, Content)> {
     let named = header.iter().filter(|name| !name.is_empty());
     named
@@ -303,6 +322,7 @@ fn write_value(value: Value<'_>, kind: Kind, out: &mut String) -> Option<()> {
             }
         },
     };
+
     match kind {
         Kind::Auto => match value {
             Value::Untyped(_) if Plain::of(text).is_some_and(|number| number.is_json()) => {
@@ -323,6 +343,7 @@ fn write_value(value: Value<'_>, kind: Kind, out: &mut String) -> Option<()> {
             _ => return None,
         }),
     }
+
     Some(())
 }
 

@@ -67,6 +67,7 @@ impl Progress {
                 return Err(Error::Open { path: path.to_owned(), source });
             }
         }
+
         let unreadable =
             |reason: String| Error::ProgressUnreadable { path: path.to_owned(), reason };
         let progress: Self =
@@ -77,6 +78,7 @@ impl Progress {
                 progress.version
             )));
         }
+
         let differences = progress.identity.differences(identity);
         if differences.is_empty() {
             return Ok(Some(progress));
@@ -84,7 +86,8 @@ impl Progress {
         Err(Error::ProgressOfAnother { path: path.to_owned(), differences })
     }
 
-    /// Replaces the file as a whole: after a crash it holds this progress or the one before. Returns once it is on disk.
+    /// Replaces the file as a whole: after a crash it holds this progress or the one before.
+    /// Returns once it is on disk.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let mut text = serde_json::to_string_pretty(self)
             .expect("progress has no maps with keys that are not text");
@@ -162,6 +165,7 @@ mod tests {
         let path = directory.path().join("progress.json");
         assert_eq!(Progress::load(&path, &identity()).unwrap(), None);
         std::fs::write(&path, FIXTURE).unwrap();
+
         let progress = Progress::load(&path, &identity()).unwrap().unwrap();
         assert_eq!(
             (progress.rows_sent, progress.accepted, progress.duplicates, progress.rejected),
@@ -169,6 +173,7 @@ mod tests {
         );
         progress.save(&path).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), FIXTURE);
+
         assert_eq!(
             std::fs::read_dir(directory.path()).unwrap().count(),
             1,
@@ -181,11 +186,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("progress.json");
         std::fs::write(&path, FIXTURE).unwrap();
+
         let refused = |change: fn(&mut Identity)| {
             let mut other = identity();
             change(&mut other);
             Progress::load(&path, &other).map(|_| ()).map_err(|error| error.to_string())
         };
+
         assert_eq!(refused(|other| other.file = "moved.csv.gz".to_owned()), Ok(()));
         assert!(
             refused(|other| other.fingerprint.clear())
@@ -201,6 +208,7 @@ mod tests {
         assert!(
             refused(|other| other.mapping_hash.clear()).unwrap_err().contains("another mapping")
         );
+
         for (from, to) in [("\"version\": 1", "\"version\": 2"), ("{", "")] {
             std::fs::write(&path, FIXTURE.replacen(from, to, 1)).unwrap();
             assert!(refused(|_| ()).unwrap_err().contains("delete it to import from the start"));

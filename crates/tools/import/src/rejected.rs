@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 const HEADER: &[u8] = b"line,code,detail,row\n";
 
-/// Appends rejected rows to a CSV file: the line of the row, a stable code, a sentence, and the row as it stood (its first 4 KiB).
-/// A row that is rejected again after an import was resumed appears again, with the same line.
+/// Appends rejected rows to a CSV file: the line of the row, a stable code, a sentence, and the row
+/// as it stood (its first 4 KiB). A row that is rejected again after an import was resumed appears
+/// again, with the same line.
 pub struct Rejected {
     path: PathBuf,
     file: BufWriter<File>,
@@ -81,8 +82,10 @@ mod tests {
             rejected.write(line, &Refusal::new(Code::TimeInvalid, detail), raw).unwrap();
             rejected.sync().unwrap();
         }
+
         let mut reader = ::csv::Reader::from_path(&path).unwrap();
         assert_eq!(reader.headers().unwrap(), vec!["line", "code", "detail", "row"]);
+
         for (record, (line, detail, raw)) in reader.byte_records().zip(rows) {
             let record = record.unwrap();
             let raw = &raw[..raw.len().min(REJECTED_ROW_LEN_MAX)];

@@ -25,7 +25,8 @@ pub struct Row<'a> {
     pub number: u64,
     /// The line of the file, from 1, on which the row begins.
     pub line: u64,
-    /// The row as it stands in the file, without its line end; of a row that is too long, its start.
+    /// The row as it stands in the file, without its line end; of a row that is too long, its
+    /// start.
     pub raw: &'a [u8],
     pub event: Result<Event<'a>, Refusal>,
 }
@@ -86,7 +87,8 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Reads rows from anything else, such as standard input; `name` stands for the path in messages.
+    /// Reads rows from anything else, such as standard input; `name` stands for the path in
+    /// messages.
     pub fn read(file: Box<dyn Read + Send>, name: &Path, mapping: &Mapping) -> Result<Self, Error> {
         let input =
             Input::new(file).map_err(|source| Error::Open { path: name.to_owned(), source })?;
@@ -109,6 +111,7 @@ impl Rows {
             rows: 0,
             line: 1,
         };
+
         rows.bind()?;
         Ok(rows)
     }
@@ -119,9 +122,14 @@ impl Rows {
             *members = ndjson::members(self.plan.columns());
             return Ok(());
         }
+
         let header = self.read_header()?;
         self.plan = Plan::new(&self.mapping, Some(&header));
-        let (mut found, mut missing, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+
+        let mut found = Vec::new();
+        let mut missing = Vec::new();
+        let mut repeated = Vec::new();
+
         for name in self.plan.columns() {
             match header.iter().position(|column| column == name) {
                 Some(at) if header[at + 1..].contains(name) => repeated.push(name.clone()),
@@ -129,13 +137,16 @@ impl Rows {
                 None => missing.push(name.clone()),
             }
         }
+
         let path = || self.path.clone();
         if !missing.is_empty() {
             return Err(Error::ColumnsMissing { path: path(), missing, existing: header });
         }
+
         if !repeated.is_empty() {
             return Err(Error::ColumnsRepeated { path: path(), repeated });
         }
+
         if let Shape::Csv { width, positions, .. } = &mut self.shape {
             (*width, *positions) = (header.len(), found);
         }
@@ -155,6 +166,7 @@ impl Rows {
                 let raw = self.input.bytes(start, end);
                 let names = (0..cells.count())
                     .map(|at| std::str::from_utf8(cells.get(raw, at)).map(str::to_owned));
+
                 names.collect::<Result<_, _>>().map_err(|_| failed(self, "it is not UTF-8"))
             }
             Some(Found::Unclosed { .. }) => Err(failed(self, "a quote in it is not closed")),
@@ -169,6 +181,7 @@ impl Rows {
             return Ok(None);
         };
         self.rows += 1;
+
         let number = self.rows;
         let (line, raw, fault) = match found {
             Found::Whole { start, end, line } => (line, self.input.bytes(start, end), None),
@@ -185,6 +198,7 @@ impl Rows {
                 (line, &self.long_row[..], Some(Refusal::new(Code::RowTooLong, detail)))
             }
         };
+
         let event = match fault {
             Some(fault) => Err(fault),
             None => {
@@ -212,7 +226,8 @@ impl Rows {
         self.rows
     }
 
-    /// Bytes of the file read so far, out of [`Rows::len_bytes`]; of a compressed file, compressed bytes.
+    /// Bytes of the file read so far, out of [`Rows::len_bytes`]; of a compressed file, compressed
+    /// bytes.
     pub fn bytes_read(&self) -> u64 {
         self.input.bytes_read()
     }
@@ -236,13 +251,15 @@ impl Rows {
     /// Finds the next row and consumes it.
     fn find(&mut self) -> Result<Option<Found>, Error> {
         loop {
-            let (rest, whole) = (self.input.rest(), self.input.ended());
+            let rest = self.input.rest();
+            let whole = self.input.ended();
             let blank_len = blank_len(rest, whole);
             if blank_len > 0 {
                 self.input.consume(blank_len);
                 self.line += 1;
                 continue;
             }
+
             if whole && rest.is_empty() {
                 return Ok(None);
             }
@@ -261,7 +278,8 @@ impl Rows {
 
     /// Consumes `len` bytes, the next row with its line end.
     fn take(&mut self, len: usize, lines: u64) -> Found {
-        let (start, line) = (self.input.position(), self.line);
+        let start = self.input.position();
+        let line = self.line;
         let content = without_line_end(&self.input.rest()[..len]).len();
         self.input.consume(len);
         self.line += lines;
@@ -287,18 +305,22 @@ impl Rows {
         let line = self.line;
         self.long_row.clear();
         self.long_row.extend_from_slice(&self.input.rest()[..REJECTED_ROW_LEN_MAX]);
+
         loop {
             let rest = self.input.rest();
             if let Some(end) = memchr(b'\n', rest) {
                 self.input.consume(end + 1);
                 break;
             }
+
             self.input.consume(rest.len());
+
             if self.input.ended() {
                 break;
             }
             self.fill()?;
         }
+
         self.line += 1;
         Ok(Found::TooLong { line })
     }
@@ -336,6 +358,7 @@ fn event_of<'a>(
             row_text = text;
         }
     }
+
     Ok(Event {
         id: parts.id.as_str().into(),
         source: mapping.source.as_str().into(),

@@ -1,8 +1,8 @@
 //! Times as files write them.
 //!
-//! The common shapes are read by hand; whatever those do not take goes to jiff, which has the last word.
-//! A wall time is placed by its IANA time zone: one that the clock skipped is refused, and of two that it showed twice
-//! the earlier one is meant.
+//! The common shapes are read by hand; whatever those do not take goes to jiff, which has the last
+//! word. A wall time is placed by its IANA time zone: one that the clock skipped is refused, and of
+//! two that it showed twice the earlier one is meant.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -55,7 +55,8 @@ pub(crate) enum Fault {
 }
 
 impl Times {
-    /// `format` is `rfc3339`, `epoch_seconds`, `epoch_millis` or a strftime format; what is wrong goes to `problems`.
+    /// `format` is `rfc3339`, `epoch_seconds`, `epoch_millis` or a strftime format; what is wrong
+    /// goes to `problems`.
     pub(crate) fn new(
         format: &str,
         timezone: Option<&str>,
@@ -71,6 +72,7 @@ impl Times {
                 None
             }
         });
+
         let zone = zone.filter(|zone| zone.iana_name() != Some("UTC"));
         let shape = match format {
             "rfc3339" => Shape::Rfc3339,
@@ -78,6 +80,7 @@ impl Times {
             "epoch_millis" => Shape::EpochMillis,
             _ => Shape::Strftime { format: format.to_owned(), steps: compile(format) },
         };
+
         let placed = match &shape {
             Shape::Strftime { format, .. } => names_offset(format).unwrap_or_else(|reason| {
                 problems.push(format!(
@@ -87,11 +90,13 @@ impl Times {
             }),
             _ => true,
         };
+
         if placed && zone.is_some() {
             problems.push(format!(
                 "time.timezone: times in \"{format}\" say themselves where they lie; leave it out"
             ));
         }
+
         (problems.len() == before).then_some(Self { shape, zone })
     }
 
@@ -182,20 +187,24 @@ fn compile(format: &str) -> Option<Box<[Step]>> {
             _ if byte.is_ascii_graphic() => Step::Literal(byte),
             _ => return None,
         };
+
         if !matches!(step, Step::Literal(_)) && steps.contains(&step) {
             return None;
         }
         steps.push(step);
     }
+
     let has = |step: Step| steps.contains(&step);
     let whole = has(Step::Year) && has(Step::Month) && has(Step::Day);
     let no_hole = (has(Step::Hour) || !has(Step::Minute))
         && (has(Step::Minute) || !has(Step::Second))
         && (has(Step::Second) || !has(Step::Fraction));
+
     (whole && no_hole).then(|| steps.into())
 }
 
-/// Whether times in a format carry their own offset or zone. The reason why it is no format, if it is none.
+/// Whether times in a format carry their own offset or zone. The reason why it is no format, if it
+/// is none.
 fn names_offset(format: &str) -> Result<bool, String> {
     let sample = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
     let text =
@@ -242,6 +251,7 @@ impl Civil {
                 Step::Fraction => civil.millisecond = take_fraction_ms(&mut rest)?,
             }
         }
+
         (rest.is_empty() && civil.is_valid()).then_some(civil)
     }
 
@@ -297,6 +307,7 @@ fn take_fraction_ms(rest: &mut &[u8]) -> Option<i64> {
         return None;
     }
     *rest = &digits[len..];
+
     Some(
         digits[..len]
             .iter()

@@ -32,6 +32,7 @@ fn read_anything(bytes: Vec<u8>, mapping: &Mapping) -> Result<(), TestCaseError>
         );
         prop_assert!(!event.id.is_empty() && event.time_ms >= 0);
     }
+
     Ok(())
 }
 
@@ -43,6 +44,7 @@ fn nearly_ndjson() -> impl Strategy<Value = Vec<u8>> {
         Just("{\"at\":3,\"s\":\"\\ud83d\\ude00\"}\n"),
         Just("\n"),
     ];
+
     let change = (any::<prop::sample::Index>(), any::<u8>());
     (prop::collection::vec(line, 1..6), prop::collection::vec(change, 0..3)).prop_map(
         |(lines, changes)| {
@@ -51,6 +53,7 @@ fn nearly_ndjson() -> impl Strategy<Value = Vec<u8>> {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
             }
+
             bytes
         },
     )
@@ -99,7 +102,8 @@ fn write_csv(rows: &[Cells], line_end: &str) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// Notes as the mapping is said to read them: empty is null, a plain number is a number, all else is text.
+/// Notes as the mapping is said to read them: empty is null, a plain number is a number, all else
+/// is text.
 fn expected_note(note: &str) -> serde_json::Value {
     if note.is_empty() {
         return serde_json::Value::Null;

@@ -63,6 +63,7 @@ fn a_row_that_is_broken_does_not_break_the_next() {
     file.extend_from_slice(format!("2019-01-15 03:36:12,1,{},\n", "x".repeat(70_000)).as_bytes());
     file.extend_from_slice(format!("{},1,,\n", "x".repeat(3_000_000)).as_bytes());
     file.extend_from_slice(format!("{good}\n2019-01-15 03:36:12,1,\"open,\n{good}\n").as_bytes());
+
     let expected = [
         (2, "ok"),
         (3, "row_not_utf8"),
@@ -72,8 +73,10 @@ fn a_row_that_is_broken_does_not_break_the_next() {
         (7, "quote_unclosed"),
         (8, "ok"),
     ];
+
     assert_eq!(codes(&csv(&file)), expected);
     assert_eq!(csv(&file)[3].raw, [b'x'; 4_096]);
+
     // An open quote is not followed through the whole file, either.
     file.extend_from_slice(format!("{good}\n").repeat(100_000).as_bytes());
     assert_eq!(codes(&csv(&file))[..7], expected);
@@ -89,11 +92,13 @@ fn the_header_must_hold_the_columns() {
         );
         result.err().map(|error| error.to_string()).unwrap_or_default()
     };
+
     assert_eq!(
         fault(b"at,Zone, fare\n"),
         "the mapping names columns that x.csv does not have: \"zone\", \"fare\", \"note\"; it has: \"at\", \"Zone\", \" fare\""
     );
     assert!(fault(b"at,zone,zone,fare,note\n").contains("several columns of one name: \"zone\""));
+
     for (bytes, reason) in [
         (&b""[..], "empty"),
         (b"\n\n", "empty"),
@@ -102,6 +107,7 @@ fn the_header_must_hold_the_columns() {
     ] {
         assert!(fault(bytes).contains(reason), "{}", fault(bytes));
     }
+
     assert_eq!(fault(b"at,zone,fare,note"), "");
 }
 
@@ -113,10 +119,13 @@ fn ids_are_of_the_content() {
         read_all(&mut rows_of(bytes, &mapping)).iter().map(Seen::id).collect::<Vec<_>>()
     };
     let plain = ids(file.as_bytes());
+
     assert_eq!(plain.len(), 5_000);
     assert_eq!(plain, ids(&gzip(file.as_bytes())));
+
     let (fingerprint, number) = plain[41].split_once(':').unwrap();
     assert_eq!((fingerprint.len(), number), (16, "42"));
+
     // Rows at the end of a long file leave the ids alone; a change at its start gives others.
     assert_eq!(plain[..], ids(format!("{file}2019-01-15 03:36:12,1,,\n").as_bytes())[..5_000]);
     assert_ne!(plain[0], ids(file.replacen(",1,", ",2,", 1).as_bytes())[0]);
@@ -147,6 +156,7 @@ fn gzip_of_several_members_and_gzip_cut_short() {
 
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     encoder.write_all(format!("{head}{tail}").repeat(40_000).as_bytes()).unwrap();
+
     let whole = encoder.finish().unwrap();
     let mapping = mapping(CSV_MAPPING);
     let mut rows = rows_of(&whole[..whole.len() / 2], &mapping);
@@ -156,6 +166,7 @@ fn gzip_of_several_members_and_gzip_cut_short() {
             Err(error) => break error,
         }
     };
+
     assert!(matches!(fault, Error::Read { line, .. } if line > 50_000), "{fault:?}");
     assert!(rows.bytes_read() == whole.len() as u64 / 2);
 }
@@ -178,8 +189,10 @@ fn products_and_kinds() {
     let file = format!("at,zone,note,fare\n{time},-3,,2.55\n{time},,,2.55\n{time},x,,1\n");
     let rows = read_all(&mut rows_of(file.as_bytes(), &mapping(&text)));
     let data = |at: usize| rows[at].event.as_ref().unwrap().data.as_str();
+
     assert_eq!(data(0), r#"{"amount":-7.65,"code":"-3","fare":2.55,"note":null,"zone":-3}"#);
     assert_eq!(data(1), r#"{"amount":null,"code":null,"fare":2.55,"note":null,"zone":null}"#);
+
     let refusal = rows[2].event.as_ref().unwrap_err();
     assert_eq!(refusal.code.as_str(), "field_invalid");
     assert_eq!(
@@ -203,6 +216,7 @@ fn lines_of_json() {
         count = "n"
         hot = { column = "hot", type = "string" }
     "#;
+
     let file = "{\"_id\":\"1\",\"meta\":{\"at\":100},\"drink\":\"caf\\u00e9\",\"n\":1.50,\"hot\":true}\r\n\n\
         {\"_id\":null,\"meta\":{\"at\":\"101.5\"},\"drink\":[1],\"n\":\"7\"}\n\
         {\"meta\":{}}\n{\"meta\":\nnull\n[]\n{\"meta\":{\"at\":1}} x\n\
@@ -218,6 +232,7 @@ fn lines_of_json() {
         (8, "row_malformed"),
         (9, "ok"),
     ];
+
     assert_eq!(codes(&rows), expected);
     let event = |at: usize| rows[at].event.as_ref().unwrap();
     assert_eq!(event(0).data, r#"{"count":1.50,"drink":"café","hot":"true"}"#);

@@ -62,7 +62,8 @@ pub enum Command {
         #[arg(long)]
         applied: bool,
     },
-    /// Pages of the portal with 1,000 counters and a year of data: how long the server takes for each
+    /// Pages of the portal with 1,000 counters and a year of data: how long the server takes for
+    /// each
     #[command(after_help = "Example: raingauge lab pages --server 127.0.0.1:8080 --core 1")]
     Pages {
         #[command(flatten)]
@@ -86,7 +87,8 @@ pub enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
-    /// Rolls a cache strategy out on a live service, step by step, and back by itself when limits are broken
+    /// Rolls a cache strategy out on a live service, step by step, and back by itself when limits
+    /// are broken
     #[command(
         after_help = "Example: raingauge lab rollout --server 127.0.0.1:8080 --to live --shares 5,25,100 --hold-s 600"
     )]
@@ -99,7 +101,8 @@ pub enum Command {
         after_help = "Example: raingauge lab replay requests.ndjson --server 127.0.0.1:8080 --speed 2"
     )]
     Replay {
-        /// Lines of {"atMs":…,"requests":[{"key":…,"fromTime":…,"toTime":…}]}; times up to 0 are seconds before the asking
+        /// Lines of {"atMs":…,"requests":[{"key":…,"fromTime":…,"toTime":…}]}; times up to 0 are
+        /// seconds before the asking
         file: PathBuf,
         #[command(flatten)]
         server: ServerArguments,
@@ -107,7 +110,8 @@ pub enum Command {
         #[arg(long, default_value_t = 1.0)]
         speed: f64,
     },
-    /// Breaks a cluster under load, again and again, and compares every count with a model; fails when one differs
+    /// Breaks a cluster under load, again and again, and compares every count with a model; fails
+    /// when one differs
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
                       raingauge lab faults --services servers --faults 100"
@@ -197,6 +201,7 @@ fn run_counts(
         let loaded = server::Lab::prepare(&target, &workload)?.load_history(&workload)?;
         eprintln!("lab: {loaded} buckets loaded");
     }
+
     let measure = |pace| {
         counts::measure(&workload, &target, server.connections, pace, server.duration(), !skip_load)
     };
@@ -208,9 +213,11 @@ fn run_counts(
             greatest.measured.requests_per_s / 2.0
         }
     };
+
     let paced = measure(Pace::Open(rate))?;
     print(&format!("open loop at {rate:.0}/s, batches"), &paced.measured, paced.pushed_back);
     println!("answers checked in full at that rate: {}", paced.answers_checked);
+
     Ok(())
 }
 
@@ -226,6 +233,7 @@ fn run_ingest(
     let workload = Workload::new(Settings { history: 0, ..settings }, now_s);
     let mut lab = server::Lab::prepare(&target, &workload)?;
     let drops = Drops::new(settings.keys, body_events, settings.seed, now_s);
+
     let pace = rate.map_or(Pace::Closed, |rate| Pace::Open(rate / body_events as f64));
     let ingested =
         ingest::measure(&mut lab, &drops, server.connections, pace, server.duration(), applied)?;
@@ -239,6 +247,7 @@ fn run_ingest(
         grouped(ingested.accepted as f64),
         grouped(ingested.acknowledged_per_s)
     );
+
     if let Some(applied_per_s) = ingested.applied_per_s {
         println!("until every one showed in the counts: {} events/s", grouped(applied_per_s));
     }
@@ -246,7 +255,8 @@ fn run_ingest(
 }
 
 fn run_pages(server: &ServerArguments, counters: usize, requests: u32) -> Result<()> {
-    let (target, now_s) = (server.target()?, now_s());
+    let target = server.target()?;
+    let now_s = now_s();
     let id = pages::load(&target, counters, now_s)?;
     println!("| page | bytes | p50 ms | p95 ms | max ms |\n|---|--:|--:|--:|--:|");
     for page in pages::measure(&target, id, requests, now_s)? {
@@ -276,6 +286,7 @@ fn run_replay(file: &Path, server: &ServerArguments, speed: f64) -> Result<()> {
     let recording =
         recording::read(BufReader::new(lines)).with_context(|| file.display().to_string())?;
     let (load, failed) = replay::run(&server.target()?, server.connections, &recording, speed)?;
+
     print(
         &format!("{} batches at {speed} times their pace", recording.len()),
         &load.measured,

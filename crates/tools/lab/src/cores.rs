@@ -1,5 +1,5 @@
-//! Which core does what, and how busy each was. A server measured at less than a full core was held up by something
-//! else (its disk, or a client at a full core), and the report should show that.
+//! Which core does what, and how busy each was. A server measured at less than a full core was held
+//! up by something else (its disk, or a client at a full core), and the report should show that.
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,8 @@ pub fn pin_self(core: usize) -> Result<()> {
     Ok(())
 }
 
-/// Lets all threads of a process go before those of others whenever they are ready, in turns with their like.
+/// Lets all threads of a process go before those of others whenever they are ready, in turns with
+/// their like.
 pub fn prefer_process(process: u32) -> Result<()> {
     prefer(&["--all-tasks", "--rr", "--pid", "1", &process.to_string()])
 }
@@ -98,7 +99,8 @@ fn sample(cores: Cores) -> Result<(Ticks, Ticks)> {
     Ok((of(cores.server_core)?, of(cores.client_core)?))
 }
 
-/// User and system time of this process: fields 14 and 15, counted after the name, which may hold spaces.
+/// User and system time of this process: fields 14 and 15, counted after the name, which may hold
+/// spaces.
 fn own_ticks() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
     let fields = text.rsplit_once(") ").map(|(_, rest)| rest.split_whitespace().skip(11).take(2));
@@ -109,7 +111,8 @@ fn own_ticks() -> Result<u64> {
         .sum()
 }
 
-/// The line is `cpuN user nice system idle iowait irq softirq steal …`; idle and iowait are not work.
+/// The line is `cpuN user nice system idle iowait irq softirq steal …`; idle and iowait are not
+/// work.
 fn ticks(text: &str, core: usize) -> Option<Ticks> {
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{core} ")))?;
     let fields: Vec<u64> =

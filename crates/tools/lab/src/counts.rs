@@ -77,6 +77,7 @@ impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J
             answer.results.len(),
             batch.len()
         );
+
         for (question, item) in batch.iter().zip(&answer.results) {
             let asked = question.as_ref();
             let (Some(from_s), Some(to_s), Some(count)) = (item.from_s, item.to_s, item.count)
@@ -90,6 +91,7 @@ impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J
             );
             (self.judge)(question, Covered { from_s, to_s, count })?;
         }
+
         Ok(())
     }
 }
@@ -110,12 +112,14 @@ impl<Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> Source for CountSource<'
             429 | 503 => return Ok(Outcome::PushedBack),
             _ => bail!("POST /v1/counts answered {status}: {}", String::from_utf8_lossy(body)),
         }
+
         if self.answers.is_multiple_of(CHECK_EVERY) {
             self.check(&self.batches[self.current[slot]], body)?;
             self.checked += 1;
         } else if self.error_finder.find(body).is_some() {
             bail!("an item of the answer is an error: {}", String::from_utf8_lossy(body));
         }
+
         self.answers += 1;
         Ok(Outcome::Done(BATCH_RANGES as u64))
     }
@@ -148,6 +152,7 @@ fn judge(range: &Range, history_known: bool, covered: Covered) -> Result<()> {
         covered.count,
         range.expected
     );
+
     Ok(())
 }
 
@@ -157,7 +162,8 @@ pub struct CountsLoad {
     pub pushed_back: u64,
 }
 
-/// Asks the batches of a workload. Counts are compared where the history behind the ranges is known.
+/// Asks the batches of a workload. Counts are compared where the history behind the ranges is
+/// known.
 pub fn measure(
     workload: &Workload,
     target: &Target,
@@ -204,21 +210,26 @@ mod tests {
         let judge = |known| move |range: &Range, covered| judge(range, known, covered);
         let mut source = CountSource::new(&workload.batches, &target, 1, judge(true));
         let now = Instant::now();
+
         source.prepare(0, now);
         assert!(source.bytes(0).starts_with(b"POST /v1/counts HTTP/1.1\r\n"));
+
         let right = answer(&workload.batches[0], 0);
         fn reply(status: u16, body: &[u8], at: Instant) -> Reply<'_> {
             Reply { status, head: b"", body, at }
         }
+
         assert_eq!(source.judge(0, &reply(200, &right, now)).unwrap(), Outcome::Done(10));
         assert_eq!(source.judge(0, &reply(503, b"", now)).unwrap(), Outcome::PushedBack);
         assert!(
             source.judge(0, &reply(200, br#"{"results":[{"key":"k","error":{}}]}"#, now)).is_err()
         );
         source.answers = 0;
+
         let wrong = answer(&workload.batches[0], 1);
         let said = source.judge(0, &reply(200, &wrong, now)).unwrap_err();
         assert!(said.to_string().contains("WRONG COUNT"));
+
         let mut trusting = CountSource::new(&workload.batches, &target, 1, judge(false));
         assert!(trusting.judge(0, &reply(200, &wrong, now)).is_ok());
     }

@@ -1,5 +1,6 @@
-//! Live events: the same drops for every system, as CloudEvents in NDJSON for raingauge and as plain values for the
-//! peers. Bodies are rendered once; each time one is sent, only the ids in it are overwritten.
+//! Live events: the same drops for every system, as CloudEvents in NDJSON for raingauge and as
+//! plain values for the peers. Bodies are rendered once; each time one is sent, only the ids in it
+//! are overwritten.
 
 use crate::plan::{self, HOUR_S, QUARTER_S};
 use crate::workload::{Popularity, city_name};
@@ -29,7 +30,8 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// Times lie in the three hours before the last full quarter hour, so that a range that ends there counts them all.
+    /// Times lie in the three hours before the last full quarter hour, so that a range that ends
+    /// there counts them all.
     pub fn new(keys: u32, batch_events: usize, seed: u64, now_s: i64) -> Self {
         let mut random = StdRng::seed_from_u64(seed ^ 0x5eed);
         let popularity = Popularity::new(keys);
@@ -45,6 +47,7 @@ impl Drops {
                     .collect()
             })
             .collect();
+
         Self { batches }
     }
 }
@@ -68,8 +71,8 @@ impl Ids {
     }
 }
 
-/// The finalizer of splitmix64: a bijection, so different numbers give different ids, in no order that would flatter
-/// an index (<https://prng.di.unimi.it/splitmix64.c>).
+/// The finalizer of splitmix64: a bijection, so different numbers give different ids, in no order
+/// that would flatter an index (<https://prng.di.unimi.it/splitmix64.c>).
 fn scatter(number: u64) -> u64 {
     let mut z = number;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -100,9 +103,11 @@ impl Rendered {
             body.extend_from_slice(&[b'0'; ID_DIGITS]);
             body.extend_from_slice(rest_of_event(drop).as_bytes());
         }
+
         let mut bytes = head(body.len());
         id_offsets.iter_mut().for_each(|offset| *offset += bytes.len());
         bytes.extend_from_slice(&body);
+
         Self { bytes, id_offsets }
     }
 
@@ -145,6 +150,7 @@ mod tests {
         let mut rendered = Rendered::new(&drops.batches[0], |_| b"HEAD\r\n\r\n".to_vec());
         let mut ids = Ids::new(u64::MAX - 50);
         let mut seen = HashSet::new();
+
         for _ in 0..3 {
             rendered.renew(&mut ids);
             let body = std::str::from_utf8(&rendered.bytes[8..]).unwrap();
@@ -155,6 +161,7 @@ mod tests {
                 assert!(seen.insert(event["id"].as_str().unwrap().to_owned()));
             }
         }
+
         assert_eq!(seen.len(), 300);
         let mut again = Ids::new(u64::MAX - 50);
         assert!(seen.contains(&id_text(again.take())));
@@ -166,6 +173,7 @@ mod tests {
         let drops = Drops::new(10, 100, 1, now_s);
         let rendered = Rendered::new(&drops.batches[0], |_| Vec::new());
         let bytes_mean = rendered.bytes.len() / rendered.events();
+
         assert!((170..=210).contains(&bytes_mean), "{bytes_mean}");
         let end_s = plan::floor(now_s, QUARTER_S);
         assert!(

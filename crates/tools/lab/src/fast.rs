@@ -1,4 +1,5 @@
-//! The clock of an experiment, which runs faster than the machine's: the same as that of the processes under it.
+//! The clock of an experiment, which runs faster than the machine's: the same as that of the
+//! processes under it.
 
 use jiff::Timestamp;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -6,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Copy)]
 pub struct Fast {
     start_ms: i64,
-    /// What the machine's clock shows at the start, in whole seconds: the setting has no finer times.
+    /// What the machine's clock shows at the start, in whole seconds: the setting has no finer
+    /// times.
     machine_start_s: i64,
     started: Instant,
     factor: u32,

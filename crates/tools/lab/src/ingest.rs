@@ -30,7 +30,8 @@ struct Answer {
 
 impl Source for IngestSource {
     fn prepare(&mut self, slot: usize, _due: Instant) {
-        // Bodies go round: the one given back longest ago is taken next. There are at least as many as slots.
+        // Bodies go round: the one given back longest ago is taken next. There are at least as many
+        // as slots.
         if let Some(mut body) = self.free.pop_front() {
             body.renew(&mut self.ids);
             self.current[slot] = Some(body);
@@ -47,6 +48,7 @@ impl Source for IngestSource {
             429 | 503 => return Ok(Outcome::PushedBack),
             _ => bail!("POST /v1/events answered {status}: {}", String::from_utf8_lossy(body)),
         }
+
         let answer: Answer = serde_json::from_slice(body).with_context(|| {
             format!("not an answer to events: {}", String::from_utf8_lossy(body))
         })?;
@@ -61,6 +63,7 @@ impl Source for IngestSource {
         );
         self.free.push_back(sent);
         self.accepted += answer.accepted;
+
         Ok(Outcome::Done(answer.accepted))
     }
 }
@@ -78,7 +81,8 @@ pub struct Ingested {
     pub body_bytes_mean: usize,
 }
 
-/// `applied`: also wait until every acknowledged event shows in the counts, which checks them at the same time.
+/// `applied`: also wait until every acknowledged event shows in the counts, which checks them at
+/// the same time.
 pub fn measure(
     lab: &mut Lab,
     drops: &Drops,
@@ -94,6 +98,7 @@ pub fn measure(
     while bodies.len() < connections {
         bodies.extend(drops.batches.iter().map(|batch| render(batch, &target)));
     }
+
     let body_bytes_mean = bodies.iter().map(|body| body.bytes.len()).sum::<usize>() / bodies.len();
     let body_events = bodies[0].events();
     let mut source = IngestSource {
@@ -102,16 +107,17 @@ pub fn measure(
         ids: Ids::new(rand::random()),
         accepted: 0,
     };
+
     let start = Instant::now();
     let run = Run { pace, warm_up: Duration::ZERO, duration };
     let load = load::run(target.address, connections, &run, &mut source)?;
     let accepted = source.accepted;
-    let applied_per_s = match applied {
-        true => Some(
-            accepted as f64 / wait_applied(lab, start, before + accepted as i64)?.as_secs_f64(),
-        ),
-        false => None,
+    let applied_per_s = if applied {
+        Some(accepted as f64 / wait_applied(lab, start, before + accepted as i64)?.as_secs_f64())
+    } else {
+        None
     };
+
     Ok(Ingested {
         measured: load.measured,
         accepted,

@@ -1,5 +1,5 @@
-//! The instrument that measures a running raingauge over its public contract and, in the same run, the systems that one
-//! might count with instead (`peers`).
+//! The instrument that measures a running raingauge over its public contract and, in the same run,
+//! the systems that one might count with instead (`peers`).
 //!
 //! ```text
 //!   core 0: the system measured            core 1: this program
@@ -8,10 +8,11 @@
 //!   (SQLite has no server: it runs in this program, on core 1)
 //! ```
 //!
-//! Every system holds the same history and is asked the same questions, and answers are compared with the right ones.
+//! Every system holds the same history and is asked the same questions, and answers are compared
+//! with the right ones.
 //!
-//! Other instruments work on a cluster: [`faults`] breaks it under load, again and again, and compares every count;
-//! [`strategies`] measures a reader under each cache strategy.
+//! Other instruments work on a cluster: [`faults`] breaks it under load, again and again, and
+//! compares every count; [`strategies`] measures a reader under each cache strategy.
 //!
 //! The feature `experiments` brings the instruments that run other systems or draw figures, and
 //! with them their clients, a rasterizer and a font.

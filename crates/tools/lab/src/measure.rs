@@ -1,8 +1,9 @@
 //! Time and its measurement: how requests are paced, and how their latencies are kept.
 //!
-//! In a closed loop the next request waits for an answer, which finds the greatest rate but hides what a user would
-//! wait while the server stalls. In an open loop requests are due at fixed moments whether the server keeps up or
-//! not, and a latency runs from the moment a request was *due*: time spent waiting for a free connection counts.
+//! In a closed loop the next request waits for an answer, which finds the greatest rate but hides
+//! what a user would wait while the server stalls. In an open loop requests are due at fixed
+//! moments whether the server keeps up or not, and a latency runs from the moment a request was
+//! *due*: time spent waiting for a free connection counts.
 
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
@@ -19,7 +20,8 @@ pub enum Pace {
     Closed,
     /// Requests per second.
     Open(f64),
-    /// The same, by a client that shares its core with the server: it rests while nothing is due, where [`Self::Open`] spins.
+    /// The same, by a client that shares its core with the server: it rests while nothing is due,
+    /// where [`Self::Open`] spins.
     OpenShared(f64),
 }
 
@@ -114,9 +116,9 @@ impl Recorder {
         self.end
     }
 
-    /// An answer came at `now` to a request intended at `intended`; `units` is what it carried (ranges, events).
-    /// A closed loop counts answers inside the window, an open loop the requests that were due in it.
-    /// Tells whether it was counted.
+    /// An answer came at `now` to a request intended at `intended`; `units` is what it carried
+    /// (ranges, events). A closed loop counts answers inside the window, an open loop the requests
+    /// that were due in it. Tells whether it was counted.
     pub fn complete(&mut self, intended: Instant, now: Instant, units: u64) -> bool {
         let moment = match self.pace {
             Pace::Closed => now,
@@ -132,7 +134,8 @@ impl Recorder {
         true
     }
 
-    /// Requests that were due and never sent or answered count with the time that they have waited so far.
+    /// Requests that were due and never sent or answered count with the time that they have waited
+    /// so far.
     pub fn abandon(&mut self, arrivals: &mut dyn Arrivals, now: Instant) -> u64 {
         let mut abandoned = 0;
         while let Some(intended) = arrivals.take_due(now) {
@@ -146,6 +149,7 @@ impl Recorder {
         let quantile_us =
             |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / 1_000.0;
         let answered = self.requests.saturating_sub(unanswered);
+
         Measured {
             requests: answered,
             unanswered,
@@ -192,22 +196,27 @@ mod tests {
 
     #[test]
     fn a_stalled_server_shows_in_the_latencies_of_everything_that_was_due() {
-        // 100 requests per second; each is answered at once, except that nothing is answered between 3 s and 4 s.
+        // 100 requests per second; each is answered at once, except that nothing is answered
+        // between 3 s and 4 s.
         let start = Instant::now();
         let mut recorder = Recorder::new(&run(Pace::Open(100.0)), start).unwrap();
         let mut schedule = Schedule::new(start, recorder.end(), 100.0);
+
         for tick_ms in 0..11_000 {
             let now = start + Duration::from_millis(tick_ms);
             if (3_000..4_000).contains(&tick_ms) {
                 continue;
             }
+
             while let Some(intended) = schedule.take_due(now) {
                 recorder.complete(intended, now, 10);
             }
         }
+
         assert!(schedule.is_exhausted());
         let measured = recorder.finish(0);
         assert_eq!(measured.requests, 1_000);
+
         // A tenth of the requests fell into the stall, evenly spread over it.
         assert!((990_000.0..=1_001_000.0).contains(&measured.latency.max_us), "{measured:?}");
         assert!((880_000.0..=920_000.0).contains(&measured.latency.p99_us), "{measured:?}");

@@ -1,4 +1,5 @@
-//! The pages of the portal: how long the server takes for each, with many counters and a year of data.
+//! The pages of the portal: how long the server takes for each, with many counters and a year of
+//! data.
 //!
 //! ```text
 //!   load: COUNTERS counters, a year of quarter hours, hours and days of one key of the first of them
@@ -42,6 +43,7 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
     let known = listed["counters"].as_array().context("an answer without counters")?;
     let known: BTreeSet<&str> =
         known.iter().filter_map(|counter| counter["template"].as_str()).collect();
+
     for number in 0..counters {
         let template = template(number);
         if !known.contains(template.as_str()) {
@@ -54,12 +56,14 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
             client.json("POST", "/v1/counters", &serde_json::to_vec(&counter)?)?;
         }
     }
+
     let listed = client.json("GET", "/v1/counters", b"")?;
     let first = listed["counters"]
         .as_array()
         .into_iter()
         .flatten()
         .find(|counter| counter["template"] == template(0));
+
     let id = first
         .and_then(|counter| counter["id"].as_u64())
         .context("the first counter is not there")?;
@@ -71,6 +75,7 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
             chunk.len()
         );
     }
+
     Ok(u32::try_from(id)?)
 }
 
@@ -78,7 +83,8 @@ fn template(number: usize) -> String {
     format!("lab_page:{number}:{{city_id}}")
 }
 
-/// A year up to the last midnight: quarter hours with a course over day and week, and hours and days that add them up.
+/// A year up to the last midnight: quarter hours with a course over day and week, and hours and
+/// days that add them up.
 fn year(now_s: i64) -> Vec<Value> {
     let end_s = now_s - now_s % DAY_S;
     let start_s = end_s - DAYS * DAY_S;
@@ -89,11 +95,13 @@ fn year(now_s: i64) -> Vec<Value> {
         let sum: i64 = (first..first + width).map(count).sum();
         json!({ "key": KEY, "granularity": granularity, "time": time_s, "count": sum })
     };
+
     let of = |granularity: &'static str, step_s: i64| {
         (start_s..end_s)
             .step_by(step_s as usize)
             .map(move |time_s| bucket(granularity, time_s, step_s / 900))
     };
+
     let others = (2..2 + OTHER_KEYS).map(|city| {
         json!({ "key": format!("lab_page:0:{city}"), "granularity": "day", "time": end_s - DAY_S, "count": city })
     });
@@ -125,6 +133,7 @@ pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Ve
         ("versions", format!("/counters/{id}/versions")),
         ("query, a year", format!("/query?{key}&from={from_s}&to={to_s}")),
     ];
+
     let mut client = Client::connect(target)?;
     pages.iter().map(|(what, path)| time(&mut client, what, path, requests)).collect()
 }
@@ -139,10 +148,12 @@ fn time(client: &mut Client, what: &'static str, path: &str, requests: u32) -> R
         let took = began.elapsed();
         ensure!(answer.status == 200, "GET {path} answered {}: {}", answer.status, answer.text());
         bytes = answer.body.len();
+
         if number > requests / 10 {
             histogram.saturating_record(took.as_micros() as u64);
         }
     }
+
     let ms = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
     Ok(Timed { what, bytes, p50_ms: ms(0.5), p95_ms: ms(0.95), max_ms: ms(1.0) })
 }

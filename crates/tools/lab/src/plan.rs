@@ -1,5 +1,6 @@
-//! How a range is cut into buckets by somebody who keeps quarter-hour, hour and day counts in a general store:
-//! whole days in the middle, whole hours at the edges, quarter hours for the rest. The peers read by this plan.
+//! How a range is cut into buckets by somebody who keeps quarter-hour, hour and day counts in a
+//! general store: whole days in the middle, whole hours at the edges, quarter hours for the rest.
+//! The peers read by this plan.
 //!
 //! ```text
 //!   from                                                        to
@@ -100,6 +101,7 @@ fn split(from_s: i64, to_s: i64, granularity: Granularity, parts: &mut Vec<Slice
     }
     let width_s = granularity.width_s();
     let (first_s, last_s) = (ceiling(from_s, width_s), floor(to_s, width_s));
+
     match granularity.finer() {
         Some(finer) if first_s >= last_s => split(from_s, to_s, finer, parts),
         Some(finer) => {
@@ -125,6 +127,7 @@ mod tests {
             let to_s = from_s + random.random_range(-HOUR_S..100 * DAY_S);
             let parts = slices(from_s, to_s);
             assert!(parts.len() <= 5, "round {round}: {parts:?}");
+
             let mut covered_to_s = floor(from_s, QUARTER_S);
             for part in &parts {
                 let width_s = part.granularity.width_s();
@@ -139,6 +142,7 @@ mod tests {
                 assert!(part.from_s < part.to_s);
                 covered_to_s = part.to_s;
             }
+
             let expected_to_s = floor(to_s, QUARTER_S).max(floor(from_s, QUARTER_S));
             assert_eq!(covered_to_s, expected_to_s, "round {round}");
         }
@@ -151,6 +155,7 @@ mod tests {
         let sum = |from_s: i64, to_s: i64| -> i64 {
             (from_s..to_s).step_by(QUARTER_S as usize).map(count_of_quarter).sum()
         };
+
         for _ in 0..500 {
             let from_s: i64 = random.random_range(0..40 * DAY_S);
             let to_s = from_s + random.random_range(0..30 * DAY_S);

@@ -17,7 +17,8 @@ pub fn set(portal: &Target, policy: &Value, reason: &str) -> Result<f64> {
     // A reason goes in a field of the head, which has one line.
     let reason: String =
         reason.chars().map(|char| if char.is_ascii_graphic() { char } else { ' ' }).collect();
-    let (fields, body) = ([("x-reason", reason.as_str())], policy.to_string());
+    let fields = [("x-reason", reason.as_str())];
+    let body = policy.to_string();
     let set =
         Client::connect(portal)?.json_with("PUT", "/v1/cache-policy", &fields, body.as_bytes())?;
     set["version"].as_f64().with_context(|| format!("a policy without a version: {set}"))
@@ -40,6 +41,7 @@ pub fn wait_followed<'a>(
             std::thread::sleep(POLL);
         }
     }
+
     Ok(())
 }
 

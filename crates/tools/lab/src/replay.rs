@@ -1,4 +1,5 @@
-//! Asks recorded requests again, at their moments: an open loop, so that a slow answer delays no other.
+//! Asks recorded requests again, at their moments: an open loop, so that a slow answer delays no
+//! other.
 
 use crate::fast::Fast;
 use crate::http::load::{self, Load, Outcome, Reply, Source};
@@ -12,7 +13,8 @@ use memchr::memmem;
 use std::io::Write;
 use std::time::Instant;
 
-/// Asks a recording `speed` times as fast as it was. Items that fail are counted in the second number.
+/// Asks a recording `speed` times as fast as it was. Items that fail are counted in the second
+/// number.
 pub fn run(
     target: &Target,
     connections: usize,
@@ -30,6 +32,7 @@ pub fn run(
         lens: vec![0; connections],
         failed: 0,
     };
+
     let load = load::follow(
         target.address,
         connections,
@@ -40,7 +43,8 @@ pub fn run(
     Ok((load, asking.failed))
 }
 
-/// Writes what a model asks in so many seconds from a moment on. Ranges end when they are asked, whenever that is.
+/// Writes what a model asks in so many seconds from a moment on. Ranges end when they are asked,
+/// whenever that is.
 pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> Result<usize> {
     let from_ms = from_s * 1_000;
     let keys = Keys::new(model);
@@ -48,6 +52,7 @@ pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> 
     let clients =
         Clients::new(model, Fast::starting(from_ms, 1), from_ms, from_ms + seconds * 1_000)?;
     let mut len = 0;
+
     for due_ms in clients.moments_ms() {
         let now_s = due_ms.div_euclid(1_000);
         let request = |asked: &crate::traffic::questions::Asked| Request {
@@ -55,10 +60,12 @@ pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> 
             from_time: asked.from_s - now_s,
             to_time: asked.to_s - now_s,
         };
+
         let requests = questions.batch(&keys, now_s).iter().map(request).collect();
         recording::write(out, &Recorded { at_ms: (due_ms - from_ms) as u64, requests })?;
         len += 1;
     }
+
     Ok(len)
 }
 
@@ -108,8 +115,10 @@ mod tests {
             let len = write(&model(), 1_730_768_400, 10, &mut file).unwrap();
             (len, file)
         };
+
         let (len, file) = made();
         assert_eq!(made().1, file);
+
         let found = recording::read(&file[..]).unwrap();
         assert_eq!(found.len(), len);
         assert!(
@@ -118,6 +127,7 @@ mod tests {
                 .all(|recorded| recorded.at_ms < 10_000
                     && (6..=14).contains(&recorded.requests.len()))
         );
+
         let request = &found[0].requests[0];
         assert!(request.from_time < request.to_time && request.to_time <= 0);
     }

@@ -1,4 +1,5 @@
-//! The raingauge under measurement: started, given its counter and history, asked for totals, stopped.
+//! The raingauge under measurement: started, given its counter and history, asked for totals,
+//! stopped.
 
 use crate::http::Target;
 use crate::http::client::Client;
@@ -33,9 +34,11 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {} by taskset", binary.display()))?;
+
         let stdout = child.stdout.take().context("the server has no standard output")?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
+
         let Some(address) = find_address(&line) else {
             child.kill()?;
             child.wait()?;
@@ -108,6 +111,7 @@ impl Lab {
         if listed["counters"].as_array().is_some_and(|counters| counters.iter().any(is_ours)) {
             return Ok(());
         }
+
         let counter = json!({
             "name": "lab_drops",
             "template": TEMPLATE,
@@ -118,6 +122,7 @@ impl Lab {
             "owner": "lab",
             "description": "Synthetic drops by which raingauge is measured",
         });
+
         self.client.json("POST", "/v1/counters", &serde_json::to_vec(&counter)?)?;
         Ok(())
     }
@@ -152,10 +157,12 @@ impl Lab {
                 )
             })
             .collect();
+
         let answer =
             self.client.json("POST", "/v1/buckets", format!("[{}]", items.join(",")).as_bytes())?;
         let accepted = answer["accepted"].as_u64();
         ensure!(accepted == Some(buckets.len() as u64), "of {} buckets: {answer}", buckets.len());
+
         let count = buckets.len() as u64;
         buckets.clear();
         Ok(count)
@@ -173,6 +180,7 @@ impl Lab {
                     |city| json!({ "key": key_of(city), "fromTime": self.start_s, "toTime": to_s }),
                 )
                 .collect();
+
             let body = serde_json::to_vec(&json!({ "requests": requests }))?;
             let answer = self.client.json("POST", "/v1/counts", &body)?;
             let results = answer["results"].as_array().context("an answer without results")?;
@@ -181,6 +189,7 @@ impl Lab {
             }
             first = last;
         }
+
         Ok(total)
     }
 }

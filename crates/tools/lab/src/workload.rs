@@ -1,5 +1,5 @@
-//! What is asked and what is stored, decided by a seed: the same keys, history and ranges for every system measured,
-//! together with the right answers, so that a fast wrong answer is noticed.
+//! What is asked and what is stored, decided by a seed: the same keys, history and ranges for every
+//! system measured, together with the right answers, so that a fast wrong answer is noticed.
 
 use crate::plan::{self, DAY_S, Granularity, HOUR_S, QUARTER_S, Slice};
 use rand::rngs::StdRng;
@@ -148,12 +148,14 @@ impl Workload {
         Range { asked, expected, slices: plan::slices(asked.from_s, asked.to_s) }
     }
 
-    /// A popular city more often than another, and an end of a range within the last hours of the history.
+    /// A popular city more often than another, and an end of a range within the last hours of the
+    /// history.
     pub fn pick(&self, popularity: &Popularity, random: &mut impl Rng) -> (u32, i64) {
         (popularity.pick(random), self.end_s - random.random_range(0..RANGE_END_SPREAD_S))
     }
 
-    /// Every drop of the history as a city and a time, by city, then time: what the buckets add up to.
+    /// Every drop of the history as a city and a time, by city, then time: what the buckets add up
+    /// to.
     pub fn drops(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
         self.quarters.iter().enumerate().flat_map(|(city, quarters)| {
             let within = |&(time_s, count): &(i64, i64)| {
@@ -209,6 +211,7 @@ fn history(
         let time_s = end_s - random.random_range(1..=HISTORY_DAYS * DAY_S);
         times[popularity.pick(random) as usize].push(plan::floor(time_s, QUARTER_S));
     }
+
     times
         .into_iter()
         .map(|mut times| {
@@ -262,6 +265,7 @@ mod tests {
             .buckets()
             .map(|bucket| ((bucket.city, bucket.granularity, bucket.time_s), bucket.count))
             .collect();
+
         for range in workload.batches.iter().take(200).flatten() {
             let sum: i64 = range
                 .slices

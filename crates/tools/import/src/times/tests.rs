@@ -52,6 +52,7 @@ fn wall_times_of_a_zone() {
         read_s(PLAIN, NEW_YORK, "2019-07-15 03:36:12"),
         read_s(PLAIN, None, "2019-07-15 07:36:12")
     );
+
     // The clocks went from 02:00 to 03:00 on 10 March, and from 02:00 back to 01:00 on 3 November.
     assert_eq!(read_s(PLAIN, NEW_YORK, "2019-03-10 02:30:00"), Err(Fault::Skipped));
     assert_eq!(
@@ -77,6 +78,7 @@ fn what_is_no_time() {
     ] {
         assert_eq!(read_s(PLAIN, None, text), Err(Fault::Unreadable), "{text}");
     }
+
     assert_eq!(read_s(PLAIN, None, "1969-12-31 23:59:59"), Err(Fault::OutOfSpan));
     assert_eq!(read_s("epoch_seconds", None, "-1"), Err(Fault::OutOfSpan));
     assert_eq!(read_s("epoch_seconds", None, "99999999999999999999"), Err(Fault::OutOfSpan));
@@ -121,10 +123,12 @@ fn nearly_a_time() -> impl Strategy<Value = (&'static str, String)> {
             &Timestamp::from_millisecond(time_ms).unwrap().to_zoned(TimeZone::UTC),
         )
         .unwrap();
+
         if let Some((at, other)) = change {
             let at = at.index(text.len());
             text.replace_range(at..=at, &other);
         }
+
         (format, text)
     })
 }

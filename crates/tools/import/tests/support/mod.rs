@@ -75,6 +75,7 @@ pub fn read_all(rows: &mut Rows) -> Vec<Seen> {
         });
         seen.push(Seen { number: row.number, line: row.line, raw: row.raw.to_vec(), event });
     }
+
     seen
 }
 

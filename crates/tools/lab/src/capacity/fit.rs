@@ -1,5 +1,6 @@
-//! Least squares with coefficients that cannot be negative, by coordinate descent: a few numbers for each part of a system
-//! (Lawson and Hanson, Solving Least Squares Problems, chapter 23, poses the problem).
+//! Least squares with coefficients that cannot be negative, by coordinate descent: a few numbers
+//! for each part of a system (Lawson and Hanson, Solving Least Squares Problems, chapter 23, poses
+//! the problem).
 
 /// More rounds than any of these small problems needs.
 const ROUNDS_MAX: usize = 20_000;
@@ -8,6 +9,7 @@ const ENOUGH: f64 = 1e-12;
 /// The coefficients, none below 0, by which the rows come nearest to their values.
 pub fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
     let mut coefficients = [0.0; N];
+
     // Each column is brought to one size, so that the steps are alike.
     let scale: [f64; N] = std::array::from_fn(|column| {
         let squares: f64 = rows.iter().map(|(row, _)| row[column] * row[column]).sum();
@@ -21,14 +23,17 @@ pub fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
                 .map(|(row, value)| row[column] * (value - dot(&coefficients, row)))
                 .sum::<f64>()
                 / (scale[column] * scale[column]);
+
             let next = (coefficients[column] + step).max(0.0);
             moved = moved.max((next - coefficients[column]).abs() * scale[column]);
             coefficients[column] = next;
         }
+
         if moved < ENOUGH {
             break;
         }
     }
+
     coefficients
 }
 
@@ -54,6 +59,7 @@ mod tests {
                 (row, dot(&true_ones, &row))
             })
             .collect();
+
         let found = fit(&rows);
         for (found, right) in found.iter().zip(true_ones) {
             assert!((found - right).abs() < 1e-4, "{found} is not {right}");

@@ -1,4 +1,5 @@
-//! How many machines a load needs, by a model that is fitted to a run of an experiment and may be checked against another.
+//! How many machines a load needs, by a model that is fitted to a run of an experiment and may be
+//! checked against another.
 //!
 //! ```text
 //!   cores of a part = base + a x counts/s of the store + b x counts/s of a cache + c x events/s      fitted, none below 0
@@ -17,10 +18,12 @@ use std::collections::BTreeMap;
 /// Base, counts/s of the store, counts/s of a cache or of memory, events/s.
 const COLUMNS: usize = 4;
 type Load = [f64; COLUMNS];
-/// Samples within one row of the fit, so that hundredths of a second of processor time do not matter.
+/// Samples within one row of the fit, so that hundredths of a second of processor time do not
+/// matter.
 const SAMPLES_PER_ROW: usize = 5;
 const ROWS_MIN: usize = 8;
-/// Bytes of a tile beside its cells, and of a cell; what a store keeps with a column (timestamp, time to live, key).
+/// Bytes of a tile beside its cells, and of a cell; what a store keeps with a column (timestamp,
+/// time to live, key).
 const TILE_BYTES: f64 = 26.0;
 const CELL_BYTES: f64 = 2.0;
 const COLUMN_BYTES: f64 = 40.0;
@@ -83,7 +86,8 @@ pub struct Answer {
     pub cost_per_hour: f64,
 }
 
-/// How far a model is from a run, part by part: what it says, what was seen, and their difference over what was seen.
+/// How far a model is from a run, part by part: what it says, what was seen, and their difference
+/// over what was seen.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Error {
     pub said: f64,
@@ -99,6 +103,7 @@ impl Model {
             "the run is too short to fit a model to: {} rows of {ROWS_MIN}",
             rows.len()
         );
+
         let parts =
             record.samples.last().map(|sample| sample.parts.keys().cloned().collect::<Vec<_>>());
         let parts: Vec<String> =
@@ -110,6 +115,7 @@ impl Model {
                 .collect();
             (part.clone(), fit(&rows))
         };
+
         let most = |part: &String| {
             let bytes = record
                 .samples
@@ -118,6 +124,7 @@ impl Model {
                 .max();
             (part.clone(), bytes.unwrap_or_default())
         };
+
         Ok(Self {
             cores: parts.iter().map(of_part).collect(),
             memory: parts.iter().map(most).collect(),
@@ -147,11 +154,13 @@ impl Model {
             wanted.counts * wanted.cached,
             wanted.events,
         ];
+
         let cores: BTreeMap<String, f64> = self
             .cores
             .iter()
             .map(|(part, coefficients)| (part.clone(), dot(coefficients, &load)))
             .collect();
+
         let stored_gib = stored_bytes(wanted) / (1_u64 << 30) as f64;
         let store_cores = cores.get("cassandra").copied().unwrap_or_default();
         let by_cores = (store_cores / (wanted.node_cores * wanted.busy)).ceil();
@@ -161,12 +170,14 @@ impl Model {
                 .into_iter()
                 .max_by(|left, right| left.0.total_cmp(&right.0))
                 .unwrap_or((wanted.copies, "copies"));
+
         let cost = |(part, cores): (&String, &f64)| {
             let gib =
                 self.memory.get(part).copied().unwrap_or_default() as f64 / (1_u64 << 30) as f64;
             let times = prices.parts.get(part).copied().unwrap_or(1.0);
             times * (cores / wanted.busy * prices.core_hour + gib * prices.memory_gib_hour)
         };
+
         let cost_per_hour = cores.iter().map(cost).sum();
         Answer { cores, stored_gib, nodes: nodes as u32, bottleneck, cost_per_hour }
     }
@@ -197,14 +208,18 @@ fn row(record: &Record, from: &Sample, to: &Sample) -> Option<Row> {
     if seconds <= 0.0 {
         return None;
     }
+
     // Answers are in the order in which they came, which is nearly that of their moments.
     let within =
         record.answers.iter().filter(|answer| (from.at_ms..to.at_ms).contains(&answer.due_ms));
-    let (mut store, mut cached) = (0.0, 0.0);
+    let mut store = 0.0;
+    let mut cached = 0.0;
+
     for answer in within {
         store += f64::from(answer.store);
         cached += f64::from(answer.cache) + f64::from(answer.memory);
     }
+
     let events = to.events.saturating_sub(from.events) as f64;
     let cores = to.parts.iter().filter_map(|(part, usage)| {
         let before = from.parts.get(part)?;
@@ -231,6 +246,7 @@ pub fn markdown(
         let error =
             error.map_or("–".to_owned(), |error| format!("{:+.0} %", 100.0 * error.relative));
         let needed = answer.cores.get(part).copied().unwrap_or_default();
+
         text += &format!(
             "| {part} | {base:.3} | {:.3} | {:.3} | {:.3} | {needed:.2} | {error} |\n",
             1_000.0 * store,
@@ -238,6 +254,7 @@ pub fn markdown(
             1_000.0 * events
         );
     }
+
     text + &format!(
         "\n{} machines of the store ({} decide), {:.1} GiB stored, {:.2} an hour at the prices of the file.\n",
         answer.nodes, answer.bottleneck, answer.stored_gib, answer.cost_per_hour
@@ -268,6 +285,7 @@ mod tests {
     fn made() -> Record {
         let mut record = sample_run::empty();
         record.factor = 60.0;
+
         // Of the service's time.
         let second_ms = 60_000;
         record.answers = (0..60_000_i64)
@@ -280,6 +298,7 @@ mod tests {
                 failed: 0,
             })
             .collect();
+
         let mut cpu_s = 0.0;
         let sample = |second: i64, cpu_s: f64| Sample {
             at_ms: second * second_ms,
@@ -291,6 +310,7 @@ mod tests {
             breakers_opened: 0,
             events: 100 * second as u64,
         };
+
         record.samples = (0..=60)
             .map(|second| {
                 let made = sample(second, cpu_s);
@@ -307,6 +327,7 @@ mod tests {
         let model = Model::fitted(&made()).unwrap();
         let error = model.check(&made())["cassandra"];
         assert!(error.relative.abs() < 0.01, "{error:?}");
+
         let answer = model.answer(&WANTED, &Prices::usual().unwrap());
         let cores = answer.cores["cassandra"];
         assert!((2.0..3.5).contains(&cores), "{cores}: half a core for 1,000 of 5,000 counts/s");
@@ -314,9 +335,11 @@ mod tests {
             answer.nodes >= 3 && answer.stored_gib > 1.0 && answer.cost_per_hour > 0.0,
             "{answer:?}"
         );
+
         let much = Wanted { counts: 1e6, ..WANTED };
         let much = model.answer(&much, &Prices::usual().unwrap());
         assert_eq!((much.bottleneck, much.nodes > 50), ("cores of the store", true));
+
         let wide = model.answer(&Wanted { keys: 1e9, ..WANTED }, &Prices::usual().unwrap());
         assert_eq!(wide.bottleneck, "disk");
         assert!(markdown(&model, None, &answer).contains("| cassandra |"));

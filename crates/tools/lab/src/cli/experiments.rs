@@ -1,4 +1,5 @@
-//! The commands of `raingauge lab` that need other systems or draw figures: the feature `experiments`.
+//! The commands of `raingauge lab` that need other systems or draw figures: the feature
+//! `experiments`.
 
 use super::write_json;
 use crate::capacity::{self, Model};
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// raingauge beside the systems that one might count with instead: the same events and questions in one run
+    /// raingauge beside the systems that one might count with instead: the same events and
+    /// questions in one run
     #[command(
         after_help = "Example: scripts/peers install && raingauge lab peers --json peers.json --pictures pictures"
     )]
@@ -32,7 +34,8 @@ pub enum Command {
         #[arg(long)]
         from: Option<PathBuf>,
     },
-    /// The published experiment: a result cache is taken away configuration by configuration; figures and a report
+    /// The published experiment: a result cache is taken away configuration by configuration;
+    /// figures and a report
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
                       raingauge lab cache-removal --services servers --out report"
@@ -41,7 +44,8 @@ pub enum Command {
         #[command(flatten)]
         options: experiment::Arguments,
     },
-    /// Every cache strategy and plan at the turn of quarter hours, on a cluster and embedded: load, latency, cost
+    /// Every cache strategy and plan at the turn of quarter hours, on a cluster and embedded: load,
+    /// latency, cost
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
                       raingauge lab turns --services servers --out turns"
@@ -107,6 +111,7 @@ pub fn run(command: Command) -> Result<()> {
             let answer =
                 model.answer(&wanted, &prices.as_deref().map_or_else(Prices::usual, Prices::read)?);
             print!("{}", capacity::markdown(&model, errors.as_ref(), &answer));
+
             write_json(
                 &json!({ "model": model, "errors": errors, "wanted": wanted, "answer": answer }),
                 json,
@@ -165,8 +170,10 @@ fn run_peers(
             .with_context(|| path.display().to_string())?,
         None => peers::run::run(options)?,
     };
+
     write_json(&report, json)?;
     print!("{}", report.markdown());
+
     if let Some(folder) = pictures {
         peers::figure::write(&report, folder)?;
     }

@@ -1,4 +1,5 @@
-//! The processes of raingauge: each with a role, a port and a log of its own, killed, paused and started again.
+//! The processes of raingauge: each with a role, a port and a log of its own, killed, paused and
+//! started again.
 
 use super::servers::Servers;
 use crate::http::Target;
@@ -15,7 +16,8 @@ const READY_MAX: Duration = Duration::from_secs(180);
 const STOP_MAX: Duration = Duration::from_secs(60);
 const MIGRATE_MAX_S: u64 = 180;
 const POLL: Duration = Duration::from_millis(100);
-/// Below the ports that Linux gives to outgoing connections, so that the port of a process that is down stays free.
+/// Below the ports that Linux gives to outgoing connections, so that the port of a process that is
+/// down stays free.
 const PORTS: std::ops::Range<u16> = 10_000..30_000;
 
 /// How all processes are set up.
@@ -58,6 +60,7 @@ impl Setup {
             ("MYSQL__URL", servers.needed("MYSQL")?.to_owned()),
             ("SERVER__REQUEST_TIMEOUT_S", "15".to_owned()),
         ];
+
         let variables = settings.map(|(key, value)| (format!("RAINGAUGE__{key}"), value)).to_vec();
         Ok(Self { binary: binary.to_owned(), folder: folder.to_owned(), variables })
     }
@@ -81,6 +84,7 @@ impl Setup {
             .envs(self.variables.iter().cloned())
             .output()
             .context("raingauge migrate")?;
+
         ensure!(
             output.status.success(),
             "raingauge migrate failed ({}): {}",
@@ -132,7 +136,8 @@ impl Role {
         setup.folder.join(format!("{}.log", self.name))
     }
 
-    /// Starts the process. It ends with the thread that calls this, whatever ends that: nothing is left behind.
+    /// Starts the process. It ends with the thread that calls this, whatever ends that: nothing is
+    /// left behind.
     pub fn start(&mut self, setup: &Setup) -> Result<()> {
         let log = OpenOptions::new().create(true).append(true).open(self.log(setup))?;
         let out = File::create(setup.folder.join(format!("{}.out", self.name)))?;
@@ -155,6 +160,7 @@ impl Role {
             .stderr(log)
             .spawn()
             .with_context(|| format!("cannot start {} by setpriv", setup.binary.display()))?;
+
         self.child = Some(child);
         Ok(())
     }
@@ -164,13 +170,16 @@ impl Role {
         let mut said = String::new();
         while Instant::now() < deadline {
             self.check(setup)?;
+
             match self.ready() {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => said = format!("{error:#}"),
             }
+
             std::thread::sleep(POLL);
         }
+
         bail!(
             "waited {READY_MAX:?} until {} was ready ({said}), see {}",
             self.name,
@@ -239,6 +248,7 @@ impl Role {
             }
             std::thread::sleep(POLL);
         }
+
         self.leaving = Some(child);
         bail!("{} did not stop within {STOP_MAX:?} of SIGTERM", self.name)
     }

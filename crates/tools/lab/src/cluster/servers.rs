@@ -89,8 +89,9 @@ impl Servers {
         self.brokers().clamp(1, 3)
     }
 
-    /// Ends a server at once. The only Cassandra node is ended in order: it acknowledges writes up to 0.1 s before a restart
-    /// would find them in its commit log, and has no other node to get them from.
+    /// Ends a server at once. The only Cassandra node is ended in order: it acknowledges writes up
+    /// to 0.1 s before a restart would find them in its commit log, and has no other node to get
+    /// them from.
     pub fn kill(&self, name: &str) -> Result<()> {
         let is_only_node = self.nodes() == 1 && name == Self::node(0);
         let command = if is_only_node { "stop" } else { "kill" };
@@ -143,6 +144,7 @@ impl Servers {
         if nodes < 2 {
             return Ok(());
         }
+
         let deadline = Instant::now() + UP_MAX;
         for number in 1..=nodes {
             loop {
@@ -160,6 +162,7 @@ impl Servers {
                 std::thread::sleep(Duration::from_millis(500));
             }
         }
+
         Ok(())
     }
 
@@ -174,6 +177,7 @@ impl Servers {
             .stdin(Stdio::null())
             .output()
             .with_context(what)?;
+
         if !output.status.success() {
             bail!(
                 "{} failed ({}): {}",
@@ -182,6 +186,7 @@ impl Servers {
                 String::from_utf8_lossy(&output.stderr).trim()
             );
         }
+
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }

@@ -1,4 +1,5 @@
-//! Asks batches as the traffic has them, and notes of each when it was due, how long it took and who answered it.
+//! Asks batches as the traffic has them, and notes of each when it was due, how long it took and
+//! who answered it.
 
 use crate::counts::Answer;
 use crate::experiment::record::Answered;
@@ -80,8 +81,8 @@ impl Source for Asking<'_> {
     }
 
     fn judge(&mut self, slot: usize, reply: &Reply<'_>) -> Result<Outcome> {
-        let (len, due) =
-            (self.slots[slot].batch.len() as u16, self.slots[slot].due.unwrap_or(reply.at));
+        let len = self.slots[slot].batch.len() as u16;
+        let due = self.slots[slot].due.unwrap_or(reply.at);
         let waited = reply.at.saturating_duration_since(due).as_micros();
         let answered = Answered {
             due_ms: self.clock.at_ms(due),
@@ -91,7 +92,9 @@ impl Source for Asking<'_> {
                 _ => Answered { failed: len, ..NOBODY },
             }
         };
+
         self.answers.push(answered);
+
         if reply.status == 200 && self.answers.len().is_multiple_of(KEEP_EVERY) {
             self.keep(slot, reply)?;
         }
@@ -112,6 +115,7 @@ fn served(reply: &Reply<'_>) -> Answered {
             number.saturating_mul(10).saturating_add(u16::from(digit - b'0'))
         })
     };
+
     let failed = memmem::find_iter(reply.body, b"\"error\":").count() as u16;
     let store = number("store;desc=");
     Answered {

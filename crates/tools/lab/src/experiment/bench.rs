@@ -56,8 +56,8 @@ pub struct Arguments {
     /// Folder for the report, and for what the processes said
     #[arg(long)]
     pub out: PathBuf,
-    /// Readers and clients go before everything else on this machine whenever they are ready, as if they had one of their
-    /// own; takes root
+    /// Readers and clients go before everything else on this machine whenever they are ready, as if
+    /// they had one of their own; takes root
     #[arg(long)]
     pub prefer: bool,
 }
@@ -101,8 +101,8 @@ pub struct Treatment<'a> {
     pub after: &'a str,
 }
 
-/// A part of the service's time, in milliseconds since 1970. What is asked in its first part only fills caches, every key
-/// once.
+/// A part of the service's time, in milliseconds since 1970. What is asked in its first part only
+/// fills caches, every key once.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     pub from_ms: i64,
@@ -135,7 +135,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Record> {
 impl<'a> Bench<'a> {
     /// Over the engines of a cluster, with a reader for each plan.
     pub fn on_cluster(scenario: &'a Scenario, plans: &[&str], options: &Options) -> Result<Self> {
-        let (machine, started) = (Machine::here(), jiff::Timestamp::now());
+        let machine = Machine::here();
+        let started = jiff::Timestamp::now();
         let servers = options.given.servers()?;
         let name = format!("lab{}", started.as_millisecond());
         let place = Place::on_cluster(
@@ -145,10 +146,12 @@ impl<'a> Bench<'a> {
             &name,
             &made(&options.logs)?,
         )?;
+
         let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
         let contact_points = servers.needed("CQL")?;
         flush_by_clock(&Store::connect(contact_points)?, &servers, scenario, &name)?;
         bench.contact_points = Some(contact_points.to_owned());
+
         for (part, name) in ENGINES {
             bench.processes.insert(part.to_owned(), servers.process(name)?);
         }
@@ -158,14 +161,16 @@ impl<'a> Bench<'a> {
 
     /// Over the embedded engines, in one process.
     pub fn embedded(scenario: &'a Scenario, options: &Options) -> Result<Self> {
-        let (machine, started) = (Machine::here(), jiff::Timestamp::now());
+        let machine = Machine::here();
+        let started = jiff::Timestamp::now();
         let place = Place::embedded(&options.given.binary, &made(&options.logs)?)?;
         let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
         bench.hurry()?;
         Ok(bench)
     }
 
-    /// Starts the processes under a clock that stands at the beginning of the scenario and hardly moves, and loads them.
+    /// Starts the processes under a clock that stands at the beginning of the scenario and hardly
+    /// moves, and loads them.
     fn loaded(
         scenario: &'a Scenario,
         mut place: Place,
@@ -175,13 +180,18 @@ impl<'a> Bench<'a> {
         let clock = Fast::starting(scenario.from_ms()?, 1);
         place.set("clock.experiment", &clock.setting());
         place.start()?;
+
         let keys = Keys::new(&scenario.traffic);
         let history = keys.history(&scenario.traffic, scenario.from_ms()?.div_euclid(1_000));
         place.make_counters(&keys)?;
+
         let buckets = place.load(&keys, &history)?;
         eprintln!("lab: {buckets} buckets of history are stored");
+
         let happened = history.into_iter().map(|(rank, time_s)| (rank, time_s, i64::MIN)).collect();
-        let (processes, contact_points) = (BTreeMap::new(), None);
+        let processes = BTreeMap::new();
+        let contact_points = None;
+
         Ok(Self {
             scenario,
             place,
@@ -203,15 +213,18 @@ impl<'a> Bench<'a> {
         self.clock = Fast::starting_in(READY, self.scenario.from_ms()?, self.scenario.factor);
         self.place.set("clock.experiment", &self.clock.setting());
         self.place.start()?;
+
         let running =
             |role: &Role| role.process().with_context(|| format!("{} does not run", role.name));
         self.processes.insert("writer".to_owned(), running(&self.place.writer)?);
+
         if self.prefer {
             self.place
                 .answering()
                 .into_iter()
                 .try_for_each(|reader| cores::prefer_process(running(reader)?))?;
         }
+
         self.processes.insert(LAB.to_owned(), std::process::id());
         Ok(())
     }
@@ -234,8 +247,10 @@ impl<'a> Bench<'a> {
     ) -> Result<Record> {
         let (mut answers, kept, beside) = self.drive(treatment, window, actions)?;
         answers.retain(|answered| answered.due_ms >= window.recorded_from_ms);
+
         let sent = beside.sent.len();
         self.happened.extend(beside.sent);
+
         let truth = Truth::new(self.scenario.traffic.keys, self.happened.iter().copied());
         let allowed_ms = RESULT_TTL_MS + COUNTED_MAX_MS * i64::from(self.scenario.factor);
         let samples = beside
@@ -243,6 +258,7 @@ impl<'a> Bench<'a> {
             .into_iter()
             .filter(|sample| sample.at_ms >= window.recorded_from_ms)
             .collect();
+
         Ok(Record {
             title: self.scenario.title.clone(),
             started: self.started.to_string(),
@@ -263,14 +279,15 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Asks for some of every key's time up to now, the open quarter hour included, until each count is right: that is what
-    /// every strategy answers alike. Answers how many were compared.
+    /// Asks for some of every key's time up to now, the open quarter hour included, until each
+    /// count is right: that is what every strategy answers alike. Answers how many were compared.
     pub fn compare(&self, plan: &str) -> Result<usize> {
         let truth = Truth::new(self.scenario.traffic.keys, self.happened.iter().copied());
         let to_s = self.clock.now_ms().div_euclid(1_000);
         let from_s = |rank: u32| to_s - COMPARED_S[rank as usize % COMPARED_S.len()];
-        let (mut client, deadline) =
-            (Client::connect(&self.place.reader(plan).target())?, Instant::now() + EQUAL_MAX);
+        let mut client = Client::connect(&self.place.reader(plan).target())?;
+        let deadline = Instant::now() + EQUAL_MAX;
+
         let ranks: Vec<u32> = (0..self.scenario.traffic.keys).collect();
         for part in ranks.chunks(ASKED_AT_ONCE) {
             let asked: Vec<Asked> = part
@@ -283,6 +300,7 @@ impl<'a> Bench<'a> {
                     Some(truth.count(asked.rank, floor(asked.from_s, QUARTER_S), i64::MAX))
                 })
                 .collect();
+
             while place::counts(&mut client, &questions::body(&self.keys, &asked, true))? != right {
                 ensure!(
                     Instant::now() < deadline,
@@ -291,6 +309,7 @@ impl<'a> Bench<'a> {
                 std::thread::sleep(POLL);
             }
         }
+
         Ok(ranks.len())
     }
 
@@ -317,9 +336,11 @@ impl<'a> Bench<'a> {
             (self.place.reader(treatment.plan).target(), self.place.writer.target());
         let steps = Steps::new([treatment.before, treatment.after], self.clock, &writer)?;
         policy::wait_followed([&reader], steps.set_share(0)?)?;
+
         let stream = Stream::new(&self.scenario.traffic, &self.keys, self.clock, &writer)?;
         let probe = self.probe(treatment.plan)?;
         self.clock.wait_until(window.from_ms);
+
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| stream.run(&stop));
@@ -328,12 +349,14 @@ impl<'a> Bench<'a> {
             let filling = (window.recorded_from_ms > window.from_ms)
                 .then(|| scope.spawn(|| self.fill(&reader)));
             let asked = scope.spawn(|| self.ask(&reader, window)).join();
+
             stop.store(true, Ordering::Release);
             let panicked =
                 |what: &'static str| move |_| anyhow!("the thread of the {what} panicked");
             let sent = sending.join().map_err(panicked("events"))?.context("the events")?;
             let samples = looking.join().map_err(panicked("probe"))?.context("the probe")?;
             let steps = stepping.join().map_err(panicked("steps"))?.context("the steps")?;
+
             if let Some(filling) = filling {
                 filling.join().map_err(panicked("filling"))?.context("the filling of caches")?;
             }
@@ -342,10 +365,13 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Asks for each key once in every window, as clients of a service that has run for long have done.
+    /// Asks for each key once in every window, as clients of a service that has run for long have
+    /// done.
     fn fill(&self, reader: &Target) -> Result<()> {
         let model = &self.scenario.traffic;
-        let (mut client, ranks) = (Client::connect(reader)?, (0..model.keys).collect::<Vec<u32>>());
+        let mut client = Client::connect(reader)?;
+        let ranks = (0..model.keys).collect::<Vec<u32>>();
+
         for (window, part) in model
             .windows
             .iter()
@@ -357,6 +383,7 @@ impl<'a> Bench<'a> {
                 part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
             place::counts(&mut client, &questions::body(&self.keys, &asked, false))?;
         }
+
         Ok(())
     }
 
@@ -367,6 +394,7 @@ impl<'a> Bench<'a> {
             processes
                 .insert("reader".to_owned(), reader.process().context("the reader does not run")?);
         }
+
         Ok(Probe {
             clock: self.clock,
             processes,
@@ -378,7 +406,9 @@ impl<'a> Bench<'a> {
     }
 
     fn ask(&self, reader: &Target, window: Window) -> Result<(Vec<Answered>, Vec<Kept>)> {
-        let (model, clock) = (&self.scenario.traffic, self.clock);
+        let model = &self.scenario.traffic;
+        let clock = self.clock;
+
         if self.prefer {
             cores::prefer_self()?;
         }
@@ -387,6 +417,7 @@ impl<'a> Bench<'a> {
             Asking::new(&self.keys, Questions::new(model), clock, reader.clone(), CONNECTIONS);
         let start = clock.instant(window.from_ms);
         let duration = clock.instant(window.to_ms).saturating_duration_since(start);
+
         load::follow(
             reader.address,
             CONNECTIONS,
@@ -398,7 +429,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Writes what is loaded to disk, and from then on as often as the scenario wants: compressed like everything else.
+/// Writes what is loaded to disk, and from then on as often as the scenario wants: compressed like
+/// everything else.
 fn flush_by_clock(store: &Store, servers: &Servers, scenario: &Scenario, name: &str) -> Result<()> {
     servers.nodetool(1, &["flush"])?;
     let period_ms = u64::from(scenario.flush_hours) * 3_600_000 / u64::from(scenario.factor);

@@ -1,5 +1,5 @@
-//! The same traffic under each cache strategy and plan, on the engines of a cluster and on the embedded ones: what the turn
-//! of a quarter hour does to the store, and what a count costs.
+//! The same traffic under each cache strategy and plan, on the engines of a cluster and on the
+//! embedded ones: what the turn of a quarter hour does to the store, and what a count costs.
 
 use super::bench::{Bench, Options, Treatment, Window};
 use super::prices::{Cost, Prices};
@@ -12,7 +12,8 @@ use super::scenario::Scenario;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// The plans and strategies on a cluster. The first is what the published service had, less its cache.
+/// The plans and strategies on a cluster. The first is what the published service had, less its
+/// cache.
 pub const ON_CLUSTER: [(&str, &str); 6] = [
     ("tables", "none"),
     ("tables", "result"),
@@ -21,7 +22,8 @@ pub const ON_CLUSTER: [(&str, &str); 6] = [
     ("tiles", "phased"),
     ("tiles", "live"),
 ];
-/// The embedded engines keep tiles in use in memory whatever the strategy is, so that `live` and `none` are one.
+/// The embedded engines keep tiles in use in memory whatever the strategy is, so that `live` and
+/// `none` are one.
 pub const EMBEDDED: [(&str, &str); 3] = [("tiles", "none"), ("tiles", "result"), ("tiles", "live")];
 /// The time between two cases, for the policy to be followed.
 const BETWEEN_MS: i64 = 2 * 60_000;
@@ -33,11 +35,11 @@ pub struct Row {
     pub plan: String,
     pub strategy: String,
     pub numbers: PhaseNumbers,
-    /// The store's share of the counts in the first minute of a quarter hour, over its share of all: what it would be if
-    /// the clients asked evenly.
+    /// The store's share of the counts in the first minute of a quarter hour, over its share of
+    /// all: what it would be if the clients asked evenly.
     pub share_at_turn: Option<f64>,
-    /// The share of the batches whose answer was there within a minute of the service: where many were later, the machine
-    /// was busy with other work, and what belongs to a turn cannot be told.
+    /// The share of the batches whose answer was there within a minute of the service: where many
+    /// were later, the machine was busy with other work, and what belongs to a turn cannot be told.
     pub kept_pace: Option<f64>,
     pub checked: Checked,
     /// Counts up to now that were compared afterwards, all of them right.
@@ -83,15 +85,17 @@ fn measure(
             .record(treatment, window, &[])
             .with_context(|| format!("{engines}, {plan}, {strategy}"))?;
         eprintln!("lab: {engines}, {plan}, {strategy}: {} batches", record.answers.len());
+
         let equal = bench.compare(plan)?;
         rows.push(row(engines, &record, equal, prices));
     }
+
     bench.stop()?;
     Ok(rows)
 }
 
-/// The next window of whole quarter hours, the first of which fills caches. All begin at the same minute of an hour, so that
-/// all see the same turns.
+/// The next window of whole quarter hours, the first of which fills caches. All begin at the same
+/// minute of an hour, so that all see the same turns.
 fn window(now_ms: i64, length_ms: i64) -> Window {
     const HOUR_MS: i64 = 4 * QUARTER_MS;
     let offset_ms = 3 * QUARTER_MS;
@@ -117,7 +121,8 @@ fn row(engines: &'static str, record: &Record, equal: usize, prices: &Prices) ->
 }
 
 fn share_at_turn(record: &Record) -> Option<f64> {
-    let (mut all, mut turn) = (Tally::default(), Tally::default());
+    let mut all = Tally::default();
+    let mut turn = Tally::default();
     for answer in &record.answers {
         all.add(answer);
         if answer.due_ms.rem_euclid(QUARTER_MS) < MINUTE_MS {
@@ -141,6 +146,7 @@ pub fn markdown(rows: &[Row]) -> String {
          p50, p99 ms | requests, rows a count | CPU s a million counts | cost a million | late, early |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
+
     let or_dash = |value: Option<f64>, digits: usize| {
         value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
     };
@@ -151,6 +157,7 @@ pub fn markdown(rows: &[Row]) -> String {
         };
         let a_count = |value: Option<f64>| or_dash(value.map(|value| value / 1e6), 2);
         let share = |part: u64| 100.0 * part as f64 / row.checked.compared.max(1) as f64;
+
         text += &format!(
             "| {}, {}, `{}` | {} % | {} | {} | {}, {} | {}, {} | {} | {} | {:.2} %, {:.1} % |\n",
             row.engines,
@@ -169,6 +176,7 @@ pub fn markdown(rows: &[Row]) -> String {
             share(row.checked.early),
         );
     }
+
     text
 }
 

@@ -25,8 +25,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Processes of their own keyspace, topic and name over the engines of a cluster, not started yet: a reader for each of
-    /// the plans.
+    /// Processes of their own keyspace, topic and name over the engines of a cluster, not started
+    /// yet: a reader for each of the plans.
     pub fn on_cluster(
         plans: &[&str],
         servers: &Servers,
@@ -35,10 +35,12 @@ impl Place {
         logs: &Path,
     ) -> Result<Self> {
         let mut setup = Setup::new(binary, logs, servers, name, 1)?;
+
         // Nothing is to be measured that is refused for being slow.
         setup.set("cql.request_timeout_ms", "5000");
         setup.set("cql.speculative_after_ms", "0");
         setup.set("cluster.commit_interval_ms", "100");
+
         // All history is loaded through raingauge.
         setup.set("cql.foreign_rows", "no");
         setup.set("maintenance.compaction_command", &servers.nodetool_command(1)?);
@@ -49,6 +51,7 @@ impl Place {
             &own_database(servers.needed("MYSQL")?, &format!("raingauge_{name}"))?,
         );
         setup.migrate()?;
+
         let redis = servers.needed("REDIS")?;
         let reader = |plan: &&str| {
             let name = format!("reader-{plan}");
@@ -61,6 +64,7 @@ impl Place {
             ];
             Ok(((*plan).to_owned(), Role::new(&name, "reader", &settings)?))
         };
+
         let readers = plans.iter().map(reader).collect::<Result<_>>()?;
         Ok(Self { setup, writer: Role::new("writer", "writer,portal", &[])?, readers })
     }
@@ -112,9 +116,11 @@ impl Place {
         for counter in &counters {
             portal.json("POST", "/v1/counters", counter.to_string().as_bytes())?;
         }
+
         let deadline = Instant::now() + LOADED_MAX;
         let last = counters.last().and_then(|counter| counter["name"].as_str()).unwrap_or_default();
         let key = format!("lab:{}:any", last.trim_start_matches("lab_"));
+
         for reader in self.answering() {
             let mut client = Client::connect(&reader.target())?;
             while client
@@ -130,29 +136,35 @@ impl Place {
                 std::thread::sleep(POLL);
             }
         }
+
         Ok(())
     }
 
-    /// Sets the history bucket by bucket, and waits until the reader answers it. Answers how many buckets there are.
+    /// Sets the history bucket by bucket, and waits until the reader answers it. Answers how many
+    /// buckets there are.
     pub fn load(&self, keys: &Keys, history: &[(u32, i64)]) -> Result<usize> {
         let buckets = buckets(history);
         let mut client = Client::connect(&self.writer.target())?;
         let lines: Vec<String> = buckets
             .iter()
             .map(|((rank, granularity, time_s), count)| {
-                let (key, granularity) = (keys.key(*rank), granularity.name());
+                let key = keys.key(*rank);
+                let granularity = granularity.name();
                 format!(r#"{{"key":"{key}","granularity":"{granularity}","time":{time_s},"count":{count}}}"#)
             })
             .collect();
+
         let deadline = Instant::now() + LOADED_MAX;
         for part in lines.chunks(BUCKETS_PER_REQUEST) {
             let body = format!("[{}]", part.join(","));
-            // The writer may come to know a counter later than a reader. Setting a bucket again changes nothing.
+            // The writer may come to know a counter later than a reader. Setting a bucket again
+            // changes nothing.
             loop {
                 let answer = client.json("POST", "/v1/buckets", body.as_bytes())?;
                 if answer["accepted"] == part.len() {
                     break;
                 }
+
                 let first = &answer["rejected"][0];
                 ensure!(
                     Instant::now() < deadline,
@@ -162,6 +174,7 @@ impl Place {
                 std::thread::sleep(POLL);
             }
         }
+
         for reader in self.answering() {
             wait_loaded(reader, keys, history)?;
         }
@@ -169,7 +182,8 @@ impl Place {
     }
 }
 
-/// Makes a database for the counters of this run, which must not meet those of others. Answers its address.
+/// Makes a database for the counters of this run, which must not meet those of others. Answers its
+/// address.
 fn own_database(server: &str, database: &str) -> Result<String> {
     let (address, _) =
         server.rsplit_once('/').context("the address of MySQL ends in no database")?;
@@ -183,6 +197,7 @@ fn own_database(server: &str, database: &str) -> Result<String> {
             connection.close().await
         })
         .with_context(|| format!("cannot make the database {database}"))?;
+
     Ok(format!("{address}/{database}"))
 }
 
@@ -190,16 +205,20 @@ fn own_database(server: &str, database: &str) -> Result<String> {
 fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()> {
     let mut expected = BTreeMap::<u32, i64>::new();
     history.iter().for_each(|(rank, _)| *expected.entry(*rank).or_default() += 1);
+
     let (Some(from_s), Some(to_s)) = (
         history.iter().map(|(_, time_s)| *time_s).min(),
         history.iter().map(|(_, time_s)| *time_s).max(),
     ) else {
         return Ok(());
     };
+
     let (from_s, to_s) =
         (crate::plan::floor(from_s, DAY_S), crate::plan::floor(to_s, DAY_S) + DAY_S);
     let ranks: Vec<u32> = expected.keys().copied().collect();
-    let (mut client, deadline) = (Client::connect(&reader.target())?, Instant::now() + LOADED_MAX);
+    let mut client = Client::connect(&reader.target())?;
+    let deadline = Instant::now() + LOADED_MAX;
+
     for part in ranks.chunks(KEYS_PER_REQUEST) {
         let asked: Vec<Asked> =
             part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
@@ -213,6 +232,7 @@ fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()>
             std::thread::sleep(POLL);
         }
     }
+
     Ok(())
 }
 

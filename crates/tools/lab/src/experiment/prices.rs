@@ -14,7 +14,8 @@ const PRICES: &str = include_str!("../../scenarios/prices.toml");
 pub struct Prices {
     pub core_hour: f64,
     pub memory_gib_hour: f64,
-    /// How many times that a part costs, by its name: replicas, what lies idle, and what a managed service asks.
+    /// How many times that a part costs, by its name: replicas, what lies idle, and what a managed
+    /// service asks.
     pub parts: BTreeMap<String, f64>,
 }
 
@@ -49,18 +50,21 @@ impl Cost {
         if hours <= 0.0 {
             return Self::default();
         }
+
         let per_hour: BTreeMap<String, f64> = last
             .parts
             .keys()
             .filter(|part| *part != LAB)
             .map(|part| (part.clone(), price(part, (first, last), &record.samples, hours, prices)))
             .collect();
+
         let all_per_hour = per_hour.values().sum();
         let counts: u64 = record
             .answers
             .iter()
             .map(|answered| u64::from(answered.ranges() - u32::from(answered.failed)))
             .sum();
+
         let per_million = (counts > 0).then(|| all_per_hour * hours / counts as f64 * 1e6);
         Self { per_hour, all_per_hour, per_million }
     }
@@ -102,6 +106,7 @@ mod tests {
             memory_gib_hour: 0.01,
             parts: BTreeMap::from([("redis".to_owned(), 2.0)]),
         };
+
         let sample = |at_ms, cpu_s| Sample {
             at_ms,
             parts: [("redis", 1 << 30), ("reader", 0), ("lab", 1 << 40)]
@@ -111,6 +116,7 @@ mod tests {
             breakers_opened: 0,
             events: 0,
         };
+
         // Half an hour of the machine at a factor of 60.
         let samples = [sample(0, 100.0), sample(30 * 60 * 60_000, 1_000.0)];
         let cost = |part| price(part, (&samples[0], &samples[1]), &samples, 0.5, &prices);

@@ -75,12 +75,15 @@ pub struct Probe {
 impl Probe {
     /// Looks until it is told to stop, and once more.
     pub fn run(&self, stop: &AtomicBool) -> Result<Vec<Sample>> {
-        let (began, mut samples) = (Instant::now(), Vec::new());
+        let began = Instant::now();
+        let mut samples = Vec::new();
         let (mut reader, mut writer) =
             (Client::connect(&self.reader)?, Client::connect(&self.writer)?);
+
         for turn in 1.. {
             let is_last = stop.load(Ordering::Acquire);
             samples.push(self.look(&mut reader, &mut writer)?);
+
             if is_last {
                 break;
             }
@@ -88,6 +91,7 @@ impl Probe {
                 (began + self.every * turn).saturating_duration_since(Instant::now()),
             );
         }
+
         Ok(samples)
     }
 
@@ -97,6 +101,7 @@ impl Probe {
         let number = |name: &str, label: &str| metrics::sum(&page, name, label) as u64;
         let (own_hits, own_misses) = self.store.as_ref().map_or(Ok((0, 0)), Store::own_cache)?;
         let counted = writer.call("GET", "/metrics", b"")?.text();
+
         Ok(Sample {
             at_ms,
             parts: self

@@ -1,11 +1,13 @@
-//! What one run of an experiment saw: every batch that was answered, and what each part of the system used meanwhile.
-//! Figures and findings are made from this alone, so that they can be made again without a run.
+//! What one run of an experiment saw: every batch that was answered, and what each part of the
+//! system used meanwhile. Figures and findings are made from this alone, so that they can be made
+//! again without a run.
 
 use crate::report::Machine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Times with the unit ms are those of the service's clock, which runs `factor` times as fast as the machine's.
+/// Times with the unit ms are those of the service's clock, which runs `factor` times as fast as
+/// the machine's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
     pub title: String,
@@ -63,7 +65,8 @@ pub struct Answered {
     pub due_ms: i64,
     /// From that moment until its answer was there, in microseconds of the machine's clock.
     pub latency_us: u32,
-    /// Ranges that were answered from the reader's memory, by the result cache, by the store, and not at all.
+    /// Ranges that were answered from the reader's memory, by the result cache, by the store, and
+    /// not at all.
     pub memory: u16,
     pub cache: u16,
     pub store: u16,
@@ -86,7 +89,8 @@ pub const LAB: &str = "lab";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sample {
     pub at_ms: i64,
-    /// By the name of the part: `cassandra`, `redis`, `kafka`, `mariadb`, `reader`, `writer`, `lab`.
+    /// By the name of the part: `cassandra`, `redis`, `kafka`, `mariadb`, `reader`, `writer`,
+    /// `lab`.
     pub parts: BTreeMap<String, Usage>,
     pub store: StoreCounters,
     /// How often a circuit breaker opened.
@@ -122,7 +126,8 @@ pub struct Checked {
     pub late: u64,
     /// By how much of the service's time they were late at most.
     pub late_max_ms: i64,
-    /// Counts of a range that ends a quarter hour before the one that was asked for, as they say themselves.
+    /// Counts of a range that ends a quarter hour before the one that was asked for, as they say
+    /// themselves.
     #[serde(default)]
     pub early: u64,
 }

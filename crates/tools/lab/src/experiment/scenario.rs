@@ -1,4 +1,5 @@
-//! The timeline of an experiment, as a file has it. `scenarios/cache-removal.toml` explains each key.
+//! The timeline of an experiment, as a file has it. `scenarios/cache-removal.toml` explains each
+//! key.
 
 use crate::policy::MODULO;
 use crate::traffic::Model;
@@ -27,7 +28,8 @@ pub struct Scenario {
     /// How counters are cached before the rollout reaches them, and after.
     pub before: String,
     pub after: String,
-    /// How often the store writes its tables to disk, by the service's clock; 0 for when it wants to.
+    /// How often the store writes its tables to disk, by the service's clock; 0 for when it wants
+    /// to.
     #[serde(default)]
     pub flush_hours: u32,
     #[serde(default)]
@@ -124,15 +126,18 @@ impl Scenario {
                 "the step at {} is outside of the run",
                 planned.at
             );
+
             let mut at = planned.at;
             while at < self.to {
                 actions.push((self.ms(at)?, action));
+
                 if !planned.daily {
                     break;
                 }
                 at = at.tomorrow()?;
             }
         }
+
         actions.sort_by_key(|(at_ms, _)| *at_ms);
         Ok(actions)
     }
@@ -146,6 +151,7 @@ impl Planned {
             (None, None, true) => Action::Compact,
             _ => bail!("the step at {} must have one of canary, share and compact", self.at),
         };
+
         if let Action::Canary(share) | Action::Share(share) = action {
             ensure!(
                 share <= MODULO,
@@ -153,6 +159,7 @@ impl Planned {
                 self.at
             );
         }
+
         Ok(action)
     }
 }
@@ -174,15 +181,18 @@ mod tests {
                 },
             )
             .collect();
+
         assert_eq!(shares, [5, 25, 35, 75, 100]);
         let canaries = scenario.steps.iter().filter(|step| step.canary.is_some()).count();
         assert_eq!(canaries, shares.len());
+
         let compactions = scenario
             .actions()
             .unwrap()
             .iter()
             .filter(|(_, action)| *action == Action::Compact)
             .count();
+
         assert!(compactions > 10, "one a night, and one by day at last: {compactions}");
         assert!(scenario.actions().unwrap().is_sorted_by_key(|(at_ms, _)| *at_ms));
     }
@@ -198,6 +208,7 @@ mod tests {
             );
             Scenario::parse(&toml::to_string(&table).unwrap()).unwrap_err().to_string()
         };
+
         assert!(with("at = \"2024-11-05T10:00:00\"").contains("one of canary"));
         assert!(
             with("at = \"2024-11-05T10:00:00\"\nshare = 5\ncompact = true")

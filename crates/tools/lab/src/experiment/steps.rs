@@ -36,7 +36,8 @@ impl Steps {
         })
     }
 
-    /// How counters are cached, of which so many hundredths are treated the new way. Answers the version of that policy.
+    /// How counters are cached, of which so many hundredths are treated the new way. Answers the
+    /// version of that policy.
     pub fn set_share(&self, share: u32) -> Result<f64> {
         let [before, after] = &self.strategies;
         let policy = json!({
@@ -54,15 +55,18 @@ impl Steps {
                     return self.end();
                 }
                 self.look_after_compaction()?;
+
                 let left = self.clock.instant(*at_ms).saturating_duration_since(Instant::now());
                 std::thread::sleep(left.min(POLL));
             }
             self.take(*action)?;
         }
+
         while self.compacting && !stop.load(Ordering::Acquire) {
             self.look_after_compaction()?;
             std::thread::sleep(POLL);
         }
+
         self.end()
     }
 
@@ -95,6 +99,7 @@ impl Steps {
                 self.note(StepKind::CompactionBegan, "compaction".to_owned());
             }
         }
+
         Ok(())
     }
 

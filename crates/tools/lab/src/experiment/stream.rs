@@ -17,7 +17,8 @@ const SEED: u64 = 0xe7e7;
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const SEND_MAX: Duration = Duration::from_secs(60);
 
-/// A key by its rank, when it happened in seconds, and when it was sent in milliseconds, by the service's clock.
+/// A key by its rank, when it happened in seconds, and when it was sent in milliseconds, by the
+/// service's clock.
 pub type Sent = (u32, i64, i64);
 
 pub struct Stream<'a> {
@@ -51,7 +52,8 @@ impl<'a> Stream<'a> {
 
     /// Sends until it is told to stop, waits until all is counted, and answers what was sent.
     pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<Sent>> {
-        let (began, mut all) = (Instant::now(), Vec::new());
+        let began = Instant::now();
+        let mut all = Vec::new();
         for turn in 1.. {
             let is_last = stop.load(Ordering::Acquire);
             let sent = self.happen(is_last);
@@ -60,12 +62,14 @@ impl<'a> Stream<'a> {
                 self.send(&sent, if is_last { "/v1/events?wait=applied" } else { "/v1/events" })?;
                 all.extend(sent);
             }
+
             if is_last {
                 break;
             }
             let due = began + Duration::from_secs(1) * turn / SENDS_PER_S;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
+
         Ok(all)
     }
 
@@ -85,6 +89,7 @@ impl<'a> Stream<'a> {
             self.number += 1;
             body += &self.keys.event(&format!("{:016x}-{}", self.run, self.number), *rank, *time_s);
         }
+
         let deadline = Instant::now() + SEND_MAX;
         loop {
             let answer = self.client.call_with(NDJSON, "POST", path, body.as_bytes())?;

@@ -1,4 +1,5 @@
-//! What every count has to be, and by how much of the service's time an answer may lack what has just happened.
+//! What every count has to be, and by how much of the service's time an answer may lack what has
+//! just happened.
 
 use super::asking::Kept;
 use super::record::Checked;
@@ -30,8 +31,9 @@ impl Truth {
         self.within(rank, from_s, to_s).len() as i64
     }
 
-    /// By how much an answer is late: the age of the oldest event that it lacks, if it lacks the newest ones. `None` when it
-    /// is complete; an answer with too much, or that lacks history, is late for ever.
+    /// By how much an answer is late: the age of the oldest event that it lacks, if it lacks the
+    /// newest ones. `None` when it is complete; an answer with too much, or that lacks history, is
+    /// late for ever.
     fn late_ms(&self, kept: &Kept) -> Option<i64> {
         let events = self.within(kept.asked.rank, kept.from_s, kept.to_s);
         let missing = events.len() as i64 - kept.count;
@@ -50,6 +52,7 @@ impl Truth {
         for kept in answers {
             let asked_to_s = floor(kept.asked.to_s, QUARTER_S);
             checked.early += u64::from(kept.to_s < asked_to_s);
+
             match self.late_ms(kept) {
                 None => {}
                 Some(late_ms) if late_ms > allowed_ms => checked.wrong += 1,
@@ -59,6 +62,7 @@ impl Truth {
                 }
             }
         }
+
         checked
     }
 }
@@ -75,6 +79,7 @@ mod tests {
             [(1, 900, i64::MIN), (1, 1_000, 5_000), (1, 1_799, 7_000), (1, 1_800, 8_000)],
         );
         assert_eq!((truth.within(1, 900, 1_800).len(), truth.within(1, 0, 900).len()), (3, 0));
+
         let kept = |count, at_ms| {
             let asked = Asked { rank: 1, from_s: 900, to_s: 1_850 };
             [Kept { asked, from_s: 900, to_s: 1_800, count, at_ms }]
@@ -88,6 +93,7 @@ mod tests {
         assert_eq!(check(2, 9_500), (1, 0, 0), "it has been known for too long");
         assert_eq!(check(0, 8_500), (1, 0, 0), "history is never late");
         assert_eq!(check(4, 8_500), (1, 0, 0), "nothing is counted twice");
+
         let early = [Kept { to_s: 900, count: 0, ..kept(0, 0)[0] }];
         assert_eq!(truth.check(&early, 0).early, 1);
     }

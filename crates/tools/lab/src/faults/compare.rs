@@ -65,7 +65,8 @@ fn spread(names: &Names, kind: &str, id: &str, partitions: u16, data: &Value) ->
     (0..SPREAD_PER_PARTITION * usize::from(partitions)).map(line).collect()
 }
 
-/// Waits until everything that is in the log so far is counted, by events that nobody counts behind it.
+/// Waits until everything that is in the log so far is counted, by events that nobody counts behind
+/// it.
 pub fn wait_applied(
     names: &Names,
     writers: &[&Target],
@@ -90,10 +91,12 @@ fn send_applied(writers: &[&Target], body: &str) -> Result<()> {
             Err(_) => std::thread::sleep(Duration::from_millis(250)),
         }
     }
+
     bail!("there is no writer")
 }
 
-/// Waits until every partition counts by the counters that were created: probes in all of them are counted.
+/// Waits until every partition counts by the counters that were created: probes in all of them are
+/// counted.
 pub fn wait_effective(
     names: &Names,
     writers: &[&Target],
@@ -108,6 +111,7 @@ pub fn wait_effective(
             writers,
             &spread(names, &names.probe_type(), &id, partitions, &json!({ "round": round })),
         )?;
+
         let now_s = crate::now_s();
         let range = json!({ "key": names.probe_key(round), "fromTime": now_s - HOUR_S, "toTime": now_s + HOUR_S });
         let body = json!({ "requests": [range] }).to_string();
@@ -116,11 +120,13 @@ pub fn wait_effective(
         if asked.as_ref().is_ok_and(|counts| counts[0] == probes) {
             break;
         }
+
         ensure!(
             Instant::now() < deadline,
             "waited {APPLIED_MAX:?} until {probes} probes were counted by a new counter; the last answer: {asked:?}"
         );
     }
+
     Ok(())
 }
 
@@ -145,7 +151,8 @@ fn ask_until<T>(name: &str, mut attempt: impl FnMut() -> Result<T>) -> Result<T>
     }
 }
 
-/// Compares the whole span, each day and random ranges of every key, and the hours of the span one by one.
+/// Compares the whole span, each day and random ranges of every key, and the hours of the span one
+/// by one.
 pub fn compare(
     model: &Model,
     span: Span,
@@ -157,6 +164,7 @@ pub fn compare(
     let keys = model.keys();
     let mut compared =
         Compared { after_faults, readers: names, keys: keys.len(), ..Compared::default() };
+
     for (name, target) in readers {
         let mut ranges = Vec::new();
         for key in &keys {
@@ -168,13 +176,16 @@ pub fn compare(
                     .map(|(from, to)| (key, from, to)),
             );
         }
+
         for some in ranges.chunks(RANGES_PER_REQUEST) {
             compare_counts(model, name, target, some, &mut compared)?;
         }
+
         for key in &keys {
             compare_series(model, name, target, key, span, &mut compared)?;
         }
     }
+
     Ok(compared)
 }
 
@@ -198,6 +209,7 @@ fn compare_counts(
         let expected = model.count(key, *from_s, *to_s);
         compared.note(|| format!("{name}: {key} in [{from_s}, {to_s})"), count, expected);
     }
+
     Ok(())
 }
 
@@ -219,18 +231,23 @@ fn compare_series(
     })?;
     let points = answer["points"].as_array().with_context(|| format!("no points: {answer}"))?;
     let hours = (span.to_s - span.from_s) / HOUR_S;
+
     ensure!(
         points.len() as i64 == hours,
         "{name}: the series of {key} has {} points of {hours}",
         points.len()
     );
+
     for point in points {
         let number =
             |member: &str| point[member].as_i64().with_context(|| format!("no {member}: {point}"));
-        let (time_s, count) = (number("time")?, number("count")?);
+        let time_s = number("time")?;
+        let count = number("count")?;
         compared.series_points += 1;
+
         let expected = model.count(key, time_s, time_s + HOUR_S);
         compared.note(|| format!("{name}: {key}, the hour at {time_s}"), count, expected);
     }
+
     Ok(())
 }

@@ -153,26 +153,29 @@ pub struct Fault {
     pub lasts: Duration,
 }
 
-/// `count` faults, alone or in pairs. A short deck is cut from a shuffled one, a long one holds every kind.
-/// `exists` says what is wanted, and can be done to the cluster at hand.
+/// `count` faults, alone or in pairs. A short deck is cut from a shuffled one, a long one holds
+/// every kind. `exists` says what is wanted, and can be done to the cluster at hand.
 pub fn deal(count: usize, exists: impl Fn(Kind) -> bool, random: &mut StdRng) -> Vec<Vec<Fault>> {
     let one: Vec<Kind> = Kind::DECK
         .into_iter()
         .filter(|(kind, _)| exists(*kind))
         .flat_map(|(kind, times)| std::iter::repeat_n(kind, times))
         .collect();
+
     let mut kinds = Vec::new();
     while kinds.len() < count && !one.is_empty() {
         let mut deck = one.clone();
         deck.shuffle(random);
         kinds.append(&mut deck);
     }
+
     kinds.truncate(count);
     let mut rounds: Vec<Vec<Fault>> = Vec::new();
     for kind in kinds {
         let which = *[0, 1, 2, 3, 4, 5].choose(random).unwrap_or(&0);
         let fault = Fault { kind, which, lasts: kind.lasts(random) };
         let beside = random.random_bool(BOTH_PROBABILITY);
+
         match rounds.last_mut() {
             Some(round) if beside && round.len() == 1 && go_together(round[0].kind, kind) => {
                 round.push(fault)
@@ -180,6 +183,7 @@ pub fn deal(count: usize, exists: impl Fn(Kind) -> bool, random: &mut StdRng) ->
             _ => rounds.push(vec![fault]),
         }
     }
+
     rounds
 }
 
@@ -200,10 +204,12 @@ mod tests {
         let rounds = deal(7);
         assert_eq!(rounds, deal(7));
         assert_ne!(rounds, deal(8));
+
         let kinds: Vec<Kind> = rounds.iter().flatten().map(|fault| fault.kind).collect();
         assert_eq!(kinds.len(), 100);
         assert_eq!(kinds.iter().collect::<HashSet<_>>().len(), Kind::DECK.len());
         assert!(rounds.iter().any(|round| round.len() == 2));
+
         assert!(
             rounds
                 .iter()

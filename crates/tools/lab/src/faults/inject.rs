@@ -161,28 +161,32 @@ impl Cluster {
         order.into_iter().try_for_each(|role| self.roles[role].start(&self.setup))
     }
 
-    /// The roles are started while the servers are away, and wait for them. Every server is killed and comes back, one
-    /// after another.
+    /// The roles are started while the servers are away, and wait for them. Every server is killed
+    /// and comes back, one after another.
     fn restart_all(&mut self, random: &mut StdRng) -> Result<()> {
         let mut names: Vec<String> =
             self.servers.states()?.into_iter().map(|(name, _)| name).collect();
         names.shuffle(random);
+
         let (last, first) = names.split_at(names.len() / 2);
         for name in first {
             self.servers.kill(name)?;
         }
         self.start_shuffled(random)?;
         std::thread::sleep(Duration::from_millis(500));
+
         // The first Cassandra nodes come first: the others do not start without one of them.
         let mut back = first.to_vec();
         back.sort();
         back.iter().try_for_each(|name| self.servers.restart(name))?;
         self.servers.wait_for_nodes()?;
+
         for name in last {
             self.servers.kill(name)?;
             self.servers.restart(name)?;
             self.servers.wait_for_nodes()?;
         }
+
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Faults with an equality oracle: a cluster is broken under load, again and again, and every count is compared.
+//! Faults with an equality oracle: a cluster is broken under load, again and again, and every count
+//! is compared.
 //!
 //! ```text
 //!   producers ── events, late ones and repetitions ──▶ two writers ─┐         model: each event once
@@ -7,8 +8,8 @@
 //!   director ─── kills, pauses, rebalances, restarts all of them            compared at the end: 0 different
 //! ```
 //!
-//! An event that is not acknowledged is sent again, with its identity, until it is. So the model knows what every count
-//! has to be, although answers get lost.
+//! An event that is not acknowledged is sent again, with its identity, until it is. So the model
+//! knows what every count has to be, although answers get lost.
 
 mod compare;
 mod deck;
@@ -83,10 +84,12 @@ pub struct Options {
     /// File for all results as JSON; written after each comparison, and whatever the run ends with
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// A setting of raingauge that differs from those of this instrument, for example cql.request_timeout_ms=5000
+    /// A setting of raingauge that differs from those of this instrument, for example
+    /// cql.request_timeout_ms=5000
     #[arg(long = "set", value_name = "SETTING=VALUE", value_parser = setting)]
     pub settings: Vec<(String, String)>,
-    /// Exactly these faults, alone or in pairs, instead of random ones: for who calls this from a program.
+    /// Exactly these faults, alone or in pairs, instead of random ones: for who calls this from a
+    /// program.
     #[arg(skip)]
     pub exactly: Vec<Vec<Fault>>,
 }
@@ -106,18 +109,22 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Runs the faults and compares. An error says that the run could not begin. Whatever ends it later, a deviation or
-/// something that is waited for in vain, is in the report.
+/// Runs the faults and compares. An error says that the run could not begin. Whatever ends it
+/// later, a deviation or something that is waited for in vain, is in the report.
 pub fn run(options: &Options) -> Result<Report> {
     let seed = options.seed.unwrap_or_else(rand::random);
-    let (machine, started) = (Machine::here(), jiff::Timestamp::now());
+    let machine = Machine::here();
+    let started = jiff::Timestamp::now();
     let names = Names { run: format!("faults{}", started.as_millisecond()) };
     let servers = options.given.servers()?;
+
     let folder = options.given.logs(options.logs.as_deref(), &names.run)?;
     eprintln!("faults: seed {seed}, logs of the roles in {}", folder.display());
+
     let mut setup =
         Setup::new(&options.given.binary, &folder, &servers, &names.run, options.partitions)?;
     options.settings.iter().for_each(|(name, value)| setup.set(name, value));
+
     let mut cluster = Cluster::new(servers, setup)?;
     let span = Span::of_run(started.as_second());
     let traffic = Traffic::new(
@@ -127,6 +134,7 @@ pub fn run(options: &Options) -> Result<Report> {
         options.events_per_s,
         options.counts_per_s,
     );
+
     let mut director = Director::new(options, seed, names, &cluster, machine, started);
     let ran = director.run(&mut cluster, &traffic);
     if ran.is_err() {
@@ -135,10 +143,12 @@ pub fn run(options: &Options) -> Result<Report> {
             eprintln!("faults: the servers could not all be brought back: {error:#}");
         }
     }
+
     let context =
         |error: anyhow::Error| format!("{error:#} (seed {seed}, logs in {})", folder.display());
     director.report.error = ran.err().map(context);
     director.tell(&traffic)?;
+
     Ok(director.report)
 }
 
@@ -188,9 +198,11 @@ impl<'a> Director<'a> {
     fn run(&mut self, cluster: &mut Cluster, traffic: &Traffic) -> Result<()> {
         cluster.setup.migrate()?;
         cluster.start()?;
+
         let counters = self.create_counters(cluster)?;
         let reader = &traffic.places.readers[0].1;
         compare::wait_effective(&self.names, &traffic.writers(), reader, self.options.partitions)?;
+
         let seed = self.report.seed;
         std::thread::scope(|scope| {
             (0..PRODUCERS).for_each(|number| {
@@ -200,7 +212,9 @@ impl<'a> Director<'a> {
                 drop(scope.spawn(move || traffic.ask(number as u64, ASKERS, seed)))
             });
             scope.spawn(|| traffic.edit(&counters, seed));
+
             let broken = self.break_all(cluster, traffic);
+
             // Whatever happened, the clients end, or the scope would not.
             traffic.ending.store(true, Ordering::Release);
             broken
@@ -213,12 +227,14 @@ impl<'a> Director<'a> {
         let create = |counter: &Value| {
             let mut created =
                 client.json("POST", "/v1/counters", counter.to_string().as_bytes())?;
+
             // What a change may not hold is what only the catalog knows.
             if let Some(members) = created.as_object_mut() {
                 ["version", "changedBy", "changedByKind", "reason", "changedAt"]
                     .iter()
                     .for_each(|name| drop(members.remove(*name)));
             }
+
             Ok(created)
         };
         self.names.counters().iter().map(create).collect()
@@ -229,6 +245,7 @@ impl<'a> Director<'a> {
         std::thread::sleep(Duration::from_secs_f64(self.options.seconds_quiet));
         self.wait_until_all_answer(cluster, traffic, from_ms)?;
         self.record(traffic, Vec::new(), from_ms, 0);
+
         let mut next_comparison = self.options.compare_every;
         for round in self.deal(cluster) {
             self.break_once(cluster, traffic, &round)?;
@@ -239,6 +256,7 @@ impl<'a> Director<'a> {
                 self.compare(cluster, traffic, &[])?;
             }
         }
+
         cluster.servers.mend()?;
         let tables = self.start_tables_reader(cluster)?;
         self.compare(cluster, traffic, &[&tables])
@@ -262,13 +280,15 @@ impl<'a> Director<'a> {
         traffic: &Traffic,
         round: &[Fault],
     ) -> Result<()> {
-        let (from_ms, mut done) = (traffic.samples.now_ms(), Vec::new());
+        let from_ms = traffic.samples.now_ms();
+        let mut done = Vec::new();
         let back_ms = self.break_and_mend(cluster, traffic, round, &mut done);
         self.record(traffic, done, from_ms, *back_ms.as_ref().unwrap_or(&0));
         back_ms.map(drop)
     }
 
-    /// Begun, left for a while, undone, and recovered from. Answers how long the last took, in milliseconds.
+    /// Begun, left for a while, undone, and recovered from. Answers how long the last took, in
+    /// milliseconds.
     fn break_and_mend(
         &mut self,
         cluster: &mut Cluster,
@@ -279,9 +299,12 @@ impl<'a> Director<'a> {
         for fault in round {
             self.report.faults += 1;
             *self.report.kinds.entry(fault.kind.name()).or_default() += 1;
-            let (kind, target, at_ms) =
-                (fault.kind.name(), cluster.target(fault), traffic.samples.now_ms());
+
+            let kind = fault.kind.name();
+            let target = cluster.target(fault);
+            let at_ms = traffic.samples.now_ms();
             let lasted_ms = fault.lasts.as_millis() as u64;
+
             eprintln!(
                 "faults: {} s: {} of {}: {kind}, {target}, {lasted_ms} ms",
                 at_ms / 1_000,
@@ -290,9 +313,11 @@ impl<'a> Director<'a> {
             );
             done.push(Done { kind, target, at_ms, lasted_ms });
             cluster.begin(fault)?;
+
             // The second of two comes while the first lasts.
             std::thread::sleep(fault.lasts / round.len() as u32);
         }
+
         // Servers first: roles may wait for them.
         let (servers, roles): (Vec<&Fault>, Vec<&Fault>) = round.iter().partition(|fault| {
             matches!(fault.kind.part(), Part::Node | Part::Broker | Part::Redis | Part::Catalog)
@@ -300,18 +325,22 @@ impl<'a> Director<'a> {
         for fault in servers.into_iter().chain(roles) {
             cluster.end(fault, &mut self.random)?;
         }
+
         let mended_ms = traffic.samples.now_ms();
         cluster.wait_ready()?;
+
         // Whoever starts a node waits for this already.
         if round.iter().any(|fault| matches!(fault.kind, Kind::NodePaused | Kind::WritesTimeOut)) {
             cluster.servers.wait_for_nodes()?;
         }
         self.wait_until_all_answer(cluster, traffic, mended_ms)?;
+
         let back_ms = traffic.samples.now_ms() - mended_ms;
         std::thread::sleep(Duration::from_secs_f64(
             self.options.seconds_between * self.random.random_range(0.5..1.5),
         ));
         cluster.check()?;
+
         Ok(back_ms)
     }
 
@@ -335,6 +364,7 @@ impl<'a> Director<'a> {
                 std::thread::sleep(POLL);
             }
         }
+
         Ok(())
     }
 
@@ -342,8 +372,10 @@ impl<'a> Director<'a> {
     fn record(&mut self, traffic: &Traffic, faults: Vec<Done>, from_ms: u64, back_ms: u64) {
         let to_ms = traffic.samples.now_ms();
         let seen = |door| traffic.samples.seen(door, from_ms, to_ms);
-        let (counts, events, changes) =
-            (seen(Door::Counts), seen(Door::Events), seen(Door::Changes));
+        let counts = seen(Door::Counts);
+        let events = seen(Door::Events);
+        let changes = seen(Door::Changes);
+
         self.report.episodes.push(Episode {
             faults,
             from_ms,
@@ -363,7 +395,8 @@ impl<'a> Director<'a> {
         Ok(reader)
     }
 
-    /// No new events; all that were sent are acknowledged and counted; then every count is compared.
+    /// No new events; all that were sent are acknowledged and counted; then every count is
+    /// compared.
     fn compare(&mut self, cluster: &mut Cluster, traffic: &Traffic, more: &[&Role]) -> Result<()> {
         traffic.producing.store(false, Ordering::SeqCst);
         let deadline = Instant::now() + ACKNOWLEDGED_MAX;
@@ -377,8 +410,10 @@ impl<'a> Director<'a> {
             );
             std::thread::sleep(POLL);
         }
+
         let round = self.report.compared.len();
         compare::wait_applied(&self.names, &traffic.writers(), self.options.partitions, round)?;
+
         let known =
             READERS.iter().map(|reader| &cluster.roles[*reader]).chain(more.iter().copied());
         let readers: Vec<_> = known.map(|role| (role.name.clone(), role.target())).collect();
@@ -386,6 +421,7 @@ impl<'a> Director<'a> {
         let mut random = StdRng::seed_from_u64(self.report.seed ^ dealt as u64);
         let compared =
             compare::compare(&traffic.model(), traffic.span, &readers, dealt, &mut random)?;
+
         eprintln!(
             "faults: after {dealt} faults {} counts and {} points of series were compared: {} different, deviation {}",
             compared.counts, compared.series_points, compared.different, compared.deviation
@@ -394,6 +430,7 @@ impl<'a> Director<'a> {
         self.report.compared.push(compared);
         self.tell(traffic)?;
         traffic.producing.store(true, Ordering::SeqCst);
+
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! The events of a run, and what every count should be: a sum for each key and quarter hour, computed naively.
+//! The events of a run, and what every count should be: a sum for each key and quarter hour,
+//! computed naively.
 
 use crate::plan::{self, DAY_S, QUARTER_S};
 use rand::Rng;
@@ -49,8 +50,8 @@ impl Names {
         format!("{}:{what}:{value}", self.run)
     }
 
-    /// A counter of events, one of amounts, which may be negative, one with a filter, and one with a single key. The last
-    /// one counts probes: who knows it knows those before it.
+    /// A counter of events, one of amounts, which may be negative, one with a filter, and one with
+    /// a single key. The last one counts probes: who knows it knows those before it.
     pub fn counters(&self) -> Vec<Value> {
         let counter = |name: &str, template: String, value: Value, filter: Value| {
             let event_type = if name == "probes" { self.probe_type() } else { self.event_type() };
@@ -66,6 +67,7 @@ impl Names {
                 "description": "",
             })
         };
+
         let big = json!({ "operator": "gte", "lhs": "data.amount", "rhs": BIG_CENTS / 100 });
         vec![
             counter("rides", self.template("ride", "city"), json!(1), Value::Null),
@@ -97,10 +99,13 @@ impl Ride {
     pub fn random(id: String, now_s: i64, random: &mut StdRng) -> Self {
         let is_late = random.random_bool(LATE_PROBABILITY);
         let behind_s = random.random_range(0..if is_late { LATE_MAX_S } else { SPREAD_S });
+
         // Small numbers are the more popular ones.
         let mut skewed =
             |count: u32| random.random_range(0..count).min(random.random_range(0..count));
-        let (city, vehicle) = (skewed(CITIES), skewed(VEHICLES));
+        let city = skewed(CITIES);
+        let vehicle = skewed(VEHICLES);
+
         Self {
             id,
             time_s: now_s - behind_s,
@@ -113,7 +118,9 @@ impl Ride {
 
     pub fn line(&self, names: &Names) -> String {
         let sign = if self.amount_cents < 0 { "-" } else { "" };
-        let (whole, cents) = (self.amount_cents.abs() / 100, self.amount_cents.abs() % 100);
+        let whole = self.amount_cents.abs() / 100;
+        let cents = self.amount_cents.abs() % 100;
+
         format!(
             "{{\"specversion\":\"1.0\",\"id\":\"{}\",\"source\":\"{}\",\"type\":\"{}\",\"time\":\"{}\",\"data\":\
              {{\"kind\":\"ride\",\"city\":\"c{}\",\"vehicle\":{},\"amount\":{sign}{whole}.{cents:02}}}}}\n",
@@ -213,25 +220,31 @@ mod tests {
     fn lines_say_what_the_model_counts() {
         let names = Names { run: "f1".to_owned() };
         let mut random = StdRng::seed_from_u64(3);
-        let (mut model, mut rides, mut cents, mut big) =
-            (Model::default(), 0, HashMap::<String, i64>::new(), 0);
+        let mut model = Model::default();
+        let mut rides = 0;
+        let mut cents = HashMap::<String, i64>::new();
+
+        let mut big = 0;
         let now_s = 1_795_000_000;
         for number in 0..500 {
             let ride = Ride::random(number.to_string(), now_s, &mut random);
             let line: Value = serde_json::from_str(&ride.line(&names)).unwrap();
             let amount = line["data"]["amount"].as_f64().unwrap();
             let city = line["data"]["city"].as_str().unwrap().to_owned();
+
             *cents.entry(city).or_default() += (amount * 100.0).round() as i64;
             rides += 1;
             big += i64::from(amount >= 50.0);
             model.add(&names, &ride);
         }
+
         let span = Span::of_run(now_s);
         let total = |prefix: &str| -> i64 {
             let keys = model.keys().into_iter().filter(|key| key.starts_with(prefix));
             keys.map(|key| model.count(&key, span.from_s, span.to_s)).sum()
         };
         assert_eq!((total("f1:ride:"), total("f1:all:"), total("f1:big:")), (rides, rides, big));
+
         for (city, cents) in cents {
             assert_eq!(model.count(&format!("f1:amount:{city}"), span.from_s, span.to_s), cents);
         }

@@ -58,26 +58,29 @@ impl Availability {
     }
 }
 
-/// For the time before the first fault, the loss of one Cassandra node, each kind of fault alone, and each kind beside
-/// another one.
+/// For the time before the first fault, the loss of one Cassandra node, each kind of fault alone,
+/// and each kind beside another one.
 pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
     let alone = |kinds: Vec<&'static str>| {
         episodes.iter().filter(
             move |episode| matches!(&episode.faults[..], [fault] if kinds.contains(&fault.kind)),
         )
     };
+
     let quiet = episodes.iter().filter(|episode| episode.faults.is_empty());
     let lost = Kind::LOSS_OF_A_NODE.map(Kind::name).to_vec();
     let mut rows = vec![
         Availability::of("nothing broken", quiet),
         Availability::of("one Cassandra node lost, nothing else", alone(lost)),
     ];
+
     for kind in Kind::all().map(Kind::name) {
         rows.push(Availability::of(kind, alone(vec![kind])));
         let beside = episodes.iter().filter(|episode| episode.faults.len() > 1);
         let beside = beside.filter(|episode| episode.faults.iter().any(|fault| fault.kind == kind));
         rows.push(Availability::of(format!("{kind}, beside another fault"), beside));
     }
+
     rows.retain(|row| row.times > 0);
     rows
 }
@@ -87,7 +90,8 @@ pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
 pub struct Totals {
     pub events: u64,
     pub events_late: u64,
-    /// Events that were sent again on purpose. What was sent again for want of an acknowledgement comes on top.
+    /// Events that were sent again on purpose. What was sent again for want of an acknowledgement
+    /// comes on top.
     pub events_repeated: u64,
     pub changes: u64,
     /// Backfills that were begun, or joined.
@@ -137,6 +141,7 @@ impl Report {
 
     pub fn markdown(&self) -> String {
         let mut text = String::new();
+
         // Writing to memory cannot fail.
         let _ = writeln!(
             text,
@@ -158,12 +163,14 @@ impl Report {
             grouped(self.sent.changes as f64),
             grouped(self.sent.backfills as f64),
         );
+
         if let Some(error) = &self.error {
             let _ = writeln!(text, "**Ended before its end**: {error}\n");
         }
         self.markdown_kinds(&mut text);
         self.markdown_compared(&mut text);
         self.markdown_availability(&mut text);
+
         text
     }
 
@@ -176,6 +183,7 @@ impl Report {
     fn markdown_compared(&self, text: &mut String) {
         text.push_str("| compared after | through | keys | counts | points of series | different | deviation |\n");
         text.push_str("|--:|---|--:|--:|--:|--:|--:|\n");
+
         for compared in &self.compared {
             let _ = writeln!(
                 text,
@@ -189,6 +197,7 @@ impl Report {
                 compared.deviation
             );
         }
+
         let _ = writeln!(text, "\nImpossible counts seen under way: {}.\n", self.impossible.len());
         for line in
             self.compared.iter().flat_map(|compared| &compared.differences).chain(&self.impossible)
@@ -203,6 +212,7 @@ impl Report {
              | batches sent | failed at one writer | at both | longest gap, s | all back after, s (longest) |\n",
         );
         text.push_str("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+
         for Availability { fault, times, counts, events, back_ms, .. } in &self.availability {
             let _ = writeln!(
                 text,
@@ -252,6 +262,7 @@ mod tests {
             episode(&[Kind::NodePaused], 2, 700),
             episode(&[Kind::NodeKilled, Kind::BrokerPaused], 9, 9_000),
         ];
+
         let rows = availability(&episodes);
         let row = |fault: &str| {
             let row = rows.iter().find(|row| row.fault == fault).unwrap();

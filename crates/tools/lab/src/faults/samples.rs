@@ -67,11 +67,13 @@ impl Samples {
         let samples = self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut seen = Seen::default();
         let mut successes = vec![from_ms, to_ms];
+
         for sample in samples.iter().filter(|sample| sample.door == door) {
             if (from_ms..to_ms).contains(&sample.began_ms) {
                 seen.requests += 1;
                 seen.attempts_failed += u64::from(sample.attempts_failed);
                 seen.requests_failed += u64::from(!sample.is_done);
+
                 if sample.is_done {
                     seen.slowest_ms = seen.slowest_ms.max(sample.ended_ms - sample.began_ms);
                 }
@@ -80,6 +82,7 @@ impl Samples {
                 successes.push(sample.ended_ms);
             }
         }
+
         successes.sort_unstable();
         seen.gap_ms = successes.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         seen
@@ -123,12 +126,15 @@ mod tests {
                 Sample { door: Door::Counts, began_ms, ended_ms, attempts_failed: 1, is_done };
             samples.samples.lock().unwrap().push(sample);
         };
+
         add(10, 20, true);
         add(30, 900, false);
         add(60, 1_000, true);
+
         let all = samples.seen(Door::Counts, 0, 1_100);
         assert_eq!((all.requests, all.attempts_failed, all.requests_failed), (3, 3, 1));
         assert_eq!((all.gap_ms, all.slowest_ms), (980, 940));
+
         let part = samples.seen(Door::Counts, 50, 400);
         assert_eq!((part.requests, part.gap_ms), (1, 350));
         assert_eq!(samples.seen(Door::Events, 0, 100).requests, 0);

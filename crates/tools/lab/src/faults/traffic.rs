@@ -19,7 +19,8 @@ const BATCH_EVENTS: usize = 20;
 /// Events are sent twice on purpose with this probability, besides whole batches.
 const DUPLICATE_PROBABILITY: f64 = 0.05;
 const BATCH_AGAIN_PROBABILITY: f64 = 0.02;
-/// Batches that are acknowledged when they are counted: from then on, every reader has to answer them.
+/// Batches that are acknowledged when they are counted: from then on, every reader has to answer
+/// them.
 const WAITED_FOR_PROBABILITY: f64 = 0.1;
 /// Of the lines sent lately, from which those that are sent again are chosen.
 const RECENT_LINES: usize = 4_000;
@@ -104,7 +105,8 @@ struct Connections {
 }
 
 impl Connections {
-    /// The answer's body, when it is one. A connection on which anything went wrong is not used again.
+    /// The answer's body, when it is one. A connection on which anything went wrong is not used
+    /// again.
     fn call(
         &mut self,
         process: usize,
@@ -197,22 +199,28 @@ impl Traffic {
             recent: VecDeque::new(),
             connections: Connections::default(),
         };
+
         let mut backlog: VecDeque<Batch> = VecDeque::new();
         let interval =
             Duration::from_secs_f64((producers * BATCH_EVENTS) as f64 / self.events_per_s);
         let mut next = Instant::now();
+
         while !self.is_ending() {
             if Instant::now() >= next && backlog.len() < BACKLOG_MAX {
-                // Announced before it is decided, so that who ends production and waits for the backlog misses none.
+                // Announced before it is decided, so that who ends production and waits for the
+                // backlog misses none.
                 self.backlog.fetch_add(1, Ordering::SeqCst);
+
                 if self.producing.load(Ordering::SeqCst) {
                     backlog.push_back(producer.make(self, &mut random));
                 } else {
                     self.backlog.fetch_sub(1, Ordering::SeqCst);
                 }
+
                 // A producer that was held up does not make up for lost time all at once.
                 next = (next + interval).max(Instant::now() - interval * 4);
             }
+
             let Some(mut batch) = backlog.pop_front() else {
                 std::thread::sleep(
                     next.saturating_duration_since(Instant::now())
@@ -220,6 +228,7 @@ impl Traffic {
                 );
                 continue;
             };
+
             if producer.send(self, &mut batch, &mut random) {
                 if random.random_bool(BATCH_AGAIN_PROBABILITY) {
                     self.sent.repeated.fetch_add(batch.events, Ordering::Relaxed);
@@ -252,19 +261,23 @@ impl Traffic {
         let counted = self.counted().count(&key, self.span.from_s, self.span.to_s);
         let mut requests =
             vec![json!({ "key": key, "fromTime": self.span.from_s, "toTime": self.span.to_s })];
+
         for _ in 1..RANGES {
             let (from_s, to_s) = self.span.random_range(random);
             requests.push(json!({ "key": random_key(&self.names, random), "fromTime": from_s, "toTime": to_s }));
         }
+
         let body = json!({ "requests": requests }).to_string().into_bytes();
         let began_ms = self.samples.now_ms();
         let mut failed = 0;
+
         for (process, target) in shuffled(&self.places.readers, random) {
             let grown = self
                 .grown
                 .lock()
                 .ok()
                 .and_then(|grown| grown.get(&(*process, key.clone())).copied());
+
             let call = connections.call(
                 *process,
                 target,
@@ -272,6 +285,7 @@ impl Traffic {
                 (JSON, "POST", "/v1/counts"),
                 &body,
             );
+
             match call.and_then(|body| counts_of(&body, RANGES)) {
                 Ok(counts) => {
                     self.samples.note_answer(*process, began_ms);
@@ -288,12 +302,13 @@ impl Traffic {
                 }
             }
         }
+
         self.samples.add(Door::Counts, began_ms, failed, false);
         std::thread::sleep(REST);
     }
 
-    /// Under way already, a count is at most what was sent, and not less than the same reader answered, or a writer
-    /// acknowledged as counted, before it was asked.
+    /// Under way already, a count is at most what was sent, and not less than the same reader
+    /// answered, or a writer acknowledged as counted, before it was asked.
     fn check_bounds(&self, (reader, key): (usize, String), count: i64, least: i64) {
         if !only_grows(&self.names, &key) {
             return;
@@ -306,32 +321,38 @@ impl Traffic {
             eprintln!("faults: IMPOSSIBLE {line}");
             self.impossible.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
         }
+
         if let Ok(mut grown) = self.grown.lock() {
             let seen = grown.entry((reader, key)).or_insert(count);
             *seen = (*seen).max(count);
         }
     }
 
-    /// Edits one counter after another: new versions, told to every partition, that count the same. A description is
-    /// changed, or how long buckets are kept, always longer than a run; or the counts are made again from the log.
+    /// Edits one counter after another: new versions, told to every partition, that count the same.
+    /// A description is changed, or how long buckets are kept, always longer than a run; or the
+    /// counts are made again from the log.
     pub fn edit(&self, counters: &[Value], seed: u64) {
         let mut random = StdRng::seed_from_u64(seed ^ 0x0ed1);
         let mut connections = Connections::default();
         let (process, target) = &self.places.portal;
+
         while !self.is_ending() {
             let Some(counter) = counters.choose(&mut random) else {
                 return;
             };
             let mut changed = counter.clone();
             changed["description"] = json!(format!("edited at {} ms", self.samples.now_ms()));
+
             if random.random_bool(RETENTION_PROBABILITY) {
                 changed["retentionDays"] = json!({ "quarter": 300, "hour": 500, "day": 700 });
             }
             let is_backfill = random.random_bool(BACKFILL_PROBABILITY);
-            let (method, path) = match is_backfill {
-                true => ("POST", format!("/v1/counters/{}/backfill", counter["id"])),
-                false => ("PUT", format!("/v1/counters/{}", counter["id"])),
+            let (method, path) = if is_backfill {
+                ("POST", format!("/v1/counters/{}/backfill", counter["id"]))
+            } else {
+                ("PUT", format!("/v1/counters/{}", counter["id"]))
             };
+
             let began_ms = self.samples.now_ms();
             let call = connections.call(
                 *process,
@@ -340,6 +361,7 @@ impl Traffic {
                 (JSON, method, &path),
                 changed.to_string().as_bytes(),
             );
+
             match &call {
                 Ok(_) => {
                     self.samples.note_answer(*process, began_ms);
@@ -348,6 +370,7 @@ impl Traffic {
                 }
                 Err(error) => self.note_failure(*process, error),
             }
+
             self.samples.add(Door::Changes, began_ms, u32::from(call.is_err()), call.is_ok());
             let next = Instant::now() + CHANGE_INTERVAL;
             while Instant::now() < next && !self.is_ending() {
@@ -370,6 +393,7 @@ impl Producer {
         let now_s = crate::now_s();
         let is_waited_for = random.random_bool(WAITED_FOR_PROBABILITY);
         let mut batch = Batch { body: Vec::new(), events: 0, rides: Vec::new(), is_waited_for };
+
         for _ in 0..BATCH_EVENTS {
             if !self.recent.is_empty() && random.random_bool(DUPLICATE_PROBABILITY) {
                 let line = &self.recent[random.random_range(0..self.recent.len())];
@@ -377,17 +401,20 @@ impl Producer {
                 batch.events += 1;
                 traffic.sent.repeated.fetch_add(1, Ordering::Relaxed);
             }
+
             let ride = Ride::random(format!("{}-{}", self.number, self.made), now_s, random);
             self.made += 1;
             traffic.model().add(&traffic.names, &ride);
             traffic.sent.events.fetch_add(1, Ordering::Relaxed);
             traffic.sent.late.fetch_add(u64::from(ride.is_late), Ordering::Relaxed);
+
             let line = ride.line(&traffic.names);
             batch.body.extend_from_slice(line.as_bytes());
             batch.events += 1;
             batch.rides.push(ride);
             self.recent.push_back(line);
         }
+
         let surplus = self.recent.len().saturating_sub(RECENT_LINES);
         self.recent.drain(..surplus);
         batch
@@ -406,6 +433,7 @@ impl Producer {
                     traffic.samples.note_answer(*process, began_ms);
                     batch.note(traffic, began_ms, failed, true);
                     traffic.sent.acknowledged_batches.fetch_add(1, Ordering::Relaxed);
+
                     if batch.is_waited_for {
                         // Sent again, it counts nothing more.
                         let mut counted = traffic.counted();
@@ -413,6 +441,7 @@ impl Producer {
                             .iter()
                             .for_each(|ride| counted.add(&traffic.names, ride));
                     }
+
                     return true;
                 }
                 Err(error) => {
@@ -421,13 +450,15 @@ impl Producer {
                 }
             }
         }
+
         batch.note(traffic, began_ms, failed, false);
         false
     }
 }
 
 impl Batch {
-    /// How it went at the door. To wait for the counting is asked of other processes too, and is no sample of it.
+    /// How it went at the door. To wait for the counting is asked of other processes too, and is no
+    /// sample of it.
     fn note(&self, traffic: &Traffic, began_ms: u64, failed: u32, is_done: bool) {
         if !self.is_waited_for {
             traffic.samples.add(Door::Events, began_ms, failed, is_done);
@@ -443,7 +474,8 @@ fn shuffled<'a>(
     places.iter().cycle().skip(first).take(places.len())
 }
 
-/// Every event has to be taken or known already; one that is refused was not what this program meant to send.
+/// Every event has to be taken or known already; one that is refused was not what this program
+/// meant to send.
 fn check_receipt(body: &[u8], events: u64) -> Result<()> {
     let receipt: Value = serde_json::from_slice(body).context("the receipt is no JSON")?;
     if receipt["code"] == "not_applied_yet" {

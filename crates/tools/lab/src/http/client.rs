@@ -33,7 +33,8 @@ impl Client {
         Self::connect_within(target, TIMEOUT)
     }
 
-    /// A client that waits no longer than so long for each step: the connection, a write, a part of the answer.
+    /// A client that waits no longer than so long for each step: the connection, a write, a part of
+    /// the answer.
     pub fn connect_within(target: &Target, timeout: Duration) -> Result<Self> {
         let stream = open(target, timeout)?;
         Ok(Self { target: target.clone(), timeout, stream, buffer: Vec::new() })
@@ -54,7 +55,8 @@ impl Client {
         self.send(method, path, &[("content-type", content_type)], body)
     }
 
-    /// Calls with JSON and more fields in the head, expects success, and reads the JSON in the answer.
+    /// Calls with JSON and more fields in the head, expects success, and reads the JSON in the
+    /// answer.
     pub fn json_with(
         &mut self,
         method: &str,
@@ -87,7 +89,8 @@ impl Client {
         Ok(Answer { status: head.status, body })
     }
 
-    /// Whether the server has closed the connection, as it does with one that it did not hear of for some time.
+    /// Whether the server has closed the connection, as it does with one that it did not hear of
+    /// for some time.
     fn is_closed(&self) -> Result<bool> {
         self.stream.set_nonblocking(true)?;
         let peeked = self.stream.peek(&mut [0]);
@@ -163,6 +166,7 @@ mod tests {
             assert_eq!(client.call("GET", "/", b"").unwrap().status, 200);
             is_closed.recv().unwrap();
         }
+
         server.join().unwrap();
     }
 }

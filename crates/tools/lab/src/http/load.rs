@@ -1,10 +1,11 @@
 //! The load generator: one thread, many kept connections, one request in flight on each.
 //!
-//! It waits on all sockets at once (epoll through mio), sends bytes that were rendered beforehand, and looks at as
-//! little of each answer as it may, so that one core of generator can saturate a faster server on another.
-//! In an open loop it spins instead of sleeping: a timer's granularity would otherwise show up as latency. Where it shares
-//! its core with what is measured, it rests on the sockets, whose answers wake it at once, and spins only for the last
-//! moment before a request is due.
+//! It waits on all sockets at once (epoll through mio), sends bytes that were rendered beforehand,
+//! and looks at as little of each answer as it may, so that one core of generator can saturate a
+//! faster server on another. In an open loop it spins instead of sleeping: a timer's granularity
+//! would otherwise show up as latency. Where it shares its core with what is measured, it rests on
+//! the sockets, whose answers wake it at once, and spins only for the last moment before a request
+//! is due.
 
 use super::response::{self, Head};
 use crate::measure::{Arrivals, DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Wait before a request is sent again that the server pushed back.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
-/// How long a client that shares its core sleeps when there is nothing to do, and what a timer may add to that.
+/// How long a client that shares its core sleeps when there is nothing to do, and what a timer may
+/// add to that.
 const REST: Duration = Duration::from_micros(100);
 const REST_LATE_MAX: Duration = Duration::from_micros(100);
 const POLL_MAX: Duration = Duration::from_millis(100);
@@ -137,15 +139,18 @@ fn drive<S: Source>(
         in_flight: 0,
         pushed_back: 0,
     };
+
     let end = generator.recorder.end();
     loop {
         let now = Instant::now();
         generator.launch(now, end, arrivals.as_deref_mut())?;
+
         let drained = generator.in_flight == 0
             && arrivals.as_ref().map_or(now >= end, |arrivals| arrivals.is_exhausted());
         if drained || now >= end + DRAIN_MAX {
             break;
         }
+
         let idle_for = generator.idle_for(now, arrivals.as_deref());
         let wait = match run.pace {
             Pace::Closed => idle_for,
@@ -155,18 +160,22 @@ fn drive<S: Source>(
                 Duration::from_millis(idle_for.as_millis().saturating_sub(1) as u64)
             }
         };
+
         match poll.poll(&mut events, Some(wait)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             other => other.context("cannot wait for the connections")?,
         }
+
         let may_rest = matches!(run.pace, Pace::OpenShared(_)) && idle_for > REST + REST_LATE_MAX;
         if may_rest && wait.is_zero() && events.is_empty() {
             std::thread::sleep(REST);
         }
+
         for event in &events {
             generator.advance(event.token().0)?;
         }
     }
+
     generator.finish(start, arrivals)
 }
 
@@ -175,6 +184,7 @@ fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connect
         .with_context(|| format!("cannot connect to {address}"))?;
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
+
     let mut stream = TcpStream::from_std(stream);
     registry.register(&mut stream, Token(slot), Interest::READABLE | Interest::WRITABLE)?;
     Ok(Connection {
@@ -199,12 +209,15 @@ impl<S: Source> Generator<'_, S> {
     ) -> Result<()> {
         while let Some(position) = self.paused.iter().position(|&(until, _)| until <= now) {
             let (_, slot) = self.paused.swap_remove(position);
-            // A server that refuses before it has read the body closes the connection, so a new one is used.
+
+            // A server that refuses before it has read the body closes the connection, so a new one
+            // is used.
             let intended = self.connections[slot].intended;
             self.connections[slot] = open(self.address, slot, &self.registry)?;
             self.connections[slot].intended = intended;
             self.send(slot)?;
         }
+
         match arrivals {
             Some(arrivals) => {
                 while let Some(&slot) = self.idle.last()
@@ -221,6 +234,7 @@ impl<S: Source> Generator<'_, S> {
             }
             None => {}
         }
+
         Ok(())
     }
 
@@ -258,7 +272,8 @@ impl<S: Source> Generator<'_, S> {
         }
         let connection = &mut self.connections[slot];
         if !connection.is_asked {
-            // A server closes a connection that it does not hear of for some time; the next request has a new one.
+            // A server closes a connection that it does not hear of for some time; the next request
+            // has a new one.
             if connection.stream.peek(&mut [0]).is_ok_and(|count| count == 0) {
                 self.connections[slot] = open(self.address, slot, &self.registry)?;
             }
@@ -275,9 +290,11 @@ impl<S: Source> Generator<'_, S> {
         let (before, body) = connection.buffer[..head.end()].split_at(head.body_start);
         let outcome =
             self.source.judge(slot, &Reply { status: head.status, head: before, body, at: now })?;
+
         connection.head = None;
         connection.filled = 0;
         connection.is_asked = matches!(outcome, Outcome::PushedBack);
+
         match outcome {
             Outcome::Done(_) if connection.sending => {
                 bail!("the server answered before it had the whole request")
@@ -292,6 +309,7 @@ impl<S: Source> Generator<'_, S> {
                 self.paused.push((now + RETRY_PAUSE, slot));
             }
         }
+
         Ok(())
     }
 
@@ -299,6 +317,7 @@ impl<S: Source> Generator<'_, S> {
         let now = Instant::now();
         let mut unanswered =
             arrivals.map_or(0, |mut arrivals| self.recorder.abandon(&mut *arrivals, now));
+
         if self.in_flight > 0 {
             for (slot, connection) in self.connections.iter().enumerate() {
                 if !self.idle.contains(&slot) {
@@ -306,6 +325,7 @@ impl<S: Source> Generator<'_, S> {
                 }
             }
         }
+
         Ok(Load {
             measured: self.recorder.finish(unanswered),
             pushed_back: self.pushed_back,
@@ -335,6 +355,7 @@ impl Connection {
             if self.filled == self.buffer.len() {
                 self.buffer.resize(self.buffer.len() * 2, 0);
             }
+
             match self.stream.read(&mut self.buffer[self.filled..]) {
                 Ok(0) => bail!("the server closed the connection"),
                 Ok(count) => self.filled += count,
@@ -342,9 +363,11 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error).context("cannot read an answer"),
             }
+
             if self.head.is_none() {
                 self.head = response::parse_head(&self.buffer[..self.filled])?;
             }
+
             match self.head {
                 Some(head) if self.filled >= head.end() => return Ok(Some(head)),
                 _ => {}

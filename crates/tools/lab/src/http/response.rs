@@ -27,10 +27,12 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
         }
         return Ok(None);
     };
+
     let head = &bytes[..head_end];
     let mut lines = head.split(|&byte| byte == b'\n');
     let status = parse_status(lines.next().unwrap_or_default())?;
     let mut body_bytes = None;
+
     for line in lines {
         let Some(colon) = memchr::memchr(b':', line) else {
             continue;
@@ -44,6 +46,7 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
             );
         }
     }
+
     let body_bytes = match body_bytes {
         Some(body_bytes) => body_bytes,
         None if status == 204 || status == 304 => 0,

@@ -1,7 +1,9 @@
-//! Cassandra with counter columns: a partition for each key, a row for each bucket, increments of one key together in
-//! one counter batch; slices of the plan are read side by side and added up here.
+//! Cassandra with counter columns: a partition for each key, a row for each bucket, increments of
+//! one key together in one counter batch; slices of the plan are read side by side and added up
+//! here.
 //!
-//! An increment is not idempotent: one that timed out may or may not have counted, and a retry may count it twice.
+//! An increment is not idempotent: one that timed out may or may not have counted, and a retry may
+//! count it twice.
 
 use super::client::{Client, Mode, Peer};
 use super::question::{Days, Question};
@@ -82,6 +84,7 @@ impl Connected {
                 let (place, sum) = done??;
                 add(place, sum);
             }
+
             let this = self.clone();
             running.spawn(async move {
                 let sum =
@@ -89,10 +92,12 @@ impl Connected {
                 anyhow::Ok((place, sum))
             });
         }
+
         while let Some(done) = running.join_next().await {
             let (place, sum) = done??;
             add(place, sum);
         }
+
         Ok(())
     }
 
@@ -108,9 +113,12 @@ impl Connected {
             {
                 done??;
             }
-            let (this, chunk) = (self.clone(), chunk.to_vec());
+
+            let this = self.clone();
+            let chunk = chunk.to_vec();
             running.spawn(async move { this.add_batch(&chunk).await });
         }
+
         while let Some(done) = running.join_next().await {
             done??;
         }
@@ -122,6 +130,7 @@ impl Connected {
         for _ in buckets {
             batch.append_statement(self.0.update.clone());
         }
+
         let row = |bucket: &Bucket| {
             (
                 Counter(bucket.count),
@@ -130,6 +139,7 @@ impl Connected {
                 bucket.time_s,
             )
         };
+
         let values: Vec<_> = buckets.iter().map(row).collect();
         self.0.session.batch(&batch, values).await?;
         Ok(())

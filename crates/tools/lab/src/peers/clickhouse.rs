@@ -1,8 +1,9 @@
-//! ClickHouse: events go into a MergeTree ordered by key and time, and a materialized view adds each inserted block to
-//! counts of quarter hours in a SummingMergeTree ordered by key and bucket, from which all questions are answered.
+//! ClickHouse: events go into a MergeTree ordered by key and time, and a materialized view adds
+//! each inserted block to counts of quarter hours in a SummingMergeTree ordered by key and bucket,
+//! from which all questions are answered.
 //!
-//! Inserts are large, as its documentation asks. A retried insert can be told by its token, a repeated event cannot:
-//! the view adds up what is inserted.
+//! Inserts are large, as its documentation asks. A retried insert can be told by its token, a
+//! repeated event cannot: the view adds up what is inserted.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -49,6 +50,7 @@ fn sql(question: &Question) -> String {
                 .collect();
             let from_s = ranges.iter().map(|range| range.floored().0).min().unwrap_or_default();
             let to_s = ranges.iter().map(|range| range.floored().1).max().unwrap_or_default();
+
             format!(
                 "SELECT {} FROM lab.counts WHERE key IN ({}) AND bucket >= {from_s} AND bucket < {to_s}",
                 sums.join(", "),

@@ -1,4 +1,5 @@
-//! What a system must do to be measured: hold the history, answer questions, take events, say what it counted.
+//! What a system must do to be measured: hold the history, answer questions, take events, say what
+//! it counted.
 
 use super::Writes;
 use super::drive::Worker;
@@ -47,7 +48,8 @@ pub trait Peer {
     /// Makes what the history needs, and loads it.
     fn load(&self, workload: &Workload) -> impl Future<Output = Result<()>>;
 
-    /// Brings to disk and merges what would be there after a while anyway, before its bytes are counted.
+    /// Brings to disk and merges what would be there after a while anyway, before its bytes are
+    /// counted.
     fn settle(&self) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
@@ -111,6 +113,7 @@ impl<C: Client> Worker for Asker<C> {
             .ask(asking)
             .await
             .with_context(|| format!("{}, question {place}", all.system))?;
+
         ensure!(
             answer == *expected,
             "WRONG ANSWER of {}: {answer:?}, right is {expected:?}",

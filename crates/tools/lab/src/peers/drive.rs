@@ -41,6 +41,7 @@ pub fn drive<W: Worker>(
         end,
         turn: Cell::new(0),
     });
+
     let workers = LocalSet::new().block_on(runtime, async {
         let tasks: Vec<_> = workers
             .into_iter()
@@ -50,8 +51,10 @@ pub fn drive<W: Worker>(
         for task in tasks {
             done.push(task.await??);
         }
+
         anyhow::Ok(done)
     })?;
+
     let shared =
         Rc::into_inner(shared).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
     let mut recorder = shared.recorder.into_inner();
@@ -59,6 +62,7 @@ pub fn drive<W: Worker>(
         Some(mut schedule) => recorder.abandon(&mut schedule, Instant::now()),
         None => 0,
     };
+
     Ok((recorder.finish(unanswered), workers))
 }
 
@@ -71,13 +75,16 @@ async fn work<W: Worker>(shared: Rc<Shared>, mut worker: W) -> Result<W> {
             Some(schedule) if schedule.is_exhausted() || now >= shared.end + DRAIN_MAX => break,
             Some(schedule) => schedule.take_due(now),
         };
+
         let Some(intended) = intended else {
             // Spinning keeps the moment; a timer would be late by up to a millisecond.
             yield_now().await;
             continue;
         };
+
         let turn = shared.turn.get();
         shared.turn.set(turn + 1);
+
         let units = worker.take(turn).await?;
         shared.recorder.borrow_mut().complete(intended, Instant::now(), units);
     }

@@ -1,8 +1,9 @@
-//! DuckDB: events are appended in large batches to a table without keys or indexes, as its documentation advises for
-//! loading; the history comes ordered by key and time, so that its ranges of values skip most blocks.
+//! DuckDB: events are appended in large batches to a table without keys or indexes, as its
+//! documentation advises for loading; the history comes ordered by key and time, so that its ranges
+//! of values skip most blocks.
 //!
-//! A unique id would be refused a second time by a primary key, at a price that its documentation warns of; without
-//! one, a repeated event counts again.
+//! A unique id would be refused a second time by a primary key, at a price that its documentation
+//! warns of; without one, a repeated event counts again.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -14,7 +15,8 @@ use anyhow::{Context, Result};
 
 const SCHEMA: &str =
     "CREATE TABLE events (key VARCHAR NOT NULL, time_s BIGINT NOT NULL, id UBIGINT NOT NULL)";
-/// The room for a key in a row of fixed width, which the other side turns into Arrow without a loop.
+/// The room for a key in a row of fixed width, which the other side turns into Arrow without a
+/// loop.
 const KEY_BYTES: usize = 24;
 
 pub struct DuckDb {

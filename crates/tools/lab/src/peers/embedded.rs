@@ -1,6 +1,7 @@
-//! Engines without a server of their own, ClickHouse (as chdb) and DuckDB: a small Python program in scripts/peers.d
-//! holds one and answers over loopback. `POST /query` takes SQL and answers lines of numbers, `POST /insert` takes rows
-//! in the form that the engine reads fastest. It does one thing at a time, on the server's core.
+//! Engines without a server of their own, ClickHouse (as chdb) and DuckDB: a small Python program
+//! in scripts/peers.d holds one and answers over loopback. `POST /query` takes SQL and answers
+//! lines of numbers, `POST /insert` takes rows in the form that the engine reads fastest. It does
+//! one thing at a time, on the server's core.
 
 use super::Writes;
 use super::http::{self, Connection};

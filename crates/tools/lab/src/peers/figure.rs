@@ -1,4 +1,5 @@
-//! Pictures of a run: bars on logarithmic axes, one panel for each question that one has of a system.
+//! Pictures of a run: bars on logarithmic axes, one panel for each question that one has of a
+//! system.
 
 use super::question::Kind;
 use super::report::{Report, System, short};
@@ -117,8 +118,10 @@ fn rates(report: &Report) -> Picture {
             (false, true) => " o",
             (false, false) => "",
         };
+
         Some(row)
     };
+
     Picture {
         stem: "peers-rates",
         title: "Counts and events in a second",
@@ -141,6 +144,7 @@ fn latencies(report: &Report) -> Picture {
             let words =
                 format!("{}, {}", milliseconds(latency.p50_us), milliseconds(latency.p99_us));
             let row = row(system, latency.p99_us / 1_000.0, words);
+
             Some(Row { low: Some(latency.p50_us / 1_000.0), ..row })
         });
         Panel { title: format!("{}: p50 to p99 in ms", proper(kind.words())), rows: rows.collect() }
@@ -162,6 +166,7 @@ fn costs(report: &Report) -> Picture {
             .filter_map(|system| value(system).map(|value| row(system, value, short(value))));
         Panel { title: title.to_owned(), rows: rows.collect() }
     };
+
     let megabytes = |bytes: f64| bytes / 1_000_000.0;
     Picture {
         stem: "peers-cost",
@@ -195,11 +200,13 @@ impl Picture {
     fn draw(&self) -> Canvas {
         let mut canvas = Canvas::new(WIDTH, self.title, self.words);
         canvas.text((0.0, 18.0), self.title, TITLE, Anchor::Start);
+
         let mut top = 38.0;
         for line in wrapped(self.words, WORDS, WIDTH) {
             canvas.text((0.0, top), line, WORDS, Anchor::Start);
             top += 17.0;
         }
+
         let width = (WIDTH - GAP) / 2.0;
         for pair in self.panels.chunks(2) {
             let mut below = top;
@@ -207,8 +214,10 @@ impl Picture {
                 below =
                     panel.draw(&mut canvas, (column as f64 * (width + GAP), top), width).max(below);
             }
+
             top = below;
         }
+
         canvas.height = top;
         framed(canvas)
     }
@@ -219,12 +228,15 @@ impl Panel {
     fn draw(&self, canvas: &mut Canvas, (left, top): (f64, f64), width: f64) -> f64 {
         let axis = Axis::new(&self.rows, left + NAMES_ROOM, width - NAMES_ROOM - WORDS_ROOM);
         canvas.text((left, top + 24.0), self.title.clone(), PANEL, Anchor::Start);
-        let (first, bottom) = (top + HEAD, top + HEAD + self.rows.len() as f64 * ROW);
+
+        let first = top + HEAD;
+        let bottom = top + HEAD + self.rows.len() as f64 * ROW;
         for decade in axis.decades() {
             let x = axis.x(decade).round() + 0.5;
             canvas.line((x, first - 4.0), (x, bottom), Paint::Grid, 1.0);
             canvas.text((x, bottom + 14.0), power(decade), LABEL, Anchor::Middle);
         }
+
         for (place, row) in self.rows.iter().enumerate() {
             row.draw(canvas, &axis, left, first + place as f64 * ROW);
         }
@@ -235,13 +247,16 @@ impl Panel {
 impl Row {
     fn draw(&self, canvas: &mut Canvas, axis: &Axis, left: f64, top: f64) {
         let name = if self.is_own { PANEL } else { LABEL };
-        let (paint, baseline) = (if self.is_own { Paint::Store } else { Paint::Axis }, top + 11.0);
+        let paint = if self.is_own { Paint::Store } else { Paint::Axis };
+        let baseline = top + 11.0;
         canvas.text((left, baseline), self.name.clone(), name, Anchor::Start);
+
         let end = axis.x(self.high).max(axis.left + 1.0);
         match self.low.map(|low| axis.x(low)) {
             Some(begin) => canvas.rectangle((begin, top), (end - begin).max(2.0), BAR, paint, 1.0),
             None => canvas.rectangle((axis.left, top), end - axis.left, BAR, paint, 1.0),
         }
+
         let words = Font::new(12.0, if self.is_own { Paint::Ink } else { Paint::Soft });
         canvas.text(
             (axis.left + axis.width + 8.0, baseline),
@@ -271,6 +286,7 @@ mod tests {
     fn pictures_show_every_system_and_nothing_lies_outside() {
         let mut empty = sample();
         empty.systems.clear();
+
         for report in [sample(), empty] {
             for picture in pictures(&report) {
                 let canvas = picture.draw();
@@ -285,6 +301,7 @@ mod tests {
                     "{}: {low:?} {high:?}",
                     picture.stem
                 );
+
                 let text = svg::document(&canvas);
                 roxmltree::Document::parse(&text).unwrap();
                 assert!(report.systems.iter().all(|system| text.contains(system.title())));
@@ -303,6 +320,7 @@ mod tests {
                 words: String::new(),
             })
             .into();
+
         let axis = Axis::new(&rows, 100.0, 500.0);
         assert_eq!(
             axis.decades().map(power).collect::<Vec<_>>(),

@@ -1,5 +1,5 @@
-//! HTTP/1.1 over one kept connection, for peers that speak it. Unlike the load generator of raingauge's own figures it
-//! reads chunked answers, which most of them give.
+//! HTTP/1.1 over one kept connection, for peers that speak it. Unlike the load generator of
+//! raingauge's own figures it reads chunked answers, which most of them give.
 
 use super::question::Question;
 use anyhow::{Context, Result, bail, ensure};
@@ -100,7 +100,9 @@ fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let status =
         lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|word| word.parse().ok());
     let status: u16 = status.context("not an HTTP status line")?;
-    let (mut length, mut is_chunked) = (None, false);
+
+    let mut length = None;
+    let mut is_chunked = false;
     for line in lines {
         let Some((name, value)) = line.split_once(':') else {
             continue;
@@ -111,17 +113,20 @@ fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
             is_chunked = value.to_ascii_lowercase().contains("chunked");
         }
     }
+
     let start = head_end + 4;
     if is_chunked {
         return Ok(
             chunks(&bytes[start..])?.map(|(body, used)| (Response { status, body }, start + used))
         );
     }
+
     let length = match length {
         Some(length) => length,
         None if status == 204 || status == 304 => 0,
         None => bail!("a response of unknown length"),
     };
+
     let body = bytes.get(start..start + length);
     Ok(body.map(|body| (Response { status, body: body.to_vec() }, start + length)))
 }
@@ -130,6 +135,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
 fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
     let mut at = 0;
+
     loop {
         let Some(line_end) = memmem::find(&bytes[at..], b"\r\n") else {
             return Ok(None);
@@ -138,12 +144,14 @@ fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
             .context("a chunk's length is no text")?;
         let digits = line.split(';').next().unwrap_or_default().trim();
         let length = usize::from_str_radix(digits, 16).context("a chunk's length is no number")?;
+
         at += line_end + 2;
         let Some(chunk) = bytes.get(at..at + length + 2) else {
             return Ok(None);
         };
         body.extend_from_slice(&chunk[..length]);
         at += length + 2;
+
         if length == 0 {
             return Ok(Some((body, at)));
         }

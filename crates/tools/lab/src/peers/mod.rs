@@ -1,5 +1,6 @@
-//! raingauge beside the systems that one might count with instead: the same events and the same questions in one run,
-//! each used as its own documentation recommends, and each checked for right answers before it is measured.
+//! raingauge beside the systems that one might count with instead: the same events and the same
+//! questions in one run, each used as its own documentation recommends, and each checked for right
+//! answers before it is measured.
 //!
 //! ```text
 //!   run ──▶ servers: scripts/peers starts one at a time ──▶ peer: load │ settle │ total
@@ -7,9 +8,10 @@
 //!    └────▶ report: JSON, tables ──▶ figure: SVG, PNG
 //! ```
 //!
-//! Systems that keep buckets (Redis, PostgreSQL, SQLite, Cassandra) have them by key, granularity and time, written by
-//! batches that are added up first and read by the plan of [`crate::plan`]; the others get every event. Events are values
-//! in memory here, put into each system's own form as they are sent; raingauge has to parse them as JSON.
+//! Systems that keep buckets (Redis, PostgreSQL, SQLite, Cassandra) have them by key, granularity
+//! and time, written by batches that are added up first and read by the plan of [`crate::plan`];
+//! the others get every event. Events are values in memory here, put into each system's own form as
+//! they are sent; raingauge has to parse them as JSON.
 
 pub mod cassandra;
 pub mod clickhouse;
@@ -37,7 +39,8 @@ use crate::workload::{Bucket, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What the writers of one measurement share. `counted` is what the store must hold more of afterwards.
+/// What the writers of one measurement share. `counted` is what the store must hold more of
+/// afterwards.
 pub struct Writes {
     pub drops: Rc<Drops>,
     pub dedupe: bool,
@@ -79,7 +82,8 @@ impl Writes {
     }
 }
 
-/// What a batch adds to each bucket, in the order of the index, so that concurrent writers lock rows in one order.
+/// What a batch adds to each bucket, in the order of the index, so that concurrent writers lock
+/// rows in one order.
 pub fn aggregate<'a>(drops: impl Iterator<Item = &'a Drop>) -> Vec<Bucket> {
     let mut cells: Vec<(u32, Granularity, i64)> = Vec::new();
     for drop in drops {
@@ -87,6 +91,7 @@ pub fn aggregate<'a>(drops: impl Iterator<Item = &'a Drop>) -> Vec<Bucket> {
             cells.push((drop.city, granularity, plan::floor(drop.time_s, granularity.width_s())));
         }
     }
+
     cells.sort_unstable();
     cells
         .chunk_by(|left, right| left == right)

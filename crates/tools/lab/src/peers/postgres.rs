@@ -1,5 +1,6 @@
-//! PostgreSQL: one table with a primary key over key, granularity and time; a batch of events is one upsert from
-//! arrays, a batch of ranges one query, both prepared; a commit is durable (synchronous_commit = on).
+//! PostgreSQL: one table with a primary key over key, granularity and time; a batch of events is
+//! one upsert from arrays, a batch of ranges one query, both prepared; a commit is durable
+//! (synchronous_commit = on).
 
 use super::client::{Client, Mode, Peer};
 use super::question::{Days, Question};
@@ -137,6 +138,7 @@ impl Client for Connected {
             upsert(&mut self.0, &aggregate(batch.iter())).await?;
             return Ok(batch.len() as u64);
         }
+
         let ids: Vec<String> =
             writes.new_ids(batch.len()).into_iter().map(crate::events::id_text).collect();
         let mut transaction = self.0.begin().await?;
@@ -147,6 +149,7 @@ impl Client for Connected {
             .zip(&ids)
             .filter(|(_, id)| new.contains(id.as_str()))
             .map(|(drop, _)| drop);
+
         upsert(&mut *transaction, &aggregate(fresh)).await?;
         transaction.commit().await?;
         Ok(new.len() as u64)
@@ -193,6 +196,7 @@ impl Peer for Postgres {
     async fn load(&self, workload: &Workload) -> Result<()> {
         let mut connection = self.open().await?;
         sqlx::raw_sql(SCHEMA).execute(&mut connection).await?;
+
         let mut pending = Vec::with_capacity(LOAD_ROWS);
         for bucket in workload.buckets() {
             pending.push(bucket);
@@ -201,6 +205,7 @@ impl Peer for Postgres {
                 pending.clear();
             }
         }
+
         upsert(&mut connection, &pending).await?;
         sqlx::raw_sql("VACUUM (ANALYZE, FREEZE) buckets").execute(&mut connection).await?;
         Ok(())

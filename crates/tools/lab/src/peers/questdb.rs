@@ -1,5 +1,6 @@
-//! QuestDB: events come as lines of the InfluxDB protocol over HTTP into a table by day that keeps one row for each time,
-//! key and id; a materialized view keeps the counts of quarter hours, from which all questions are answered.
+//! QuestDB: events come as lines of the InfluxDB protocol over HTTP into a table by day that keeps
+//! one row for each time, key and id; a materialized view keeps the counts of quarter hours, from
+//! which all questions are answered.
 //!
 //! The view follows by itself: an acknowledged event shows a moment later.
 
@@ -134,9 +135,11 @@ impl Peer for QuestDb {
         for statement in SCHEMA {
             connected.call(&exec(statement)).await?;
         }
+
         // In the order of time, as they would have come.
         let mut drops: Vec<(u32, i64)> = workload.drops().collect();
         drops.sort_unstable_by_key(|&(_, time_s)| time_s);
+
         for (place, chunk) in drops.chunks(LOAD_EVENTS).enumerate() {
             let mut body = String::new();
             for (number, &(city, time_s)) in chunk.iter().enumerate() {
@@ -146,6 +149,7 @@ impl Peer for QuestDb {
                 .call(&http::post("/write?precision=s", "text/plain", body.as_bytes()))
                 .await?;
         }
+
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! What every system is asked: ranges of a day, a week, a month and a quarter of a year, batches of ten, and a series.
-//! Each question has its right answer with it.
+//! What every system is asked: ranges of a day, a week, a month and a quarter of a year, batches of
+//! ten, and a series. Each question has its right answer with it.
 
 use crate::plan::{self, DAY_S};
 use crate::workload::{Asked, Popularity, Range, Workload};
@@ -129,6 +129,7 @@ pub fn questions(workload: &Workload, kind: Kind) -> Vec<Question> {
             .map(|batch| Question::Counts(batch.clone()))
             .collect();
     }
+
     let mut random = StdRng::seed_from_u64(workload.settings.seed ^ kind.days() as u64);
     let popularity = Popularity::new(workload.settings.keys);
     (0..QUESTIONS)
@@ -167,6 +168,7 @@ mod tests {
                 questions.iter().any(|question| question.expected().iter().sum::<i64>() > 0),
                 "{kind:?}"
             );
+
             for question in &questions {
                 match question {
                     Question::Counts(ranges) => {
@@ -174,6 +176,7 @@ mod tests {
                         assert!(
                             ranges.iter().all(|range| range.asked.from_s >= workload.start_s())
                         );
+
                         let length_s = ranges[0].asked.to_s - ranges[0].asked.from_s;
                         assert!(kind == Kind::Batch || length_s == kind.days() * DAY_S);
                     }

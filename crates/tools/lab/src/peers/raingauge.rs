@@ -1,4 +1,5 @@
-//! raingauge itself, asked by the same loop and on the same kind of connection as its peers: JSON over HTTP.
+//! raingauge itself, asked by the same loop and on the same kind of connection as its peers: JSON
+//! over HTTP.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -62,10 +63,12 @@ impl Client for Connected {
                 }
             }
             Question::Series(days, _) => {
-                let (key, from_s, to_s) =
-                    (http::encoded(&key_of(days.city)), days.from_s, days.to_s);
+                let key = http::encoded(&key_of(days.city));
+                let from_s = days.from_s;
+                let to_s = days.to_s;
                 let path =
                     format!("/v1/series?key={key}&fromTime={from_s}&toTime={to_s}&granularity=day");
+
                 Asking { request: http::get(&path), is_series: true }
             }
         }

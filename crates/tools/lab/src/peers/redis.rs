@@ -1,7 +1,9 @@
-//! Redis: one string per bucket, `key:granularity:time`, written by INCRBY and read by MGET, all pipelined.
+//! Redis: one string per bucket, `key:granularity:time`, written by INCRBY and read by MGET, all
+//! pipelined.
 //!
-//! Remembering ids takes SET NX before the INCRBYs. The two are not atomic: a crash between them loses the batch.
-//! Users who know it put both into a script, which is slower; what is measured here is the usual, faster form.
+//! Remembering ids takes SET NX before the INCRBYs. The two are not atomic: a crash between them
+//! loses the batch. Users who know it put both into a script, which is slower; what is measured
+//! here is the usual, faster form.
 
 use super::client::{Client, Mode, Peer};
 use super::question::Question;
@@ -44,6 +46,7 @@ async fn load_history(port: u16, workload: &Workload) -> Result<()> {
     let mut connection = Connection::open(port).await?;
     let mut pipeline = Vec::new();
     let mut pending = 0;
+
     for bucket in workload.buckets() {
         let key = bucket_key(bucket.city, bucket.granularity, bucket.time_s);
         resp::command(
@@ -51,10 +54,12 @@ async fn load_history(port: u16, workload: &Workload) -> Result<()> {
             &[b"SET", key.as_bytes(), bucket.count.to_string().as_bytes()],
         );
         pending += 1;
+
         if pending == LOAD_PIPELINE {
             finish(&mut connection, &mut pipeline, &mut pending).await?;
         }
     }
+
     finish(&mut connection, &mut pipeline, &mut pending).await
 }
 
@@ -94,6 +99,7 @@ impl Connected {
     /// Which drops of a batch are new.
     async fn remember(&mut self, writes: &Writes, count: usize) -> Result<Vec<bool>> {
         self.pipeline.clear();
+
         for id in writes.new_ids(count) {
             let key = format!("seen:{}", crate::events::id_text(id));
             resp::command(
@@ -101,11 +107,13 @@ impl Connected {
                 &[b"SET", key.as_bytes(), b"1", b"NX", b"EX", DEDUPE_TTL_S],
             );
         }
+
         self.connection.send(&self.pipeline).await?;
         let mut new = Vec::with_capacity(count);
         for _ in 0..count {
             new.push(self.connection.reply().await? == Reply::Done);
         }
+
         Ok(new)
     }
 }
@@ -127,10 +135,12 @@ impl Client for Connected {
                         .flat_map(|slice| slice.buckets().map(key(slice.granularity)))
                         .collect();
                     asked.push(!keys.is_empty());
+
                     if !keys.is_empty() {
                         mget(&mut bytes, &keys);
                     }
                 }
+
                 Asking { bytes, asked, is_series: false }
             }
             Question::Series(days, _) => {
@@ -160,9 +170,11 @@ impl Client for Connected {
         } else {
             vec![true; batch.len()]
         };
+
         let buckets =
             aggregate(batch.iter().zip(&new).filter(|(_, new)| **new).map(|(drop, _)| drop));
         self.pipeline.clear();
+
         for bucket in &buckets {
             let key = bucket_key(bucket.city, bucket.granularity, bucket.time_s);
             resp::command(
@@ -170,7 +182,9 @@ impl Client for Connected {
                 &[b"INCRBY", key.as_bytes(), bucket.count.to_string().as_bytes()],
             );
         }
+
         self.connection.send(&self.pipeline).await?;
+
         for _ in &buckets {
             self.connection.reply().await?;
         }
@@ -230,12 +244,14 @@ impl Peer for Redis {
         };
         let cells: Vec<String> = (0..self.keys).flat_map(days).collect();
         let mut sum = 0;
+
         for chunk in cells.chunks(MGET_KEYS) {
             let mut bytes = Vec::new();
             mget(&mut bytes, chunk);
             connection.send(&bytes).await?;
             sum += counts(&mut connection).await?.iter().sum::<i64>();
         }
+
         Ok(sum)
     }
 }

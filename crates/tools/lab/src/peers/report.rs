@@ -63,7 +63,8 @@ pub struct Written {
     pub mode: Mode,
     pub events: u64,
     pub events_per_s: f64,
-    /// The rate until every acknowledged event showed in the counts, where that is later than the acknowledgement.
+    /// The rate until every acknowledged event showed in the counts, where that is later than the
+    /// acknowledgement.
     pub shown_per_s: Option<f64>,
     /// Of one batch.
     pub latency: Latency,
@@ -106,6 +107,7 @@ impl System {
 impl Report {
     pub fn markdown(&self) -> String {
         let mut text = String::new();
+
         // Writing to memory cannot fail.
         let _ = writeln!(
             text,
@@ -119,9 +121,11 @@ impl Report {
             grouped(self.history_events as f64),
             self.connections,
         );
+
         self.markdown_questions(&mut text);
         self.markdown_latencies(&mut text);
         self.markdown_events(&mut text);
+
         for LeftOut { system, why, .. } in &self.left_out {
             let _ = writeln!(text, "{system} was left out: {why}.");
         }
@@ -139,6 +143,7 @@ impl Report {
         text.push_str("### Questions: the greatest rates, and what they cost\n\n");
         text.push_str("| system | how | counts/s in batches of ten | raingauge is | 1 day | 90 days | series/s | CPU s per million counts | memory MB | history, MB per million events | other work, cores |\n");
         text.push_str("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+
         let own = self.systems.first().map_or(0.0, System::counts_per_s);
         for (place, system) in self.systems.iter().enumerate() {
             let rate = |kind| {
@@ -146,6 +151,7 @@ impl Report {
                     .read(kind)
                     .map_or(String::new(), |read| grouped(read.greatest.requests_per_s))
             };
+
             let batch = system.read(Kind::Batch);
             let _ = writeln!(
                 text,
@@ -168,6 +174,7 @@ impl Report {
                 system.others_cores,
             );
         }
+
         text.push('\n');
     }
 
@@ -175,10 +182,12 @@ impl Report {
         text.push_str(
             "### Questions: p50 and p99 in ms, open loop at half of the system's own greatest rate\n\n| system |",
         );
+
         for kind in Kind::ALL {
             let _ = write!(text, " {} |", kind.words());
         }
         text.push_str("\n|---|--:|--:|--:|--:|--:|--:|\n");
+
         for system in &self.systems {
             let _ = write!(text, "| {} |", system.title());
             for kind in Kind::ALL {
@@ -188,8 +197,10 @@ impl Report {
                 });
                 let _ = write!(text, " {words} |");
             }
+
             text.push('\n');
         }
+
         text.push('\n');
     }
 
@@ -197,6 +208,7 @@ impl Report {
         text.push_str("### Events\n\n");
         text.push_str("| system, how | survives a power cut | a duplicate counts once | events/s | until they show | batch x connections | p50, p99 ms per batch | CPU s per million | disk MB per million |\n");
         text.push_str("|---|---|---|--:|--:|--:|--:|--:|--:|\n");
+
         let yes = |value: bool| if value { "yes" } else { "no" };
         for system in &self.systems {
             for written in &system.writes {
@@ -219,6 +231,7 @@ impl Report {
                 );
             }
         }
+
         text.push('\n');
     }
 }
@@ -261,7 +274,8 @@ pub mod tests {
             others_cores: 0.0,
             reads: Kind::ALL
                 .map(|kind| {
-                    let (greatest, half) = (measured(rate), measured(rate / 2.0));
+                    let greatest = measured(rate);
+                    let half = measured(rate / 2.0);
                     Read { kind, greatest, half, cpu_s_per_million: 1_000.0 / rate, busy }
                 })
                 .into(),
@@ -282,6 +296,7 @@ pub mod tests {
                 busy,
             }],
         };
+
         Report {
             started: "2026-01-01T00:00:00Z".to_owned(),
             machine: Machine::here(),

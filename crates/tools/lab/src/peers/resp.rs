@@ -1,5 +1,5 @@
-//! Enough of the Redis protocol to pipeline commands and read their replies, with less work on the client's core than
-//! a general client does.
+//! Enough of the Redis protocol to pipeline commands and read their replies, with less work on the
+//! client's core than a general client does.
 
 use anyhow::{Context, Result, bail};
 use std::io::Write;
@@ -56,7 +56,8 @@ fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>> {
     let Some(end) = memchr::memchr(b'\n', bytes) else {
         return Ok(None);
     };
-    let (kind, line) = (bytes[0], &bytes[1..end.max(1)]);
+    let kind = bytes[0];
+    let line = &bytes[1..end.max(1)];
     let used = end + 1;
     let reply = match kind {
         b'+' => Reply::Done,
@@ -74,6 +75,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>> {
         },
         _ => bail!("Redis answered {}", String::from_utf8_lossy(&bytes[..end])),
     };
+
     Ok(Some((reply, used)))
 }
 

@@ -59,14 +59,15 @@ pub struct Options {
     /// Connections that questions are asked on; each has one in flight
     #[arg(long, default_value_t = 32)]
     pub connections: usize,
-    /// Only these systems, by name (raingauge, redis, postgresql, sqlite, clickhouse, duckdb, questdb, victoriametrics,
-    /// cassandra)
+    /// Only these systems, by name (raingauge, redis, postgresql, sqlite, clickhouse, duckdb,
+    /// questdb, victoriametrics, cassandra)
     #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
     pub only: Vec<String>,
     /// The script that starts the peers
     #[arg(long, default_value = "scripts/peers")]
     pub script: PathBuf,
-    /// Folder for data, on the disk to be measured (default: a new one among the system's temporary ones)
+    /// Folder for data, on the disk to be measured (default: a new one among the system's temporary
+    /// ones)
     #[arg(long)]
     pub folder: Option<PathBuf>,
     /// The raingauge program; default: this one
@@ -96,9 +97,11 @@ struct Bench {
 pub fn run(options: Options) -> Result<Report> {
     let machine = Machine::here();
     cores::pin_self(options.cores.client_core)?;
+
     let temporary = tempfile::tempdir()?;
     let folder = options.folder.clone().unwrap_or_else(|| temporary.path().to_owned());
     std::fs::create_dir_all(&folder)?;
+
     let now_s = crate::now_s();
     let workload = Workload::new(options.settings, now_s);
     let mut report = Report {
@@ -110,6 +113,7 @@ pub fn run(options: Options) -> Result<Report> {
         systems: Vec::new(),
         left_out: Vec::new(),
     };
+
     let questions = Kind::ALL.map(|kind| (kind, questions(&workload, kind))).into();
     let bench = Bench { options, folder, workload, questions, now_s, runtime: drive::runtime()? };
     for name in NAMES {
@@ -124,6 +128,7 @@ pub fn run(options: Options) -> Result<Report> {
             Err(error) => leave_out(&mut report, name, format!("{error:#}"), true),
         }
     }
+
     Ok(report)
 }
 
@@ -144,7 +149,8 @@ impl Bench {
             RAINGAUGE => self.raingauge().map(Ok),
             "sqlite" => self.sqlite().map(Ok),
             _ => {
-                let (path, core) = (self.options.script.clone(), self.options.cores.server_core);
+                let path = self.options.script.clone();
+                let core = self.options.cores.server_core;
                 let script = Script { path, folder: self.folder.join("servers"), core };
                 match script.start(name)? {
                     Started::Missing(why) => Ok(Err(why)),
@@ -173,7 +179,8 @@ impl Bench {
         std::fs::create_dir(&disk)?;
         let peer =
             sqlite::Sqlite { path: disk.join("lab.sqlite"), live_from_s: self.live_from_s() };
-        let (version, pids) = (sqlite::version().to_owned(), vec![std::process::id()]);
+        let version = sqlite::version().to_owned();
+        let pids = vec![std::process::id()];
         self.measure(&Place { name: "sqlite", version, pids, disk, is_own: true }, &peer)
     }
 
@@ -182,12 +189,17 @@ impl Bench {
     }
 
     fn server(&self, name: &'static str, server: Rc<Running>) -> Result<System> {
-        let (port, keys, live_from_s) =
-            (server.port, self.options.settings.keys, self.live_from_s());
-        let (version, pids, disk) =
-            (server.version.clone(), server.pids.clone(), server.disk.clone());
+        let port = server.port;
+        let keys = self.options.settings.keys;
+        let live_from_s = self.live_from_s();
+        let version = server.version.clone();
+        let pids = server.pids.clone();
+
+        let disk = server.disk.clone();
         let place = Place { name, version, pids, disk, is_own: false };
-        // Events count from a day on that the history reaches into; what is written falls into its last hours.
+
+        // Events count from a day on that the history reaches into; what is written falls into its
+        // last hours.
         match name {
             "redis" => self.measure(&place, &redis::Redis { port, keys, live_from_s }),
             "postgresql" => {
@@ -209,16 +221,21 @@ impl Bench {
 
     fn measure<P: Peer>(&self, place: &Place, peer: &P) -> Result<System> {
         let name = place.name;
-        let (watch, began) = (Watch::start(self.options.cores)?, Instant::now());
+        let watch = Watch::start(self.options.cores)?;
+        let began = Instant::now();
         let cpu_before_s = usage(&place.pids)?.cpu_s;
         let memory_before = if place.is_own { usage(&place.pids)?.memory_bytes } else { 0 };
+
         let disk_before = disk_bytes(&place.disk);
         self.runtime.block_on(peer.load(&self.workload)).context("loading the history")?;
+
         let loaded_s = began.elapsed().as_secs_f64();
         self.wait_answering(name, peer)?;
         self.runtime.block_on(peer.settle())?;
+
         let history_bytes = disk_bytes(&place.disk).saturating_sub(disk_before);
         say(&format!("{name}: history loaded in {loaded_s:.1} s, answers are right"));
+
         let reads = self.reads(place, peer)?;
         let memory_bytes = usage(&place.pids)?.memory_bytes.saturating_sub(memory_before);
         let modes = peer.modes().into_iter();
@@ -226,6 +243,7 @@ impl Bench {
             modes.map(|mode| self.writes(place, peer, mode)).collect::<Result<Vec<_>>>()?;
         let busy = watch.busy()?;
         let own_s = busy.client * began.elapsed().as_secs_f64();
+
         let theirs_s = if place.is_own { 0.0 } else { usage(&place.pids)?.cpu_s - cpu_before_s };
         let all_s = (busy.server_core + busy.client_core) * began.elapsed().as_secs_f64();
         Ok(System {
@@ -261,6 +279,7 @@ impl Bench {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -272,6 +291,7 @@ impl Bench {
         let connections = self.options.connections.min(peer.connections_max());
         let mut clients = self.clients(peer, connections)?;
         let mut reads = Vec::new();
+
         for (number, (kind, questions)) in self.questions.iter().enumerate() {
             let askings = Askings::new(place.name, questions);
             let warm_up = if number == 0 { peer.warm_up() } else { WARM_UP };
@@ -287,10 +307,12 @@ impl Bench {
             ));
             reads.push(read);
         }
+
         Ok(reads)
     }
 
-    /// Closed loop: the greatest rate and what it costs. Open loop at half of it: latency from the intended moment.
+    /// Closed loop: the greatest rate and what it costs. Open loop at half of it: latency from the
+    /// intended moment.
     fn read<C: Client>(
         &self,
         place: &Place,
@@ -303,47 +325,65 @@ impl Bench {
         let duration = Duration::from_secs(self.options.seconds);
         let run = |pace, duration| Run { pace, warm_up: Duration::ZERO, duration };
         let (_, askers) = drive::drive(&self.runtime, askers, &run(Pace::Closed, warm_up))?;
-        let (watch, before) = (Watch::start(self.options.cores)?, usage(&place.pids)?);
+        let watch = Watch::start(self.options.cores)?;
+
+        let before = usage(&place.pids)?;
         let (greatest, askers) = drive::drive(&self.runtime, askers, &run(Pace::Closed, duration))?;
-        let (after, busy) = (usage(&place.pids)?, watch.busy()?);
+        let after = usage(&place.pids)?;
+        let busy = watch.busy()?;
+
         ensure!(greatest.requests > 0, "no answer to {} within {duration:?}", kind.words());
         let pace = Pace::Open(greatest.requests_per_s / 2.0);
         let (half, askers) = drive::drive(&self.runtime, askers, &run(pace, duration))?;
         let units = greatest.units_per_s * greatest.elapsed_s;
         let cpu_s_per_million = (after.cpu_s - before.cpu_s) / units * MILLION;
         let read = Read { kind, greatest, half, cpu_s_per_million, busy };
+
         Ok((read, askers.into_iter().map(Asker::into_client).collect()))
     }
 
     fn writes<P: Peer>(&self, place: &Place, peer: &P, mode: Mode) -> Result<Written> {
-        let (settings, name) = (self.options.settings, place.name);
+        let settings = self.options.settings;
+        let name = place.name;
         let drops =
             Rc::new(Drops::new(settings.keys, mode.batch_events, settings.seed, self.now_s));
-        // raingauge and QuestDB tell duplicates by themselves; where it costs the client something, it is asked to.
+
+        // raingauge and QuestDB tell duplicates by themselves; where it costs the client something,
+        // it is asked to.
         let writes = Writes::new(drops, mode.exactly_once);
         let clients = self.clients(peer, mode.connections)?;
         self.runtime.block_on(peer.enter(&mode))?;
+
         let before = self.runtime.block_on(peer.total())?;
         let disk_before = disk_bytes(&place.disk);
         let workers = clients.into_iter().map(|client| Writer::new(client, &writes)).collect();
         let duration = Duration::from_secs(self.options.write_seconds);
         let run = Run { pace: Pace::Closed, warm_up: WRITE_WARM_UP, duration };
-        let (watch, began, used) =
-            (Watch::start(self.options.cores)?, Instant::now(), usage(&place.pids)?);
+
+        let watch = Watch::start(self.options.cores)?;
+        let began = Instant::now();
+        let used = usage(&place.pids)?;
         let (measured, workers) = drive::drive(&self.runtime, workers, &run)?;
-        // From the first request to the last answer: a batch may take longer than a window of the recorder.
+
+        // From the first request to the last answer: a batch may take longer than a window of the
+        // recorder.
         let took_s = began.elapsed().as_secs_f64();
-        let (acknowledged, busy) = (usage(&place.pids)?, watch.busy()?);
+        let acknowledged = usage(&place.pids)?;
+        let busy = watch.busy()?;
         let expected = before + writes.counted() as i64;
         let shown_s = self.wait_shown(peer, expected, began)?;
-        // What was done after the acknowledgement was part of the work; asking for the total was not.
+
+        // What was done after the acknowledgement was part of the work; asking for the total was
+        // not.
         let after = if shown_s.is_some() { usage(&place.pids)? } else { acknowledged };
         drop(workers);
         self.runtime.block_on(peer.settle())?;
+
         let disk = disk_bytes(&place.disk).saturating_sub(disk_before);
         let millions = writes.counted() as f64 / MILLION;
         let events_per_s = writes.counted() as f64 / took_s;
         say(&format!("{name}, {}: {events_per_s:.0} events/s", mode.how));
+
         Ok(Written {
             mode,
             events: writes.counted(),
@@ -356,13 +396,16 @@ impl Bench {
         })
     }
 
-    /// How long it took, from the beginning, until all events showed; `None` when they did as soon as they were acknowledged.
+    /// How long it took, from the beginning, until all events showed; `None` when they did as soon
+    /// as they were acknowledged.
     fn wait_shown<P: Peer>(&self, peer: &P, expected: i64, began: Instant) -> Result<Option<f64>> {
         let deadline = Instant::now() + SHOWN_MAX;
         let mut is_first = true;
+
         loop {
             let total = self.runtime.block_on(peer.total())?;
             ensure!(total <= expected, "WRONG COUNT: {total} counted, {expected} written");
+
             if total == expected {
                 return Ok((!is_first).then(|| began.elapsed().as_secs_f64()));
             }

@@ -1,4 +1,5 @@
-//! The systems under measurement: one at a time is started by `scripts/peers`, watched by its process ids, and stopped.
+//! The systems under measurement: one at a time is started by `scripts/peers`, watched by its
+//! process ids, and stopped.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -57,14 +58,18 @@ impl Script {
                 self.path.display()
             )));
         }
+
         let said: Said = serde_json::from_slice(&self.call("start", name)?).with_context(|| {
             format!("{} start said something else than JSON", self.path.display())
         })?;
         if let Some(why) = said.missing {
             return Ok(Started::Missing(why));
         }
+
         let Said { version, port, pids, disk, user, .. } = said;
-        let (script, name) = (self.clone(), name.to_owned());
+        let script = self.clone();
+        let name = name.to_owned();
+
         Ok(Started::Running(Running { script, name, version, port, pids, disk, user }))
     }
 

@@ -1,5 +1,6 @@
-//! SQLite: one table clustered by key, granularity and time, in WAL mode with a full sync at each commit, prepared
-//! statements, a generous cache. It runs inside the measuring process: there is no server and no second core.
+//! SQLite: one table clustered by key, granularity and time, in WAL mode with a full sync at each
+//! commit, prepared statements, a generous cache. It runs inside the measuring process: there is no
+//! server and no second core.
 
 use super::client::{Client, Mode, Peer};
 use super::question::Question;
@@ -93,6 +94,7 @@ impl Client for Connected {
         let transaction =
             self.0.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let mut new = Vec::with_capacity(batch.len());
+
         if writes.dedupe {
             let mut remember = transaction.prepare_cached(REMEMBER)?;
             for (drop, id) in batch.iter().zip(writes.new_ids(batch.len())) {
@@ -103,6 +105,7 @@ impl Client for Connected {
         } else {
             new.extend(batch);
         }
+
         for bucket in aggregate(new.iter().copied()) {
             upsert(&transaction, &bucket)?;
         }
@@ -184,19 +187,24 @@ mod tests {
             live_from_s: live_from_day_s(&workload),
         };
         let runtime = drive::runtime().unwrap();
+
         runtime.block_on(peer.load(&workload)).unwrap();
         runtime.block_on(peer.settle()).unwrap();
+
         for kind in Kind::ALL {
             let askings = Askings::new("SQLite", &questions(&workload, kind));
             let mut asker = Asker::new(runtime.block_on(peer.connect()).unwrap(), &askings);
+
             for turn in 0..50 {
                 runtime.block_on(asker.take(turn)).unwrap();
             }
         }
+
         for dedupe in [false, true] {
             let before = runtime.block_on(peer.total()).unwrap();
             let writes = Writes::new(Rc::new(Drops::new(40, 100, 2, now_s)), dedupe);
             let mut writer = Writer::new(runtime.block_on(peer.connect()).unwrap(), &writes);
+
             for turn in 0..3 {
                 assert_eq!(runtime.block_on(writer.take(turn)).unwrap(), 100);
             }

@@ -1,8 +1,9 @@
-//! VictoriaMetrics: every event is a sample of its key's series at the event's own time, imported as JSON lines of many
-//! samples, and `count_over_time` counts the samples of a window.
+//! VictoriaMetrics: every event is a sample of its key's series at the event's own time, imported
+//! as JSON lines of many samples, and `count_over_time` counts the samples of a window.
 //!
-//! It does not know events apart: two at the same moment are two samples only because its deduplication is off, and one
-//! that is sent twice counts twice. Samples show some seconds after they were acknowledged.
+//! It does not know events apart: two at the same moment are two samples only because its
+//! deduplication is off, and one that is sent twice counts twice. Samples show some seconds after
+//! they were acknowledged.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -19,7 +20,8 @@ use std::time::Duration;
 const FORM: &str = "application/x-www-form-urlencoded";
 /// Samples of the history in one body.
 const LOAD_SAMPLES: usize = 50_000;
-/// How long what is visible may stay in memory: its `-inmemoryDataFlushInterval`, and a second for the writing.
+/// How long what is visible may stay in memory: its `-inmemoryDataFlushInterval`, and a second for
+/// the writing.
 const IN_MEMORY: Duration = Duration::from_secs(6);
 /// Samples in one line.
 const LINE_SAMPLES: usize = 10_000;
@@ -78,10 +80,12 @@ fn request(question: &Question) -> Vec<u8> {
                 |(place, range)| format!(r#"label_set({}, "place", "{place}")"#, counted(range));
             let parts: Vec<String> = parts.map(labelled).collect();
             let query = format!("union({})", parts.join(", "));
+
             http::post("/api/v1/query", FORM, format!("query={}", http::encoded(&query)).as_bytes())
         }
         Question::Series(days, _) => {
             let query = format!(r#"count_over_time(drops{{key="{}"}}[1d])"#, key_of(days.city));
+
             // nocache, or the steps would be moved to round times.
             let form = format!(
                 "query={}&start={}.999&end={}.999&step=86400&nocache=1",
@@ -112,6 +116,7 @@ fn answer_of(question: &Question, body: &[u8]) -> Result<Vec<i64>> {
                     place.zip(series.value.as_ref()).context("a count without its place")?;
                 *counts.get_mut(place).context("a place that was not asked for")? = whole(text)?;
             }
+
             Ok(counts)
         }
         Question::Series(days, _) => {
@@ -232,6 +237,7 @@ impl Peer for VictoriaMetrics {
         let to_s = crate::now_s() + 1;
         let query =
             format!("sum(count_over_time(drops[{}s] @ {}.999))", to_s - self.live_from_s, to_s - 1);
+
         // Its cache of long windows would not see what is only now becoming visible.
         let form = format!("query={}&nocache=1", http::encoded(&query));
         let body = self
@@ -240,6 +246,7 @@ impl Peer for VictoriaMetrics {
             .0
             .call(&http::post("/api/v1/query", FORM, form.as_bytes()))
             .await?;
+
         let answer: Answer = serde_json::from_slice(&body)?;
         let value = answer.data.result.first().and_then(|series| series.value.as_ref());
         value.map_or(Ok(0), |(_, text)| whole(text))

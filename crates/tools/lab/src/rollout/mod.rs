@@ -1,5 +1,5 @@
-//! A guarded rollout from the command line, over the public doors: the policy at a portal, the metrics of the readers.
-//! What decides is `raingauge_policy::rollout`, as in the portal.
+//! A guarded rollout from the command line, over the public doors: the policy at a portal, the
+//! metrics of the readers. What decides is `raingauge_policy::rollout`, as in the portal.
 
 mod options;
 mod reading;
@@ -40,7 +40,8 @@ impl Report {
     }
 }
 
-/// Rolls out, and answers what was seen. Whatever goes wrong on the way, the policy of before is set again.
+/// Rolls out, and answers what was seen. Whatever goes wrong on the way, the policy of before is
+/// set again.
 pub fn run(options: &Options) -> Result<Report> {
     let mut conductor = Conductor::new(options)?;
     let started = jiff::Timestamp::now().to_string();
@@ -70,10 +71,12 @@ impl Conductor {
         let portal = target(&options.server);
         let readers: Vec<Target> = options.readers.iter().map(target).collect();
         let readers = if readers.is_empty() { vec![portal.clone()] } else { readers };
+
         let (before, version, _) = policy_at(&portal)?;
         if let Some(refusal) = plan.refusal(&before) {
             anyhow::bail!(refusal);
         }
+
         let seen =
             readers.iter().map(|reader| Ok(Reading::take(reader)?.tally)).collect::<Result<_>>()?;
         Ok(Self {
@@ -97,13 +100,16 @@ impl Conductor {
             ));
             let over = self.rollout.watched.len();
             self.look()?;
+
             for watched in &self.rollout.watched[over..] {
-                let (what, window) = (watched.stage.words(), &watched.window);
+                let what = watched.stage.words();
+                let window = &watched.window;
                 eprintln!(
                     "rollout: {what}: p99 {:.1} ms, {:.0} counts/s",
                     window.p99_ms, window.counts_per_s
                 );
             }
+
             self.obey()?;
         }
         Ok(())
@@ -119,15 +125,18 @@ impl Conductor {
                 return Ok(());
             }
         }
+
         let mut grown = Tally::default();
         for (seen, reading) in self.seen.iter_mut().zip(&readings) {
             grown.add(&reading.tally.since(seen));
             seen.clone_from(&reading.tally);
         }
+
         let read = self.readers.iter().zip(&readings);
         let lagging = read.filter(|(_, reading)| reading.version < self.rollout.version);
         let lagging = lagging.map(|(reader, _)| reader.address.to_string()).collect();
         self.rollout.beat(self.now_ms(), &grown, lagging);
+
         Ok(())
     }
 

@@ -23,7 +23,8 @@ pub struct Options {
     /// Hundredths of the counters, by arithmetic on their ids, in the order of the steps
     #[arg(long, value_delimiter = ',', default_values_t = Plan::SHARES)]
     pub shares: Vec<u32>,
-    /// How long a canary of one hundredth more is watched before each step, in seconds; 0 for no canary
+    /// How long a canary of one hundredth more is watched before each step, in seconds; 0 for no
+    /// canary
     #[arg(long, default_value_t = Plan::CANARY_S)]
     pub canary_s: f64,
     /// How long each step is watched, and the service before the first one, in seconds
@@ -69,15 +70,19 @@ impl Options {
             breakers,
             batches_min,
         } = self.limits;
+
         let limits =
             Limits { p99_times, p99_free_ms, failed_share, store_times, breakers, batches_min };
-        let (shares, canary_s, hold_s) = (self.shares.clone(), self.canary_s, self.hold_s);
+        let shares = self.shares.clone();
+        let canary_s = self.canary_s;
+        let hold_s = self.hold_s;
         let plan = Plan { to: self.to, shares, canary_s, hold_s, limits };
         let problems = plan.problems();
         let told: Vec<String> = problems
             .iter()
             .map(|problem| format!("--{} {}", kebab(&problem.field), problem.detail))
             .collect();
+
         ensure!(told.is_empty(), "{}", told.join("; "));
         Ok(plan)
     }
@@ -85,9 +90,12 @@ impl Options {
 
 /// A member of JSON as an option: `p99Times` is `p99-times`.
 fn kebab(field: &str) -> String {
-    let letter = |letter: char| match letter.is_ascii_uppercase() {
-        true => format!("-{}", letter.to_ascii_lowercase()),
-        false => letter.to_string(),
+    let letter = |letter: char| {
+        if letter.is_ascii_uppercase() {
+            format!("-{}", letter.to_ascii_lowercase())
+        } else {
+            letter.to_string()
+        }
     };
     field.chars().map(letter).collect()
 }

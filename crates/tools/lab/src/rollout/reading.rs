@@ -71,6 +71,7 @@ mod tests {
              raingauge_http_request_seconds_sum{route}}} 1.5\nraingauge_cache_policy_version 7\n\
              {LATENCY}{{route=\"/v1/events\",le=\"0.005\"}} 7\n"
         );
+
         let Reading { tally, version } = Reading::of(&page);
         let expected = Tally {
             batches: 101.0,

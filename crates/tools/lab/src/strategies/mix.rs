@@ -1,4 +1,5 @@
-//! What services ask a reader: windows that end within the last hour, of keys some of which are asked for often.
+//! What services ask a reader: windows that end within the last hour, of keys some of which are
+//! asked for often.
 
 use crate::counts::Covered;
 use crate::plan::{self, DAY_S, HOUR_S, QUARTER_S};
@@ -8,7 +9,8 @@ use anyhow::{Result, ensure};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Lengths of windows, and how often each is asked for in a hundred: those by which the bucket store is measured.
+/// Lengths of windows, and how often each is asked for in a hundred: those by which the bucket
+/// store is measured.
 const WINDOWS: [(i64, u32); 5] =
     [(HOUR_S, 20), (DAY_S, 30), (7 * DAY_S, 25), (30 * DAY_S, 20), (90 * DAY_S, 5)];
 /// How far back a window may end.
@@ -55,7 +57,8 @@ pub fn judge(asked: &Asked, covered: Covered, truth: &Truth<'_>, may_be_early: b
     Ok(())
 }
 
-/// Whether an answer may cover this range. One that is rolled over by its own phase covers the quarter hour before.
+/// Whether an answer may cover this range. One that is rolled over by its own phase covers the
+/// quarter hour before.
 fn may_be_answered_as(asked: &Asked, from_s: i64, to_s: i64, may_be_early: bool) -> bool {
     let asked = (plan::floor(asked.from_s, QUARTER_S), plan::floor(asked.to_s, QUARTER_S));
     let early_to_s = asked.1 - QUARTER_S;
@@ -97,6 +100,7 @@ mod tests {
         let is_right = |may_be_early, from_s: i64, to_s: i64, count| {
             judge(&asked, Covered { from_s, to_s, count }, &truth, may_be_early).is_ok()
         };
+
         let right = truth.count(3, from_s, to_s);
         let early = truth.count(3, from_s - QUARTER_S, to_s - QUARTER_S);
         assert!(is_right(false, from_s, to_s, right));

@@ -1,4 +1,5 @@
-//! A reader under each cache strategy, and by the plain plan of the published description, in one run.
+//! A reader under each cache strategy, and by the plain plan of the published description, in one
+//! run.
 //!
 //! ```text
 //!   stream ── events of now ──▶ writer, portal ─┐           CQL, Kafka, MySQL, Redis
@@ -6,8 +7,9 @@
 //!   batches of ten ranges  ───▶ reader by tiles ┘                 none, result, phased, live: by /v1/cache-policy
 //! ```
 //!
-//! All hold the same history and are asked the same mix. While they are measured, some answers are compared with the
-//! truth; afterwards counts up to now are, with the events that were sent meanwhile.
+//! All hold the same history and are asked the same mix. While they are measured, some answers are
+//! compared with the truth; afterwards counts up to now are, with the events that were sent
+//! meanwhile.
 
 mod mix;
 mod report;
@@ -36,7 +38,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use truth::{Stream, Truth};
 
-/// Different batches that are cycled through: so many that a cycle takes seconds even at the greatest rate.
+/// Different batches that are cycled through: so many that a cycle takes seconds even at the
+/// greatest rate.
 const BATCHES: usize = 16_384;
 /// Batches that are compared after each measurement.
 const COMPARED: usize = 100;
@@ -96,6 +99,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let servers = options.given.servers()?;
     let logs = options.given.logs(options.logs.as_deref(), &name)?;
     let setup = Setup::new(&options.given.binary, &logs, &servers, &name, options.partitions)?;
+
     setup.migrate()?;
     let processes = Processes::start(&setup, servers.needed("REDIS")?)?;
     let workload = Workload::new(options.settings, started.as_second());
@@ -107,6 +111,7 @@ pub fn run(options: &Options) -> Result<Report> {
         random: StdRng::seed_from_u64(options.settings.seed),
         rate_per_s: options.rate,
     };
+
     let history_buckets = bench.load(&workload)?;
     let mut rows = Vec::new();
     for round in 1..=options.rounds {
@@ -118,6 +123,7 @@ pub fn run(options: &Options) -> Result<Report> {
             );
         }
     }
+
     let rate_per_s = bench.rate_per_s.unwrap_or_default();
     bench.processes.stop()?;
     Ok(Report {
@@ -151,19 +157,23 @@ impl Processes {
             ("CACHE__REDIS_TIMEOUT_MS", "200"),
             ("CLUSTER__INSTANCE", "tiles"),
         ];
+
         let plain = [
             ("CQL__READ_PLAN", "tables"),
             ("CLUSTER__PUBLISH_TILES", "no"),
             ("CLUSTER__INSTANCE", "tables"),
         ];
+
         let mut processes = Self {
             writer: Role::new("writer", "writer,portal", &patient)?,
             tiles: Role::new("reader-tiles", "reader", &[&patient[..], &cached].concat())?,
             tables: Role::new("reader-tables", "reader", &[&patient[..], &plain].concat())?,
         };
+
         for role in processes.all() {
             role.start(setup)?;
         }
+
         for role in processes.all() {
             role.wait_ready(setup)?;
         }
@@ -194,16 +204,19 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Gives the cluster its counter and its history, and waits until both readers answer it. Answers how many buckets.
+    /// Gives the cluster its counter and its history, and waits until both readers answer it.
+    /// Answers how many buckets.
     fn load(&mut self, workload: &Workload) -> Result<u64> {
         let began = Instant::now();
         let mut lab = Lab::prepare(&self.processes.writer.target(), workload)?;
         self.wait_effective()?;
+
         let buckets = lab.load_history(workload)?;
         let to_s = workload.end_s;
         let whole = |city| Asked { city, from_s: workload.start_s(), to_s };
         let batches: Vec<Vec<Asked>> =
             (0..self.options.settings.keys).map(|city| vec![whole(city)]).collect();
+
         for plan in ["tiles", "tables"] {
             self.wait_equal(plan, &batches, false, LOADED_MAX)?;
         }
@@ -217,6 +230,7 @@ impl Bench<'_> {
     /// Waits until every partition counts by the counter that was made.
     fn wait_effective(&self) -> Result<()> {
         let deadline = Instant::now() + LOADED_MAX;
+
         // Each time a city that nobody else asks for.
         for city in self.options.settings.keys.. {
             let sent = send_probes(&self.processes.writer, city, self.options.partitions)?;
@@ -231,12 +245,14 @@ impl Bench<'_> {
             );
             std::thread::sleep(POLL);
         }
+
         Ok(())
     }
 
     fn measure(&mut self, round: usize, plan: &'static str, strategy: &'static str) -> Result<Row> {
         self.set_policy(strategy)?;
         self.wait_for_room();
+
         let now_s = crate::now_s();
         let batches = mix::batches(&self.popularity, &mut self.random, now_s, BATCHES);
         let stream = Stream::start(
@@ -245,24 +261,30 @@ impl Bench<'_> {
             self.options.events_per_s,
             rand::random(),
         )?;
+
         let reader = self.processes.reader(plan);
-        let (target, connections) = (reader.target(), self.options.connections);
+        let target = reader.target();
+        let connections = self.options.connections;
         let truth = &self.truth;
         let judge =
             |asked: &Asked, covered| mix::judge(asked, covered, truth, strategy == "phased");
         let mut asking = CountSource::new(&batches, &target, connections, judge);
         let mut drive = |pace, warm_up: u64, seconds: u64| {
-            let (warm_up, duration) = (Duration::from_secs(warm_up), Duration::from_secs(seconds));
+            let warm_up = Duration::from_secs(warm_up);
+            let duration = Duration::from_secs(seconds);
             load::run(target.address, connections, &Run { pace, warm_up, duration }, &mut asking)
         };
+
         drive(Pace::Closed, 0, self.options.warm_up)?;
         let before = Costs::of(reader, strategy)?;
         let greatest = drive(Pace::Closed, 0, self.options.seconds)?.measured;
         let costs = Costs::of(reader, strategy)?.since(&before);
         let rate_per_s = *self.rate_per_s.get_or_insert(greatest.requests_per_s / 2.0);
         let paced = drive(Pace::OpenShared(rate_per_s), 1, self.options.seconds)?.measured;
+
         let checked = asking.checked;
         self.truth.add(&stream.stop()?);
+
         let compared = self.compare_up_to_now(plan)?;
         say(round, plan, strategy, &greatest);
         Ok(Row {
@@ -279,8 +301,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Waits while the next quarter hour is so near that it would begin within the measurement: what ends now would then
-    /// be something else.
+    /// Waits while the next quarter hour is so near that it would begin within the measurement:
+    /// what ends now would then be something else.
     fn wait_for_room(&self) {
         let needed = Duration::from_secs(self.options.warm_up + 2 * self.options.seconds) + SLACK;
         let now_s = crate::now_s();
@@ -301,7 +323,8 @@ impl Bench<'_> {
         )
     }
 
-    /// Compares counts up to now, the open quarter hour included: these every strategy answers alike.
+    /// Compares counts up to now, the open quarter hour included: these every strategy answers
+    /// alike.
     fn compare_up_to_now(&mut self, plan: &str) -> Result<u64> {
         let now_s = crate::now_s();
         let mut batches = mix::batches(&self.popularity, &mut self.random, now_s, COMPARED);
@@ -319,10 +342,12 @@ impl Bench<'_> {
         time: Duration,
     ) -> Result<()> {
         let deadline = Instant::now() + time;
+
         // Several at once, or this would mostly wait for answers.
         for chunk in batches.chunks(500 / batches[0].len()) {
             let asked = chunk.concat();
             let right = asked.iter().map(|asked| self.right(asked, fresh)).collect::<Vec<i64>>();
+
             loop {
                 let counts = ask(self.processes.reader(plan), &asked, fresh);
                 if counts.as_ref().is_ok_and(|counts| *counts == right) {
@@ -336,6 +361,7 @@ impl Bench<'_> {
                 std::thread::sleep(POLL);
             }
         }
+
         Ok(())
     }
 
@@ -368,7 +394,8 @@ fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
     answer.results.into_iter().map(count).collect()
 }
 
-/// Sends events of one city that spread over all partitions, and waits until they are counted; answers how many.
+/// Sends events of one city that spread over all partitions, and waits until they are counted;
+/// answers how many.
 fn send_probes(writer: &Role, city: u32, partitions: u16) -> Result<i64> {
     let drop = Drop { city, time_s: crate::now_s(), amount_cents: 100 };
     let mut body =

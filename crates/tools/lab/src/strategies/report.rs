@@ -44,6 +44,7 @@ pub struct Report {
 impl Report {
     pub fn markdown(&self) -> String {
         let mut text = String::new();
+
         // Writing to memory cannot fail.
         let _ = writeln!(
             text,
@@ -63,13 +64,16 @@ impl Report {
             self.connections,
             self.rate_per_s,
         );
+
         text.push_str(
             "| round | plan | strategy | counts/s | ratio | p50, p99 ms of a batch, closed loop | p50, p99 ms, open loop | \
              requests a count | rows a count | from the cache | failed |\n\
              |--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
         );
+
         for row in &self.rows {
-            let (closed, open) = (&row.greatest.latency, &row.paced.latency);
+            let closed = &row.greatest.latency;
+            let open = &row.paced.latency;
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} | {} | {}, {} | {}, {} | {:.2} | {:.1} | {} | {:.1} % |",
@@ -88,6 +92,7 @@ impl Report {
                 row.failed_share * 100.0,
             );
         }
+
         let compared: u64 = self.rows.iter().map(|row| row.batches_compared).sum();
         let _ = writeln!(
             text,

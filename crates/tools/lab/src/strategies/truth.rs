@@ -61,20 +61,25 @@ impl Stream {
             random: StdRng::seed_from_u64(seed),
             ids: Ids::new(rand::random()),
         };
+
         let batch_events = (events_per_s / SENDS_PER_S).max(1);
         let thread = std::thread::Builder::new().name("stream".to_owned()).spawn(move || {
-            let (began, mut sent) = (Instant::now(), Vec::new());
+            let began = Instant::now();
+            let mut sent = Vec::new();
             for number in 1.. {
                 let is_last = stopped.load(Ordering::Acquire);
+
                 // Those who wait for the last batch wait for all that stands before it.
                 let path = if is_last { "/v1/events?wait=applied" } else { "/v1/events" };
                 sent.extend(sender.send(path, batch_events)?);
+
                 if is_last {
                     break;
                 }
                 let due = began + Duration::from_secs(1) * number / SENDS_PER_S as u32;
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
             }
+
             Ok(sent)
         })?;
         Ok(Self { stop, thread })
@@ -105,8 +110,10 @@ impl Sender {
             .map(|_| Drop { city: city(&mut self.random), time_s, amount_cents: 100 })
             .collect();
         let mut body = Rendered::new(&drops, |_| Vec::new());
+
         body.renew(&mut self.ids);
         let deadline = Instant::now() + SEND_MAX;
+
         loop {
             let answer = self.client.call_with(NDJSON, "POST", path, &body.bytes)?;
             match answer.status {
@@ -134,6 +141,7 @@ mod tests {
         let end_s = workload.end_s;
         let before = truth.count(4, end_s - 86_400, end_s + 1_800);
         let drop = |city, time_s| Drop { city, time_s, amount_cents: 1 };
+
         truth.add(&[
             drop(4, end_s + 5),
             drop(4, end_s + 899),

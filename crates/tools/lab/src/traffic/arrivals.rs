@@ -1,5 +1,5 @@
-//! When batches are due: a Poisson process whose rate follows the shape of the traffic, by thinning one of the greatest rate
-//! (Lewis and Shedler, 1979); or evenly, at the same rate.
+//! When batches are due: a Poisson process whose rate follows the shape of the traffic, by thinning
+//! one of the greatest rate (Lewis and Shedler, 1979); or evenly, at the same rate.
 
 use super::Model;
 use super::shape::Shape;
@@ -41,6 +41,7 @@ impl Clients {
             next_ms: from_ms as f64,
             end_ms: to_ms as f64,
         };
+
         clients.draw();
         Ok(clients)
     }
@@ -55,6 +56,7 @@ impl Clients {
         while self.next_ms < self.end_ms {
             let uniform: f64 = self.random.random_range(f64::MIN_POSITIVE..1.0);
             self.next_ms += -uniform.ln() / self.rate_max * 1_000.0;
+
             let kept = self.shape.at(self.next_ms as i64) / self.shape.max();
             if self.random.random_bool(kept.min(1.0)) {
                 return;
@@ -95,7 +97,9 @@ mod tests {
             Clients::new(&model(), clock, start_ms, start_ms + 6 * 3_600_000).unwrap().moments_ms()
         };
         let all: Vec<i64> = moments().collect();
+
         assert!(all.is_sorted() && all == moments().collect::<Vec<_>>());
+
         // Six hours take 360 s of the machine, with some 100 batches a second.
         assert!((25_000..45_000).contains(&all.len()), "{}", all.len());
         let within = |from: i64, to: i64| {
@@ -109,9 +113,12 @@ mod tests {
             start_ms + 6 * 3_600_000,
         )
         .unwrap();
+
         let difference = even.moments_ms().count() as f64 / all.len() as f64 - 1.0;
         assert!(difference.abs() < 0.02, "{difference}");
-        let (burst, quiet) = (within(0, 1), within(30, 60) / 30.0);
+
+        let burst = within(0, 1);
+        let quiet = within(30, 60) / 30.0;
         assert!((2.2..3.2).contains(&(burst / quiet)), "{burst} and {quiet}");
     }
 }

@@ -1,5 +1,6 @@
-//! Traffic as the published service sees it: counters by the hundred, keys by Zipf's law, batches of about ten ranges that
-//! nearly all end now, two peaks a day, the most on Fridays, a burst at each full hour, and events that go on meanwhile.
+//! Traffic as the published service sees it: counters by the hundred, keys by Zipf's law, batches
+//! of about ten ranges that nearly all end now, two peaks a day, the most on Fridays, a burst at
+//! each full hour, and events that go on meanwhile.
 //!
 //! ```text
 //!   Model (a file) ──▶ Shape: how much at a moment ──▶ Clients: when each batch is due
@@ -26,7 +27,8 @@ pub struct Model {
     pub timezone: String,
     pub counters: u32,
     pub keys: u32,
-    /// The exponent of Zipf's law: the key of rank r is asked for and counted in proportion to r to the power of minus this.
+    /// The exponent of Zipf's law: the key of rank r is asked for and counted in proportion to r to
+    /// the power of minus this.
     pub zipf: f64,
     pub history_days: u32,
     /// Events in that history.
@@ -41,10 +43,12 @@ pub struct Model {
     /// Whether they come evenly, not by chance: fewer are enough then to see a difference.
     #[serde(default)]
     pub even: bool,
-    /// How much of that by the hour of the day, from midnight on, and by the day of the week, from Monday on.
+    /// How much of that by the hour of the day, from midnight on, and by the day of the week, from
+    /// Monday on.
     pub hours: Vec<f64>,
     pub weekdays: Vec<f64>,
-    /// At the turn of an hour so many times as much comes on top; it fades away within so many minutes.
+    /// At the turn of an hour so many times as much comes on top; it fades away within so many
+    /// minutes.
     pub burst: f64,
     pub burst_minutes: f64,
     /// Mean, by the machine's clock; they follow the day as well.
@@ -101,6 +105,7 @@ impl Model {
             self.windows.iter().map(|window| window.share).sum::<u32>() == 100,
             "the shares of windows must make 100"
         );
+
         let longest = self.windows.iter().map(|window| window.hours).max().unwrap_or_default();
         ensure!(
             longest <= 24 * self.history_days.saturating_sub(1),
@@ -108,6 +113,7 @@ impl Model {
         );
         jiff::tz::TimeZone::get(&self.timezone)
             .with_context(|| format!("no time zone is called {}", self.timezone))?;
+
         Ok(())
     }
 }
@@ -142,6 +148,7 @@ pub mod tests {
     fn what_cannot_be_is_refused_with_a_sentence() {
         model().check().unwrap();
         type Change = fn(&mut Model);
+
         let wrong: [(Change, &str); 6] = [
             (|model| model.counters = 1_000, "counters must lie"),
             (|model| model.keys = 3, "keys must be at least"),
@@ -150,12 +157,14 @@ pub mod tests {
             (|model| model.history_days = 1, "history_days"),
             (|model| model.timezone = "Nowhere/Town".to_owned(), "no time zone"),
         ];
+
         for (change, said) in wrong {
             let mut model = model();
             change(&mut model);
             let error = model.check().unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         }
+
         assert!(toml::from_str::<Model>("speed = 3").is_err());
     }
 }

@@ -40,6 +40,7 @@ impl Keys {
             });
             found.map_or(DAY_S, |window| i64::from(window.hours) * 3_600)
         };
+
         let windows = (0..model.counters).map(|_| window(&mut random)).collect();
         Self {
             counters: model.counters,
@@ -160,21 +161,26 @@ mod tests {
         let keys = Keys::new(&model);
         let mut questions = Questions::new(&model);
         let asked: Vec<Asked> = (0..500).flat_map(|_| questions.batch(&keys, NOW_S)).collect();
+
         assert!(
             (4_500..5_500).contains(&asked.len()),
             "batches are of ten on average: {}",
             asked.len()
         );
+
         for asked in &asked {
             let window = asked.to_s - asked.from_s;
             assert_eq!(window, keys.windows[keys.counter_of(asked.rank) as usize]);
         }
+
         let now =
             asked.iter().filter(|asked| asked.to_s == NOW_S).count() as f64 / asked.len() as f64;
         assert!((0.96..0.98).contains(&now), "{now}");
+
         let hottest =
             asked.iter().filter(|asked| asked.rank == 0).count() as f64 / asked.len() as f64;
         assert!((0.15..0.19).contains(&hottest), "by Zipf's law 1 in 5.9: {hottest}");
+
         let mut again = Questions::new(&model);
         assert_eq!(again.batch(&keys, NOW_S), asked[..again_len(&model, &keys)]);
     }
@@ -190,10 +196,12 @@ mod tests {
         let counters: std::collections::BTreeSet<u32> =
             (0..model.keys).map(|rank| keys.counter_of(rank)).collect();
         assert_eq!(counters.len(), 20);
+
         let history = keys.history(&model, NOW_S);
         let end_s = floor(NOW_S, QUARTER_S);
         assert_eq!(history.len(), 2_000);
         assert!(history.iter().all(|(_, time_s)| (end_s - 8 * DAY_S..end_s).contains(time_s)));
+
         let line: Value = serde_json::from_str(&keys.event("7", 3, NOW_S)).unwrap();
         assert_eq!(
             (&line["type"], &line["data"]["key"]),

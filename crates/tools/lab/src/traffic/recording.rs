@@ -1,6 +1,7 @@
 //! Requests as they were recorded, to be asked again: a line of JSON for each batch,
-//! `{"atMs":12,"requests":[{"key":…,"fromTime":…,"toTime":…}]}`, with the milliseconds since the first one. Times of
-//! ranges are in seconds since 1970, or before the moment at which the batch is asked where they are not above 0.
+//! `{"atMs":12,"requests":[{"key":…,"fromTime":…,"toTime":…}]}`, with the milliseconds since the
+//! first one. Times of ranges are in seconds since 1970, or before the moment at which the batch is
+//! asked where they are not above 0.
 
 use crate::measure::Arrivals;
 use anyhow::{Context, Result, ensure};
@@ -45,6 +46,7 @@ pub fn read(lines: impl BufRead) -> Result<Vec<Recorded>> {
         if line.trim().is_empty() {
             continue;
         }
+
         let recorded: Recorded = serde_json::from_str(&line)
             .with_context(|| format!("line {number} of the recording"))?;
         let is_later = all.last().is_none_or(|before| before.at_ms <= recorded.at_ms);
@@ -54,6 +56,7 @@ pub fn read(lines: impl BufRead) -> Result<Vec<Recorded>> {
         );
         all.push(recorded);
     }
+
     ensure!(!all.is_empty(), "the recording has no requests");
     Ok(all)
 }
@@ -118,18 +121,22 @@ mod tests {
         ];
         let mut file = Vec::new();
         all.iter().for_each(|recorded| write(&mut file, recorded).unwrap());
+
         let found = read(&file[..]).unwrap();
         assert_eq!(found, all);
+
         let body: serde_json::Value = serde_json::from_str(&found[1].body(10_000)).unwrap();
         assert_eq!(
             (&body["requests"][0]["fromTime"], &body["requests"][0]["toTime"]),
             (&6_400.into(), &10_000.into())
         );
+
         let start = Instant::now();
         let mut replay = Replay::new(start, 4.0, &found);
         assert_eq!(replay.duration(), Duration::from_millis(500));
         assert_eq!(replay.take_due(start), Some(start));
         assert_eq!(replay.take_due(start + Duration::from_millis(499)), None);
+
         let last = start + Duration::from_millis(500);
         assert_eq!(replay.take_due(last), Some(last));
         assert!(replay.is_exhausted());

@@ -20,7 +20,8 @@ pub struct Shape {
 impl Shape {
     pub fn new(model: &Model) -> Result<Self> {
         let burst_ms = model.burst_minutes * 60_000.0;
-        // A burst falls linearly, so that its mean over an hour is half of its height times its part of the hour.
+        // A burst falls linearly, so that its mean over an hour is half of its height times its
+        // part of the hour.
         let burst_mean = model.burst / 2.0 * (model.burst_minutes / 60.0).min(1.0);
         Ok(Self {
             timezone: TimeZone::get(&model.timezone)?,
@@ -81,8 +82,8 @@ mod tests {
     #[test]
     fn evenings_and_fridays_have_more_and_a_week_has_its_mean() {
         let shape = Shape::new(&model()).unwrap();
-        let (morning, evening) =
-            (shape.at(ms("2024-11-05T08:30")), shape.at(ms("2024-11-05T18:30")));
+        let morning = shape.at(ms("2024-11-05T08:30"));
+        let evening = shape.at(ms("2024-11-05T18:30"));
         assert!((evening / morning - 2.0).abs() < 1e-9);
         assert!((shape.at(ms("2024-11-08T08:30")) / morning - 1.5).abs() < 1e-9);
         let monday = ms("2024-11-04T00:00");

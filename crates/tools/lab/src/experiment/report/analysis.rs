@@ -51,7 +51,8 @@ impl<'a> Analysis<'a> {
         let folds = phases.iter().map(|phase| Fold::new(&record.answers, phase, &zone)).collect();
         let width_ms = bin_width_ms(record, usages.distance_ms);
         let bins = Bins::new(&record.answers, record.from_ms, record.to_ms, width_ms);
-        let (compactions, parts) = (compactions(record), parts(record));
+        let compactions = compactions(record);
+        let parts = parts(record);
         let mut analysis =
             Self { record, zone, phases, folds, compactions, bins, usages, parts, windows: None };
         analysis.windows = window::choose(&analysis);
@@ -123,7 +124,8 @@ fn parts(record: &Record) -> Vec<&str> {
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The finest bins that a figure can show, that percentiles can be said of, and that samples are dense enough for.
+/// The finest bins that a figure can show, that percentiles can be said of, and that samples are
+/// dense enough for.
 fn bin_width_ms(record: &Record, sample_distance_ms: i64) -> i64 {
     let length_ms = (record.to_ms - record.from_ms).max(1);
     let answers = record.answers.len() as i64;

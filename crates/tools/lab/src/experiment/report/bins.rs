@@ -1,4 +1,5 @@
-//! Answers sorted into bins of equal length. A bin in which nothing was answered has no values, not zeros.
+//! Answers sorted into bins of equal length. A bin in which nothing was answered has no values, not
+//! zeros.
 
 use super::record::Answered;
 use serde::Serialize;
@@ -77,11 +78,13 @@ impl Bins {
         let len = ((to_ms - from_ms).max(0) as u64).div_ceil(width_ms as u64) as usize;
         let mut tallies = vec![Tally::default(); len];
         let mut latencies: Vec<Vec<u32>> = vec![Vec::new(); len];
+
         for answer in answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms)) {
             let place = ((answer.due_ms - from_ms) / width_ms) as usize;
             tallies[place].add(answer);
             latencies[place].push(answer.latency_us);
         }
+
         let bins = tallies.into_iter().zip(latencies).enumerate().map(
             |(place, (tally, mut latencies))| Bin {
                 from_ms: from_ms + place as i64 * width_ms,

@@ -1,4 +1,5 @@
-//! What the first compaction by day did to latencies: the time after it beside the same time of the day before.
+//! What the first compaction by day did to latencies: the time after it beside the same time of the
+//! day before.
 
 use super::analysis::Analysis;
 use super::bins::{DAY_MS, HOUR_MS, Tally};
@@ -25,8 +26,8 @@ pub fn by_day(analysis: &Analysis) -> Option<Compaction> {
     analysis.compactions.iter().find(is_by_day).copied()
 }
 
-/// Up to a day after the compaction and the same hours before it began, both within one phase and without another
-/// compaction by day in what comes after.
+/// Up to a day after the compaction and the same hours before it began, both within one phase and
+/// without another compaction by day in what comes after.
 pub fn of_first_by_day(analysis: &Analysis) -> Option<Effect> {
     let compaction = by_day(analysis)?;
     let phase = analysis.phases.iter().find(|phase| phase.contains(compaction.from_ms))?;

@@ -35,11 +35,14 @@ fn line(bin: &BinNumbers, parts: &BTreeSet<&str>) -> String {
         bin.own_misses_per_s,
         bin.breakers,
     ];
+
     fields.extend(values.map(field));
+
     for part in parts {
         fields.push(field(bin.cores.get(*part).copied()));
         fields.push(field(bin.memory_bytes.get(*part).copied()));
     }
+
     fields.join(",") + "\n"
 }
 

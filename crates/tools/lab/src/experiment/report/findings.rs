@@ -1,4 +1,5 @@
-//! What the reference saw, what was seen here, and whether that agrees, figure by figure. The rules are in [`rules`].
+//! What the reference saw, what was seen here, and whether that agrees, figure by figure. The rules
+//! are in [`rules`].
 
 use super::analysis::Analysis;
 use super::bins::HOUR_MS;
@@ -43,6 +44,7 @@ pub fn findings(analysis: &Analysis, numbers: &Numbers) -> Vec<Finding> {
         after: analysis.after().map(|place| &phases[place]),
         most: phases.iter().rfind(|phase| (0.5..0.999).contains(&phase.share)),
     };
+
     vec![
         compared.half_is_cached(),
         compared.store_takes_over(),
@@ -211,6 +213,7 @@ impl Compared<'_> {
                 side(effect.before_ms)
             )
         });
+
         let verdict = effect.map_or(Verdict::CannotBeTold, |effect| {
             rules::stays_below(effect.before_ms, effect.after_ms, 0.95)
         });
@@ -355,6 +358,7 @@ impl Compared<'_> {
         let rate = |phase: &PhaseNumbers| phase.per_million.breakers;
         let openings = |phase: &PhaseNumbers| phase.breakers;
         let total: f64 = self.phases.iter().filter_map(openings).sum();
+
         Finding {
             figure: 15,
             claim: "Circuit breakers open no more often without any cache",

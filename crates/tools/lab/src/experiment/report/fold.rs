@@ -1,4 +1,5 @@
-//! All quarter hours of a phase laid on each other: what happens so many seconds after a quarter hour began.
+//! All quarter hours of a phase laid on each other: what happens so many seconds after a quarter
+//! hour began.
 //!
 //! ```text
 //!   10:00 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  full hours      clients send more at the turn of an hour
@@ -57,14 +58,17 @@ impl Fold {
         let is_full: Vec<bool> =
             (0..len).map(|place| zone.is_full_hour(first_ms + place as i64 * QUARTER_MS)).collect();
         let mut fold = Self { full_hours: Folded::default(), others: Folded::default() };
+
         for full in &is_full {
             fold.side(*full).quarters += 1;
         }
+
         for answer in answers.iter().filter(|answer| (first_ms..end_ms).contains(&answer.due_ms)) {
             let since_ms = answer.due_ms - first_ms;
             let full = is_full[(since_ms / QUARTER_MS) as usize];
             fold.side(full).slots[(since_ms % QUARTER_MS / SLOT_MS) as usize].add(answer);
         }
+
         fold
     }
 

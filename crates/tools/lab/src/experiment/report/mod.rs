@@ -70,15 +70,18 @@ pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
     let numbers = Numbers::new(&analysis);
     let findings = findings(&analysis, &numbers);
     let figures = figure::all(&analysis, &numbers);
+
     let mut files = Files { folder, written: Vec::new() };
     files.json(RECORD, record)?;
     files.json("numbers.json", &Published { numbers: &numbers, findings: &findings })?;
     files.bytes("numbers.csv", csv::text(&numbers).as_bytes())?;
+
     for figure in &figures {
         let canvas = figure.draw(&analysis, Layout::File);
         files.bytes(&format!("{}.svg", figure.stem()), svg::document(&canvas).as_bytes())?;
         files.bytes(&format!("{}.png", figure.stem()), &png::image(&canvas)?)?;
     }
+
     files.bytes(PAGE, page::html(&analysis, &numbers, &findings, &figures).as_bytes())?;
     Ok(Summary { findings, files: files.written })
 }

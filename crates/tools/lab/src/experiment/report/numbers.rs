@@ -16,7 +16,8 @@ pub struct Numbers {
     pub phases: Vec<PhaseNumbers>,
     /// Load and latency after a quarter hour began, one for each phase.
     pub folds: Vec<FoldNumbers>,
-    /// A minute each: two hours before any step and two after the last, at the same time of the day.
+    /// A minute each: two hours before any step and two after the last, at the same time of the
+    /// day.
     pub windows: Option<[Vec<MinuteNumbers>; 2]>,
     pub bins: Vec<BinNumbers>,
 }
@@ -162,11 +163,13 @@ fn of_phase(analysis: &Analysis, phase: &Phase, fold: &Fold) -> PhaseNumbers {
         p99_ms: percentile_ms(&mut latencies_us, 0.99),
         ..PhaseNumbers::default()
     };
+
     with_usage(analysis, phase, with_spikes(fold, answered))
 }
 
 fn answers_of(analysis: &Analysis, from_ms: i64, to_ms: i64) -> (Tally, Vec<u32>) {
-    let (mut tally, mut latencies_us) = (Tally::default(), Vec::new());
+    let mut tally = Tally::default();
+    let mut latencies_us = Vec::new();
     for answer in
         analysis.record.answers.iter().filter(|answer| (from_ms..to_ms).contains(&answer.due_ms))
     {
@@ -194,6 +197,7 @@ fn with_usage(analysis: &Analysis, phase: &Phase, numbers: PhaseNumbers) -> Phas
     let hits = usages.counter(own_hits).rate(from_ms, to_ms);
     let misses = usages.counter(own_misses).rate(from_ms, to_ms);
     let store = analysis.store().unwrap_or_default();
+
     PhaseNumbers {
         own_hits_per_s: hits,
         own_misses_per_s: misses,
@@ -220,9 +224,11 @@ fn peak_cores(analysis: &Analysis, phase: &Phase, part: &str) -> Option<f64> {
 fn per_million(analysis: &Analysis, phase: &Phase) -> PerMillion {
     let grown = |counter: Counter| {
         let growth = counter.growth(phase.from_ms, phase.to_ms)?;
-        // Samples may reach less far than the phase: counts of the same time are what it is divided by.
+        // Samples may reach less far than the phase: counts of the same time are what it is divided
+        // by.
         ratio(growth.amount * 1e6, counts_between(analysis, growth.from_ms, growth.to_ms) as f64)
     };
+
     let of_part =
         |part: &&str| Some(((*part).to_owned(), grown(analysis.usages.counter(cpu_of(part)))?));
     let cpu_s: BTreeMap<String, f64> = analysis.parts.iter().filter_map(of_part).collect();
@@ -230,6 +236,7 @@ fn per_million(analysis: &Analysis, phase: &Phase) -> PerMillion {
     let store = |value: fn(&StoreCounters) -> u64| {
         grown(analysis.usages.counter(|sample| Some(value(&sample.store) as f64)))
     };
+
     PerMillion {
         cpu_s_all: (service().count() > 0).then(|| service().map(|(_, cpu_s)| cpu_s).sum()),
         store_requests: store(|store| store.requests),
@@ -276,6 +283,7 @@ impl<'a> Counters<'a> {
         let memory = |part: &&str| {
             Some(((*part).to_owned(), analysis.usages.greatest(from_ms, to_ms, memory_of(part))?))
         };
+
         BinNumbers {
             from_ms,
             local: analysis.zone.words(from_ms, "%Y-%m-%dT%H:%M:%S%:z"),

@@ -67,6 +67,7 @@ fn lead(analysis: &Analysis, figures: &[Figure]) -> String {
         .filter(|phase| phase.share > 0.0)
         .map(|phase| percent(phase.share))
         .collect();
+
     let steps = match shares.as_slice() {
         [] => "No counter lost its cache.".to_owned(),
         [one] => format!("The result cache was taken from {one} of the counters."),
@@ -77,6 +78,7 @@ fn lead(analysis: &Analysis, figures: &[Figure]) -> String {
             )
         }
     };
+
     format!(
         "{} of traffic in {minutes:.1} minutes of the machine. {steps} {} figures, in the order and with the numbers of the \
          published experiment that this one repeats, say what that did.",

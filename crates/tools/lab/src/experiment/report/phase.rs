@@ -4,7 +4,8 @@ use super::record::{Record, Step, StepKind};
 
 /// A time during which one share of the counters was treated the new way.
 ///
-/// The time while a canary was out belongs to no phase: it is neither the share before nor the one after.
+/// The time while a canary was out belongs to no phase: it is neither the share before nor the one
+/// after.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
     pub share: f64,
@@ -29,12 +30,14 @@ pub struct Compaction {
     pub to_ms: i64,
 }
 
-/// Phases in the order of time. Before the first step the share is 0; a step back returns to the share before.
+/// Phases in the order of time. Before the first step the share is 0; a step back returns to the
+/// share before.
 pub fn phases(record: &Record) -> Vec<Phase> {
     let mut phases = Vec::new();
     let mut open = Some(Phase { share: 0.0, from_ms: record.from_ms, to_ms: record.to_ms });
     let mut shares = vec![0.0];
     let mut is_canary = false;
+
     for step in ordered(record) {
         let share = match step.kind {
             StepKind::Canary { .. } => None,
@@ -51,10 +54,12 @@ pub fn phases(record: &Record) -> Vec<Phase> {
             }
             StepKind::CompactionBegan | StepKind::CompactionEnded => continue,
         };
+
         is_canary = share.is_none();
         close(&mut phases, open.take(), step.at_ms);
         open = share.map(|share| Phase { share, from_ms: step.at_ms, to_ms: record.to_ms });
     }
+
     close(&mut phases, open, record.to_ms);
     phases
 }
@@ -78,6 +83,7 @@ pub fn compactions(record: &Record) -> Vec<Compaction> {
             _ => {}
         }
     }
+
     found.extend(began.map(|from_ms| Compaction { from_ms, to_ms: record.to_ms }));
     found
 }

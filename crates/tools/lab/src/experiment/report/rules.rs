@@ -1,7 +1,7 @@
 //! When a run agrees with the reference: one rule for each thing it says, on plain numbers.
 //!
-//! The reference gives round numbers of another system, so a rule asks for the direction and for an order of size, never
-//! for the same value. Where a number is missing nothing can be told.
+//! The reference gives round numbers of another system, so a rule asks for the direction and for an
+//! order of size, never for the same value. Where a number is missing nothing can be told.
 
 use super::fold::Spike;
 use serde::Serialize;
@@ -58,7 +58,8 @@ pub fn half_is_cached(hit_share: Option<f64>) -> Verdict {
     Verdict::known(hit_share.map(|share| (0.35..=0.65).contains(&share)))
 }
 
-/// The store's share never falls by more than 2 points from a phase to the next, and ends at 98 % or more.
+/// The store's share never falls by more than 2 points from a phase to the next, and ends at 98 %
+/// or more.
 pub fn store_takes_over(shares: &[Option<f64>], is_complete: bool) -> Verdict {
     let known: Option<Vec<f64>> = shares.iter().copied().collect();
     let Some(shares) = known.filter(|shares| is_complete && shares.len() >= 2) else {
@@ -116,8 +117,8 @@ pub fn stays_below(before: Option<f64>, after: Option<f64>, times_max: f64) -> V
     Verdict::known(times(before, after).map(|times| times <= times_max))
 }
 
-/// Misses are at most 1.25 times what they were, although the load rose to 1.3 times or more; without such a load they
-/// were never put to the test.
+/// Misses are at most 1.25 times what they were, although the load rose to 1.3 times or more;
+/// without such a load they were never put to the test.
 pub fn misses_stay(load: [Option<f64>; 2], misses: [Option<f64>; 2]) -> Verdict {
     match rises(load[0], load[1], 1.3) {
         Verdict::Agrees => stays_below(misses[0], misses[1], 1.25),
@@ -207,6 +208,7 @@ mod tests {
             "the hourly one is gone"
         );
         assert_eq!(spikes_vanish(None, turn(1.3, 1.0), LOAD_SPIKES), CannotBeTold);
+
         let few = turn(1.3, 1.0).map(|turn| Turn { quarters: QUARTERS_MIN - 1, ..turn });
         assert_eq!(spikes_vanish(turn(2.0, 1.4), few, LOAD_SPIKES), CannotBeTold);
     }

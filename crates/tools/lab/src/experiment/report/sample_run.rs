@@ -1,5 +1,6 @@
-//! A run that never was, with the shapes that a real one has: two peaks a day, spikes of load at every quarter hour
-//! while results are cached, a burst of the clients at every full hour, a slower store until it is compacted.
+//! A run that never was, with the shapes that a real one has: two peaks a day, spikes of load at
+//! every quarter hour while results are cached, a burst of the clients at every full hour, a slower
+//! store until it is compacted.
 
 use super::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
 use super::record::{Answered, Checked, Record, Sample, Step, StepKind, StoreCounters, Usage};
@@ -62,6 +63,7 @@ pub fn small() -> Record {
         checked: Checked { compared: 48_211, wrong: 0, late: 37, late_max_ms: 41_000, early: 0 },
         ..empty()
     };
+
     let mut state = State::default();
     for minute in 0..DAYS * DAY_MS / MINUTE_MS {
         let at_ms = FROM_MS + minute * MINUTE_MS;
@@ -70,6 +72,7 @@ pub fn small() -> Record {
         }
         state.minute(&mut random, &mut record, at_ms, batches_per_minute);
     }
+
     record.samples.push(state.sample(record.to_ms));
     record
 }
@@ -99,6 +102,7 @@ fn steps() -> Vec<Step> {
     let mut steps = Vec::new();
     let mut step =
         |at_ms, kind, label: &str| steps.push(Step { at_ms, kind, label: label.to_owned() });
+
     for (at_ms, share) in shares() {
         step(at_ms - 24 * MINUTE_MS, StepKind::Canary { share: 0.02 }, "a canary of 2 % more");
         step(
@@ -107,10 +111,12 @@ fn steps() -> Vec<Step> {
             &format!("{:.0} % of the counters without cache", share * 100.0),
         );
     }
+
     for (from_ms, to_ms) in compactions() {
         step(from_ms, StepKind::CompactionBegan, "a compaction begins");
         step(to_ms, StepKind::CompactionEnded, "the compaction has ended");
     }
+
     steps.sort_by_key(|step| step.at_ms);
     steps
 }
@@ -153,13 +159,16 @@ impl State {
         let len =
             (batches_per_minute * load * (1.0 + burst(at_ms + MINUTE_MS / 2))).round() as usize;
         let mut from_store = 0;
+
         for _ in 0..len {
             let due_ms = at_ms + drawn_offset_ms(random, at_ms);
             let answer = answer(random, due_ms, share, load, age);
             from_store += u64::from(answer.store);
             record.answers.push(answer);
         }
+
         self.use_minute(random, at_ms, len as f64 / batches_per_minute, from_store, share);
+
         if share >= 0.75 && age > 10.0 && load > 1.3 {
             self.breakers += 0.12;
         }
@@ -181,13 +190,16 @@ impl State {
                 "redis" => 0.2 + load * (1.0 - share),
                 _ => 0.3 + 0.7 * load,
             };
+
             let usage = self.parts.entry(part.to_owned()).or_default();
             let used_s = cores * work * (0.9 + 0.2 * random.random::<f64>()) * 0.1;
             usage.cpu_s = ((usage.cpu_s + used_s) * 1e6).round() / 1e6;
+
             let swing =
                 if compacts && part == "cassandra" { 260.0 } else { 20.0 * random.random::<f64>() };
             usage.memory_bytes = ((mebibytes as f64 + swing) * 1_048_576.0) as u64;
         }
+
         let rows = from_store * 9;
         let hit_share = 0.34 + 0.36 * share;
         self.store.requests += from_store * 3;
@@ -248,9 +260,11 @@ fn answer(random: &mut StdRng, due_ms: i64, share: f64, load: f64, age_h: f64) -
         + 0.16 * load * (1.0 + 2.0 * burst(due_ms))
         + 0.9 * (misses - 0.47)
         + 0.04 * share * age_h * load;
+
     let tail = -(1.0 - random.random::<f64>()).ln();
     let latency_ms = 2.4 * queue + 2.1 * queue * tail.powf(1.35);
     let failed = if latency_ms > 46.0 { RANGES - cache } else { 0 };
     let store = RANGES - cache - failed;
+
     Answered { due_ms, latency_us: (latency_ms * 1_000.0) as u32, memory: 0, cache, store, failed }
 }

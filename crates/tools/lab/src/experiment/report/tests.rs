@@ -10,6 +10,7 @@ fn a_report_has_every_file_and_needs_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let summary = write(&sample_run::small(), folder.path()).unwrap();
     assert_eq!(summary.files.iter().filter(|name| name.ends_with(".svg")).count(), 13);
+
     for name in &summary.files {
         assert!(fs::metadata(folder.path().join(name)).unwrap().len() > 100, "{name}");
         if name.ends_with(".svg") {
@@ -18,8 +19,10 @@ fn a_report_has_every_file_and_needs_no_other() {
             loads_nothing(name, &drawing);
         }
     }
+
     let page = text(folder.path(), PAGE);
     loads_nothing(PAGE, &page);
+
     for finding in &summary.findings {
         assert!(page.contains(finding.claim), "{}", finding.claim);
     }

@@ -64,7 +64,8 @@ impl<'a> Usages<'a> {
 impl Counter {
     /// Growth between two moments, as far as samples reach.
     pub fn growth(&self, from_ms: i64, to_ms: i64) -> Option<Growth> {
-        let (first, last) = (self.points.first()?, self.points.last()?);
+        let first = self.points.first()?;
+        let last = self.points.last()?;
         let (from_ms, to_ms) = (from_ms.max(first.0), to_ms.min(last.0));
         if from_ms >= to_ms {
             return None;
@@ -79,9 +80,11 @@ impl Counter {
         Some(growth.amount / machine_s(growth.to_ms - growth.from_ms, self.factor))
     }
 
-    /// Whole events, each in the time of the sample that saw it first, so that times next to each other add up.
+    /// Whole events, each in the time of the sample that saw it first, so that times next to each
+    /// other add up.
     pub fn events(&self, from_ms: i64, to_ms: i64) -> Option<f64> {
-        let (first, last) = (self.points.first()?, self.points.last()?);
+        let first = self.points.first()?;
+        let last = self.points.last()?;
         if to_ms <= first.0 || from_ms > last.0 {
             return None;
         }

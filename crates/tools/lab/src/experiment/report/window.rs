@@ -1,4 +1,5 @@
-//! Two stretches of a run that may be compared: at the same time of the day, before any step and after the last.
+//! Two stretches of a run that may be compared: at the same time of the day, before any step and
+//! after the last.
 
 use super::analysis::Analysis;
 use super::bins::{Bins, HOUR_MS, MINUTE_MS};
@@ -27,6 +28,7 @@ pub fn choose(analysis: &Analysis) -> Option<Windows> {
     let after = candidates(analysis, last_ms, analysis.record.to_ms);
     let pairs = before.iter().flat_map(|before| after.iter().map(move |after| (before, after)));
     let same_hour = pairs.filter(|(before, after)| before.hour == after.hour);
+
     let worth = |before: &Candidate, after: &Candidate| {
         (!before.compacts && !after.compacts, before.counts.min(after.counts), before.from_ms)
     };
@@ -34,6 +36,7 @@ pub fn choose(analysis: &Analysis) -> Option<Windows> {
     if before.counts == 0 || after.counts == 0 {
         return None;
     }
+
     Some(Windows {
         before: minutes(analysis, before.from_ms),
         after: minutes(analysis, after.from_ms),
@@ -62,6 +65,7 @@ fn candidates(analysis: &Analysis, from_ms: i64, to_ms: i64) -> Vec<Candidate> {
             compacts: compacts(from_ms + WINDOW_MS),
         })
     };
+
     starts.enumerate().filter_map(candidate).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Numbers as readers like them: thin spaces between thousands, and units that stay with their number.
+//! Numbers as readers like them: thin spaces between thousands, and units that stay with their
+//! number.
 
 /// A number with thin spaces between thousands, and with three digits that matter at least.
 pub fn number(value: f64) -> String {
@@ -9,11 +10,13 @@ pub fn number(value: f64) -> String {
         _ if size >= 0.1 => 2,
         _ => 4,
     };
+
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let fraction = fraction.trim_end_matches('0');
     let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("−", digits));
     let whole = format!("{sign}{}", spaced(digits));
+
     if fraction.is_empty() { whole } else { format!("{whole}.{fraction}") }
 }
 

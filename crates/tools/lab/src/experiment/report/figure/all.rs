@@ -101,11 +101,13 @@ impl Maker<'_> {
             vec![self.series(self.store(), Paint::Store, |bin| bin.tally.share(bin.tally.store))];
         series
             .push(self.series(self.cache(), Paint::Cache, |bin| bin.tally.share(bin.tally.cache)));
+
         if has_memory {
             let memory = "the reader's memory".to_owned();
             series
                 .push(self.series(memory, Paint::Memory, |bin| bin.tally.share(bin.tally.memory)));
         }
+
         Figure {
             number: 2,
             name: "cache-hits",
@@ -300,6 +302,7 @@ impl Maker<'_> {
             paint: Paint::Failed,
             values: self.analysis.sampled(opened),
         }];
+
         Figure {
             number: 15,
             name: "breakers",

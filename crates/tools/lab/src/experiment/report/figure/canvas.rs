@@ -1,4 +1,5 @@
-//! A picture as a list of strokes, surfaces and texts. It is written as SVG and painted as PNG, in the same order.
+//! A picture as a list of strokes, surfaces and texts. It is written as SVG and painted as PNG, in
+//! the same order.
 
 use super::letters;
 use super::palette::Paint;
@@ -113,7 +114,8 @@ impl Canvas {
     }
 
     pub fn new(width: f64, title: &str, description: &str) -> Self {
-        let (title, description) = (title.to_owned(), description.to_owned());
+        let title = title.to_owned();
+        let description = description.to_owned();
         Self { width, height: 0.0, title, description, shapes: Vec::new() }
     }
 

@@ -1,4 +1,5 @@
-//! Where labels stand on an axis of time: at whole quarter hours, hours or days of the zone's clocks.
+//! Where labels stand on an axis of time: at whole quarter hours, hours or days of the zone's
+//! clocks.
 
 use crate::experiment::report::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
 use crate::experiment::report::zone::Zone;
@@ -24,7 +25,8 @@ const STEPS_MS: [i64; 8] = [
     12 * HOUR_MS,
 ];
 
-/// Labels of the clock, the finest of which no more than `len_max` stand on the axis; only days on a long one.
+/// Labels of the clock, the finest of which no more than `len_max` stand on the axis; only days on
+/// a long one.
 pub fn ticks(from_ms: i64, to_ms: i64, zone: &Zone, len_max: usize) -> Vec<Tick> {
     let length_ms = (to_ms - from_ms).max(0);
     match STEPS_MS.into_iter().find(|step_ms| length_ms / step_ms <= len_max as i64) {

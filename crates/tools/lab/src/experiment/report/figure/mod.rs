@@ -146,6 +146,7 @@ mod tests {
                         low.0 >= -0.5 && high.0 <= canvas.width + 0.5,
                         "{name} {layout:?}: {low:?} {high:?}"
                     );
+
                     assert!(
                         low.1 >= -0.5 && high.1 <= canvas.height + 0.5,
                         "{name} {layout:?}: {low:?} {high:?}"

@@ -71,6 +71,7 @@ impl OverRun {
         let width = place.width - left - names_room;
         let items = self.legend_items(analysis, place);
         let legend_height = legend(canvas, (0.0, place.top + 8.0), place.width, &items) + 4.0;
+
         let (from, to) = (analysis.record.from_ms as f64, analysis.record.to_ms as f64);
         let mut plot = Plot {
             left,
@@ -81,7 +82,9 @@ impl OverRun {
             to,
             scale,
         };
+
         plot.top = ribbon(canvas, analysis, &plot, plot.top) + 26.0;
+
         if self.shows_bands() {
             bands(canvas, analysis, &plot);
         }
@@ -89,6 +92,7 @@ impl OverRun {
         self.values(canvas, analysis, &plot);
         marks(canvas, analysis, &plot);
         self.draw_levels(canvas, analysis, &plot);
+
         if self.names_at_ends(place) {
             self.names(canvas, analysis, &plot);
         }
@@ -135,6 +139,7 @@ impl OverRun {
             self.series.iter().filter(|_| self.series.len() > 1 && !self.names_at_ends(place));
         let mut items: Vec<_> =
             named.map(|series| (series.name.clone(), swatch(series.paint))).collect();
+
         if self.levels.iter().any(Option::is_some) {
             items.push(("of a whole phase".to_owned(), Swatch::Line(Paint::Ink)));
         }
@@ -177,15 +182,19 @@ impl OverRun {
         }
     }
 
-    /// What is said of whole phases: a level across each, and its value below the ribbon where there is room.
+    /// What is said of whole phases: a level across each, and its value below the ribbon where
+    /// there is room.
     fn draw_levels(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
         const VALUE: Font = Font::new(12.0, Paint::Ink);
+
         // The first value stands after what the values are.
         let mut taken = plot.left + LABEL.width(&self.caption) + 8.0;
         for (phase, level) in analysis.phases.iter().zip(&self.levels) {
             let Some(level) = level else { continue };
-            let (from, to, y) =
-                (plot.x(phase.from_ms as f64), plot.x(phase.to_ms as f64), plot.y(*level));
+            let from = plot.x(phase.from_ms as f64);
+            let to = plot.x(phase.to_ms as f64);
+            let y = plot.y(*level);
+
             canvas.line((from, y), (to, y), Paint::Ink, 1.0);
             let words = level_words(*level, self.unit);
             let start = (from + 4.0).max(taken);
@@ -218,6 +227,7 @@ pub fn stretches(analysis: &Analysis, values: &[Option<f64>]) -> Vec<Stretch> {
 /// The phases as a ribbon with their shares above. Returns where it ends.
 fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f64 {
     const SHARE: Font = Font::new(12.0, Paint::Ink).bold();
+
     let bar = top + 2.0 * RIBBON_ROW;
     let mut taken = f64::NEG_INFINITY;
     for (place, phase) in analysis.phases.iter().enumerate() {
@@ -229,10 +239,12 @@ fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f6
             palette::phase(place, analysis.phases.len()),
             1.0,
         );
+
         let share = percent(phase.share);
         let explained = format!("{share} without cache");
         let words =
             if place == 0 && SHARE.width(&explained) <= to - from { explained } else { share };
+
         // A name that would lie on the one before stands above it.
         let is_raised = from < taken + 5.0;
         let y = if is_raised { bar - 5.0 - RIBBON_ROW } else { bar - 5.0 };
@@ -240,9 +252,11 @@ fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f6
         let is_outside = from + width > canvas.width;
         let (x, anchor) =
             if is_outside { (plot.right(), Anchor::End) } else { (from, Anchor::Start) };
+
         canvas.text((x, y), words, SHARE, anchor);
         taken = if is_raised { f64::NEG_INFINITY } else { from + width };
     }
+
     bar + RIBBON_BAR
 }
 
@@ -304,14 +318,17 @@ pub fn mark_items(analysis: &Analysis, has_canaries: bool) -> Vec<(String, Swatc
 /// Days in words below the middle of each, or hours where the run is short.
 fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     const LABEL_ROOM: f64 = 84.0;
+
     let (from_ms, to_ms) = (analysis.record.from_ms, analysis.record.to_ms);
     let len_max = (plot.width / LABEL_ROOM) as usize;
     let ticks = clock::ticks(from_ms, to_ms, &analysis.zone, len_max);
     let has_days_only = ticks.iter().all(|tick| tick.is_day);
+
     for (place, tick) in ticks.iter().enumerate() {
         let next = ticks.get(place + 1).map_or(plot.right(), |next| plot.x(next.at_ms as f64));
         let words = if has_days_only { "" } else { &tick.text };
         plot.tick(canvas, tick.at_ms as f64, if tick.is_day { 7.0 } else { 4.0 }, words);
+
         if has_days_only {
             day_label(canvas, tick, (plot.x(tick.at_ms as f64), next), plot.bottom());
         }

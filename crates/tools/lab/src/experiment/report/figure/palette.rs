@@ -1,5 +1,6 @@
-//! Colours by their role, light and dark. Series differ in lightness as well as in hue, so that they can be told apart
-//! without colour vision; phases go from the colour of the cache to that of the store.
+//! Colours by their role, light and dark. Series differ in lightness as well as in hue, so that
+//! they can be told apart without colour vision; phases go from the colour of the cache to that of
+//! the store.
 
 use std::fmt::Write;
 
@@ -104,7 +105,8 @@ pub fn style_sheet() -> String {
 
 fn rules(colour: impl Fn(Paint) -> [u8; 3]) -> String {
     let rule = |paint: Paint| {
-        let (class, colour) = (paint.class(), hex(colour(paint)));
+        let class = paint.class();
+        let colour = hex(colour(paint));
         format!(".figure .s-{class}{{stroke:{colour}}}.figure .f-{class}{{fill:{colour}}}")
     };
     all().map(rule).collect()

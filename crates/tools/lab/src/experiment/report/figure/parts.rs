@@ -25,8 +25,10 @@ pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -
     let left = Plot::label_room(&scale);
     let width = (canvas.width - left - GAP * (columns - 1) as f64 - 4.0) / columns as f64;
     let top = top + legend(canvas, (0.0, top + 8.0), canvas.width, &mark_items(analysis, false));
+
     for (place, (part, values)) in rates.iter().enumerate() {
-        let (row, column) = (place / columns, place % columns);
+        let row = place / columns;
+        let column = place % columns;
         let plot = Plot {
             left: left + column as f64 * (width + GAP),
             top: top + row as f64 * (HEAD + PANEL + FOOT) + HEAD,
@@ -38,6 +40,7 @@ pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -
         };
         panel(canvas, analysis, &plot, part, values, column == 0);
     }
+
     top + rates.len().div_ceil(columns) as f64 * (HEAD + PANEL + FOOT)
 }
 
@@ -51,6 +54,7 @@ fn panel(
 ) {
     let known: Vec<f64> = values.iter().copied().flatten().collect();
     canvas.text((plot.left, plot.top - 10.0), part, STRONG, Anchor::Start);
+
     if !known.is_empty() {
         let mean = known.iter().sum::<f64>() / known.len() as f64;
         canvas.text(
@@ -60,7 +64,9 @@ fn panel(
             Anchor::End,
         );
     }
+
     bands(canvas, analysis, plot);
+
     for tick in &plot.scale.ticks {
         let y = plot.y(*tick).round() + 0.5;
         canvas.line(
@@ -69,12 +75,15 @@ fn panel(
             if *tick == 0.0 { Paint::Axis } else { Paint::Grid },
             1.0,
         );
+
         if has_labels {
             canvas.text((plot.left - 8.0, y + 4.0), plot.scale.words(*tick), LABEL, Anchor::End);
         }
     }
+
     step_marks(canvas, analysis, plot);
     canvas.curve(plot.curve(&stretches(analysis, values)), Paint::Store, LINE_WIDTH);
+
     let days = clock::days(analysis.record.from_ms, analysis.record.to_ms, &analysis.zone);
     for (place, day) in days.iter().enumerate() {
         plot.tick(canvas, day.at_ms as f64, 5.0, "");

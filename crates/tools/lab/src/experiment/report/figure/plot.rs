@@ -82,7 +82,8 @@ impl Plot {
     /// A line through the middles of stretches, broken where nothing is known.
     pub fn curve(&self, stretches: &[Stretch]) -> Vec<Vec<Point>> {
         let run = |known: &[Stretch]| match known {
-            // One stretch between two gaps is a short flat line: a line through one point would not be seen.
+            // One stretch between two gaps is a short flat line: a line through one point would not
+            // be seen.
             [(from, to, Some(value))] => {
                 vec![(self.x(*from), self.y(*value)), (self.x(*to), self.y(*value))]
             }
@@ -115,12 +116,14 @@ impl Plot {
                 ((*from, *to, high.filter(|_| low.is_some())), low.unwrap_or(0.0))
             })
             .collect();
+
         let runs = both.split(|((_, _, value), _)| value.is_none()).filter(|run| !run.is_empty());
         runs.map(|run| {
             let top: Vec<Stretch> = run.iter().map(|(stretch, _)| *stretch).collect();
             let bottom: Vec<Stretch> =
                 run.iter().map(|((from, to, _), low)| (*from, *to, Some(*low))).collect();
             let back = self.steps(&bottom).concat();
+
             self.steps(&top).concat().into_iter().chain(back.into_iter().rev()).collect()
         })
         .collect()
@@ -146,17 +149,20 @@ pub fn legend(
     room: f64,
     items: &[(String, Swatch)],
 ) -> f64 {
-    let (mut x, mut row) = (left, 0.0);
+    let mut x = left;
+    let mut row = 0.0;
     for (name, swatch) in items {
         let width = SWATCH + 6.0 + LABEL.width(name);
         if x > left && x + width > left + room {
             (x, row) = (left, row + 1.0);
         }
+
         let y = top + row * LEGEND_ROW;
         draw_swatch(canvas, (x, y), *swatch);
         canvas.text((x + SWATCH + 6.0, y + 4.0), name.clone(), LABEL, Anchor::Start);
         x += width + LEGEND_GAP;
     }
+
     if items.is_empty() { 0.0 } else { (row + 1.0) * LEGEND_ROW }
 }
 
@@ -208,12 +214,14 @@ mod tests {
             .enumerate()
             .map(|(place, value)| (place as f64, place as f64 + 1.0, *value))
             .collect();
+
         let curve = plot().curve(&stretches);
         assert_eq!(curve, [vec![(5.0, 50.0), (15.0, 0.0)], vec![(30.0, 25.0), (40.0, 25.0)]]);
         assert_eq!(
             plot().steps(&stretches)[0],
             [(0.0, 50.0), (10.0, 50.0), (10.0, 0.0), (20.0, 0.0)]
         );
+
         let zero: Vec<Stretch> =
             stretches.iter().map(|(from, to, _)| (*from, *to, Some(0.0))).collect();
         assert_eq!(plot().between(&zero, &stretches).len(), 2);
@@ -224,6 +232,7 @@ mod tests {
         let mut canvas = Canvas::new(100.0, "", "");
         let end = |y: f64| (y, "name".to_owned(), Paint::Store);
         end_labels(&mut canvas, 0.0, (0.0, 50.0), vec![end(50.0), end(48.0), end(10.0)]);
+
         let heights: Vec<f64> = canvas
             .shapes
             .iter()
@@ -232,6 +241,7 @@ mod tests {
                 _ => unreachable!("only texts are written"),
             })
             .collect();
+
         assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 14.9), "{heights:?}");
         assert!(heights[2] <= 54.0);
     }

@@ -35,6 +35,7 @@ fn paint_shape(pixmap: &mut Pixmap, shape: &Shape) {
                 line_cap: LineCap::Butt,
                 ..Stroke::default()
             };
+
             if let Some(path) = path(runs, false) {
                 pixmap.stroke_path(&path, &colour(*paint, 1.0), &stroke, transform, None);
             }
@@ -54,6 +55,7 @@ fn paint_shape(pixmap: &mut Pixmap, shape: &Shape) {
             let start = (anchor.start(at.0, font.width(text)), at.1);
             let mut builder = PathBuilder::new();
             letters::outline(text, font.size, font.is_bold, start, &mut builder);
+
             if let Some(path) = builder.finish() {
                 pixmap.fill_path(
                     &path,

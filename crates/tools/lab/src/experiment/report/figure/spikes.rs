@@ -1,5 +1,5 @@
-//! What happens at the turn of a quarter hour: two stretches of the run as they were, and all quarter hours of each
-//! phase laid on each other.
+//! What happens at the turn of a quarter hour: two stretches of the run as they were, and all
+//! quarter hours of each phase laid on each other.
 
 use super::canvas::{Anchor, Canvas};
 use super::clock;
@@ -45,7 +45,8 @@ impl Grid {
     }
 
     fn plot(&self, place: usize, top: f64, scale: &Scale, (from, to): (f64, f64)) -> Plot {
-        let (row, column) = (place / self.columns, place % self.columns);
+        let row = place / self.columns;
+        let column = place % self.columns;
         let left = self.left + column as f64 * (self.left + self.width + COLUMN_GAP);
         let top = top + row as f64 * (HEAD + PANEL + FOOT) + HEAD;
         Plot { left, top, width: self.width, height: PANEL, from, to, scale: scale.clone() }
@@ -65,6 +66,7 @@ impl Spikes {
                 let words = "The run has no two hours at the same time of the day before its first step and after its last.";
                 let lines = wrapped(words, LABEL, canvas.width);
                 let below = top + 18.0 * (lines.len() + 1) as f64;
+
                 for (place, line) in lines.into_iter().enumerate() {
                     canvas.text(
                         (0.0, top + 16.0 + 18.0 * place as f64),
@@ -73,6 +75,7 @@ impl Spikes {
                         Anchor::Start,
                     );
                 }
+
                 below
             }
         };
@@ -92,14 +95,17 @@ impl Spikes {
         let scale =
             Scale::new(both.iter().flat_map(|(_, bins)| values(bins)).flatten(), Unit::Number);
         let grid = Grid::new(canvas.width, Plot::label_room(&scale), is_wide);
+
         for (place, (name, bins)) in both.into_iter().enumerate() {
             let to_ms = bins.from_ms + bins.bins.len() as i64 * MINUTE_MS;
             let plot = grid.plot(place, top, &scale, (bins.from_ms as f64, to_ms as f64));
             let share = share_at(analysis, bins.from_ms);
             let head = format!("{name}: {}{share}", analysis.zone.words(bins.from_ms, "%a %-d %b"));
+
             canvas.text((plot.left, plot.top - 28.0), head, STRONG, Anchor::Start);
             quarter_marks(canvas, analysis, &plot, (bins.from_ms, to_ms));
             plot.grid(canvas, &self.caption);
+
             let minutes: Vec<Stretch> = bins
                 .bins
                 .iter()
@@ -108,6 +114,7 @@ impl Spikes {
                 .collect();
             canvas.curve(plot.steps(&minutes), Paint::Store, LINE_WIDTH);
         }
+
         top + grid.height()
     }
 
@@ -127,6 +134,7 @@ impl Spikes {
                 (name(phase, place), Swatch::Line(palette::phase(place, analysis.phases.len())))
             })
             .collect();
+
         let top =
             top + legend(canvas, (0.0, top + 8.0), canvas.width, &items).max(LEGEND_ROW) - 6.0;
         let sides: [(&str, Side); 2] = [
@@ -140,6 +148,7 @@ impl Spikes {
                 .flat_map(move |fold| fold.relative(side(fold), self.measure))
                 .flatten()
         };
+
         let scale = Scale::new(sides.iter().flat_map(|(_, side)| all(*side)), Unit::Times);
         let grid = Grid::new(canvas.width, Plot::label_room(&scale), is_wide);
         for (place, (head, side)) in sides.into_iter().enumerate() {
@@ -149,12 +158,14 @@ impl Spikes {
             minutes_axis(canvas, &plot);
             self.draw_fold(canvas, analysis, &plot, side);
         }
+
         top + grid.height()
     }
 
     fn draw_fold(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, side: Side) {
         let mean = plot.y(1.0).round() + 0.5;
         canvas.line((plot.left, mean), (plot.right(), mean), Paint::Axis, 1.0);
+
         let len = analysis.folds.len();
         for (place, fold) in analysis.folds.iter().enumerate() {
             let slots: Vec<Stretch> = fold
@@ -165,6 +176,7 @@ impl Spikes {
                     ((slot as i64 * SLOT_MS) as f64, ((slot as i64 + 1) * SLOT_MS) as f64, value)
                 })
                 .collect();
+
             // The first and the last phase are what is compared.
             let width = if place == 0 || place + 1 == len { 2.25 } else { 1.25 };
             canvas.curve(plot.steps(&slots), palette::phase(place, len), width);

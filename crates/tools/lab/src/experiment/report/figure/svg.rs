@@ -12,6 +12,7 @@ pub fn document(canvas: &Canvas) -> String {
     let mut text = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" class="figure" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="{FONTS}">"#
     );
+
     // Writing to memory cannot fail.
     let _ = write!(
         text,
@@ -19,12 +20,14 @@ pub fn document(canvas: &Canvas) -> String {
         escaped(&canvas.title),
         escaped(&canvas.description)
     );
+
     let _ = write!(text, "<style>{}</style>", style_sheet());
     let _ = write!(
         text,
         r##"<rect class="f-paper" fill="{}" width="100%" height="100%"/>"##,
         hex(Paint::Paper.light())
     );
+
     body(canvas, &mut text);
     text.push_str("</svg>\n");
     text
@@ -80,6 +83,7 @@ fn write_text(text: &mut String, (x, y): Point, words: &str, font: Font, anchor:
         Anchor::Middle => r#" text-anchor="middle""#,
         Anchor::End => r#" text-anchor="end""#,
     };
+
     let weight = if font.is_bold { r#" font-weight="650""# } else { "" };
     let _ = write!(
         text,

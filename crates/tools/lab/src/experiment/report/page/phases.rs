@@ -51,7 +51,8 @@ const GROUPS: [Group; 5] = [
         rows: &[
             Row("hits of its own cache", |phase| phase.own_hit_share.map(percent)),
             Row("hits/s · misses/s", |phase| {
-                let (hits, misses) = (phase.own_hits_per_s?, phase.own_misses_per_s?);
+                let hits = phase.own_hits_per_s?;
+                let misses = phase.own_misses_per_s?;
                 Some(format!("{} · {}", aligned(hits), aligned(misses)))
             }),
             Row("cores, mean · busiest bin", |phase| {

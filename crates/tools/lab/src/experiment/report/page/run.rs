@@ -66,6 +66,7 @@ fn environment(analysis: &Analysis) -> Markup {
             ),
         ),
     ];
+
     html! { dl { @for (name, words) in &rows { div { dt { (name) } dd { (words) } } } } }
 }
 
@@ -108,6 +109,7 @@ fn limits(analysis: &Analysis) -> Markup {
     if factor <= 1.0 {
         return html! { p { "The service's clock ran as fast as the machine's: nothing was compressed." } };
     }
+
     let second_ms = number(1_000.0 / factor);
     let quarter_s = number(900.0 / factor);
     html! {
