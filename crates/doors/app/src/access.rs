@@ -5,7 +5,8 @@ use crate::{App, origin};
 use axum::http::{HeaderMap, Uri, header};
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
-use raingauge_people::tokens::{Tokens, Who};
+use raingauge_people::Principal;
+use raingauge_people::tokens::Tokens;
 use std::sync::Arc;
 
 /// What a process does in a deployment.
@@ -47,7 +48,7 @@ impl Access {
     }
 
     /// Answers whose request with this head is; `None` where nothing is asked of the caller.
-    pub fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Who>, Box<Problem>> {
+    pub fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Principal>, Box<Problem>> {
         if let Some(role) = self.lacks {
             return Err(Box::new(role_absent(role)));
         }

@@ -12,8 +12,8 @@
 //! Doors do not know each other: what two of them need lies here.
 
 pub mod access;
+mod address;
 pub mod budget;
-mod caller;
 pub mod counts;
 mod deadline;
 pub mod events;
@@ -24,7 +24,7 @@ mod problem;
 mod samples;
 
 pub use access::{Access, Role};
-pub use caller::caller_of;
+pub use address::origin_of;
 pub use deadline::Deadline;
 pub use node::Node;
 pub use problem::{Problem, connections_full};
@@ -35,7 +35,7 @@ use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
 use raingauge_operations::{Conductor, Maintenance, Measures, SelfAudit, Watch};
 use raingauge_people::Options;
-use raingauge_people::audit::Audit;
+use raingauge_people::audit::AuditLog;
 use raingauge_people::tokens::Tokens;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::Drafts;
@@ -98,7 +98,7 @@ pub struct People {
     pub store: Arc<dyn raingauge_ports::people::People>,
     pub tokens: Arc<Tokens>,
     pub options: Options,
-    pub audit: Audit,
+    pub audit: AuditLog,
 }
 
 /// How the deployment is run.

@@ -3,23 +3,23 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::Response;
-use raingauge_app::{App, caller_of};
-use raingauge_people::Caller;
-use raingauge_people::audit::{Actor, Audit, Deed};
+use raingauge_app::{App, origin_of};
+use raingauge_people::Origin;
+use raingauge_people::audit::{AuditAction, AuditLog};
 use serde_json::{Value, json};
 
 /// What the entry needs of the request, kept until there is an answer.
 pub struct PendingAudit {
     verb: &'static str,
-    caller: Caller,
+    origin: Origin,
     path: String,
     reason: Option<String>,
 }
 
 /// An entry that only lacks who made the change.
 pub struct AuditEntry {
-    caller: Caller,
-    deed: Deed,
+    origin: Origin,
+    action: AuditAction,
     outcome: String,
 }
 
@@ -30,9 +30,9 @@ pub struct AuditDetails(pub Value);
 impl PendingAudit {
     pub fn new(app: &App, verb: &'static str, request: &Request) -> Self {
         let reason = text(request.headers(), HeaderName::from_static("x-reason"));
-        let caller = caller_of(request.extensions(), request.headers(), &app.people.options);
+        let origin = origin_of(request.extensions(), request.headers(), &app.people.options);
         let path = request.uri().path().to_owned();
-        Self { verb, caller, path, reason: reason.map(str::to_owned) }
+        Self { verb, origin, path, reason: reason.map(str::to_owned) }
     }
 
     /// The entry, by how the request was answered.
@@ -56,15 +56,14 @@ impl PendingAudit {
         } else {
             format!("refused_{}", status.as_u16())
         };
-        let deed = Deed { details, ..Deed::of_path(self.verb, path) };
-        AuditEntry { caller: self.caller, deed, outcome }
+        let action = AuditAction { details, ..AuditAction::of_path(self.verb, path) };
+        AuditEntry { origin: self.origin, action, outcome }
     }
 }
 
 impl AuditEntry {
-    pub async fn write(self, audit: &Audit, principal: &str) {
-        let actor = Actor { name: principal, address: &self.caller.address };
-        audit.deed(actor, self.deed, &self.outcome).await;
+    pub async fn write(self, audit: &AuditLog, who: &str) {
+        audit.note(who, &self.origin, self.action, &self.outcome).await;
     }
 }
 

@@ -13,7 +13,7 @@ use raingauge_app::Role;
 use raingauge_app::budget::decoded;
 use raingauge_core::access::Scope;
 use raingauge_counters::{Outcome, RequestKey};
-use raingauge_people::tokens::Who;
+use raingauge_people::Principal;
 use raingauge_writer::bucket_list;
 use raingauge_writer::control::Bucket;
 use serde_json::{Value, json};
@@ -32,11 +32,12 @@ pub fn routes() -> Routes {
 /// `POST /v1/buckets`
 pub async fn set(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     headers: HeaderMap,
     body: Body<body::Buckets>,
 ) -> Result<Response, Problem> {
-    let key = idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.principal(), &key));
+    let key =
+        idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.recorded_name(), &key));
     let members = decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;
     // The buckets hold what they need of the body.
     drop(body);

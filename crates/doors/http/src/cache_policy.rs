@@ -12,7 +12,7 @@ use raingauge_app::App;
 use raingauge_app::Role;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
-use raingauge_people::tokens::Who;
+use raingauge_people::Principal;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::catalog::{Change, VersionedPolicy};
 use serde_json::json;
@@ -35,7 +35,7 @@ pub async fn read(State(app): State<Arc<App>>) -> Result<Response, Problem> {
 /// `PUT /v1/cache-policy`
 pub async fn replace(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
@@ -49,7 +49,7 @@ pub async fn replace(
         })?;
     let expected = expected_version(&headers)?;
     let change = Change {
-        by: who.principal(),
+        by: who.recorded_name(),
         reason: reason(&headers).to_owned(),
         at_s: app.clock.now_s(),
     };

@@ -18,7 +18,7 @@ use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
 use raingauge_core::ruleset::conflicts;
 use raingauge_counters as counters;
 use raingauge_counters::preview;
-use raingauge_people::tokens::Who;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use raingauge_writer::states::{Progress, progress};
 use serde_json::{Value, json};
@@ -70,12 +70,12 @@ pub async fn list(
 /// `POST /v1/counters`
 pub async fn create(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
     let created =
-        app.counters.create(&json_of(&body.bytes)?, &who.principal(), reason(&headers)).await?;
+        app.counters.create(&json_of(&body.bytes)?, &who.recorded_name(), reason(&headers)).await?;
     let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
     Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
 }
@@ -88,25 +88,25 @@ pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Re
 /// `PUT /v1/counters/{id}`
 pub async fn replace(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     Path(id): Path<u32>,
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
     let counter = without_version(json_of(&body.bytes)?);
     let (expected, reason) = (expected_version(&headers)?, reason(&headers));
-    Ok(with_etag(app.counters.replace(id, &counter, expected, &who.principal(), reason).await?))
+    Ok(with_etag(app.counters.replace(id, &counter, expected, &who.recorded_name(), reason).await?))
 }
 
 /// `DELETE /v1/counters/{id}`: archives it.
 pub async fn archive(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     Path(id): Path<u32>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (expected, reason) = (expected_version(&headers)?, reason(&headers));
-    Ok(with_etag(app.counters.archive(id, expected, &who.principal(), reason).await?))
+    Ok(with_etag(app.counters.archive(id, expected, &who.recorded_name(), reason).await?))
 }
 
 /// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and says by when the log has forgotten the events too.
@@ -156,7 +156,7 @@ pub async fn versions(
 /// `POST /v1/counters/preview`: what the draft in the body would have counted.
 pub async fn preview(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     body: Body<body::Configuration>,
 ) -> Result<Json<Value>, Problem> {
     preview_draft(&app, &who, json_of(&body.bytes)?).await
@@ -165,7 +165,7 @@ pub async fn preview(
 /// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
 pub async fn preview_of(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     Path(id): Path<u32>,
     body: Body<body::Configuration>,
 ) -> Result<Json<Value>, Problem> {
@@ -180,14 +180,14 @@ pub async fn preview_of(
     preview_draft(&app, &who, draft).await
 }
 
-async fn preview_draft(app: &App, who: &Who, draft: Value) -> Result<Json<Value>, Problem> {
+async fn preview_draft(app: &App, who: &Principal, draft: Value) -> Result<Json<Value>, Problem> {
     let draft = Counter::from_json(&draft)
         .map_err(|problems| Problem::from(counters::Error::from(problems)))?;
     let others: Vec<Counter> =
         app.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
     let conflicts = conflicts(&draft, &others);
     let shows_keys =
-        who.scopes.allow(Scope::CountsRead) && app.limits.samples.may_show_keys_of(&draft.template);
+        who.allows(Scope::CountsRead) && app.limits.samples.may_show_keys_of(&draft.template);
     let turn = app.counted.scans.turn(&who.name).await?;
     let (logs, stop) = (app.counted.logs.clone(), turn.stop().clone());
     let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft, &stop)).await;

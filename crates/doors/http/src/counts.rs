@@ -22,7 +22,7 @@ use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::Recount;
-use raingauge_people::tokens::Who;
+use raingauge_people::Principal;
 use raingauge_reader::{Answer, LargestKeys, Range, Series, Served};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
@@ -275,7 +275,7 @@ fn series_json(Series { key, granularity, points }: &Series) -> Vec<u8> {
 /// `GET /v1/recount`
 pub async fn recount(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     uri: Uri,
 ) -> Result<Json<Recount>, Problem> {
     let parameters = Parameters::of(&uri);
@@ -294,7 +294,7 @@ pub async fn recount(
 /// `GET /v1/counters/{id}/keys`
 pub async fn keys(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
     Path(id): Path<u32>,
     uri: Uri,
 ) -> Result<Json<LargestKeys>, Problem> {

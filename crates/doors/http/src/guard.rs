@@ -12,7 +12,7 @@ use raingauge_app::events::media_type;
 use raingauge_app::{self as app, Access, App, Deadline};
 use raingauge_core::code::Code;
 use raingauge_core::limits::REASON_LEN_MAX;
-use raingauge_people::tokens::Who;
+use raingauge_people::Principal;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ impl Guard {
         }
     }
 
-    fn check(&self, request: &Request) -> Result<Option<Who>, Box<app::Problem>> {
+    fn check(&self, request: &Request) -> Result<Option<Principal>, Box<app::Problem>> {
         let who = self.access.check(request.headers(), request.uri())?;
         if who.is_some() {
             self.check_media_type(request)?;
@@ -175,12 +175,12 @@ impl Guard {
         request: Request,
         handle: impl FnOnce(Request) -> F + Send + 'static,
         pending: PendingAudit,
-        who: Who,
+        who: Principal,
     ) -> Response {
         let guard = Arc::clone(self);
         let changing = tokio::spawn(async move {
             let response = guard.answer(request, handle).await;
-            pending.answered(&response).write(&guard.app.people.audit, &who.principal()).await;
+            pending.answered(&response).write(&guard.app.people.audit, &who.recorded_name()).await;
             response
         });
         changing.await.unwrap_or_else(|_| {

@@ -10,7 +10,7 @@ use raingauge_app::Role;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_operations::maintenance::{Maintenance, Status};
-use raingauge_people::tokens::Who;
+use raingauge_people::Principal;
 use std::sync::Arc;
 
 pub fn routes() -> Routes {
@@ -28,7 +28,7 @@ pub async fn status(State(app): State<Arc<App>>) -> Result<Json<Status>, Problem
 /// `POST /v1/maintenance/compaction`
 pub async fn compact(
     State(app): State<Arc<App>>,
-    Extension(who): Extension<Who>,
+    Extension(who): Extension<Principal>,
 ) -> Result<(StatusCode, Json<Status>), Problem> {
     let maintenance = of(&app)?;
     maintenance.compact(&who.name)?;

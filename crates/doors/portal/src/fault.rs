@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use maud::html;
 use raingauge_core::code::Refusal;
 use raingauge_counters as counters;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::{catalog, drafts, people};
 
 /// A page that says what is wrong. Handlers answer `Result<_, Fault>`.
@@ -37,7 +37,7 @@ impl Fault {
     }
 
     /// The page for this person; for somebody who is not signed in, without the navigation.
-    pub fn page(&self, person: Option<&Person>) -> Response {
+    pub fn page(&self, person: Option<&Principal>) -> Response {
         let body = html! {
             div.page-head { h1 { (self.title) } }
             p.notice.bad role="alert" { (self.advice) }

@@ -6,6 +6,7 @@ pub mod origin;
 use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::Fields;
+use crate::origin_of;
 use crate::routes::Needs;
 use crate::{CONTENT_SECURITY_POLICY, Portal};
 use axum::body::to_bytes;
@@ -14,19 +15,16 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
-use raingauge_app::caller_of;
 use raingauge_app::origin::remote;
+use raingauge_app::origin_of;
 use raingauge_core::access::Role;
-use raingauge_people::Person;
-use raingauge_people::audit::{Actor, Deed};
+use raingauge_people::Principal;
+use raingauge_people::audit::AuditAction;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of a form, at most.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
-
-/// The name of everybody while nobody signs in.
-pub const ANONYMOUS: &str = "anonymous";
 
 /// What one route asks of its callers.
 #[derive(Clone)]
@@ -69,8 +67,8 @@ impl Guard {
     async fn answer(&self, request: Request, next: Next) -> Response {
         let options = &self.portal.accounts.options;
         let (mut head, body) = request.into_parts();
-        let caller = caller_of(&head.extensions, &head.headers, options);
-        head.extensions.insert(caller.clone());
+        let origin = origin_of(&head.extensions, &head.headers, options);
+        head.extensions.insert(origin.clone());
         let path = head.uri.path().to_owned();
         let (person, admitted) = match self.person(&head).await {
             Ok(person) => {
@@ -84,10 +82,9 @@ impl Guard {
         };
         if let Some(verb) = self.verb
             && let Some(person) = &person
-            && let Some((deed, outcome)) = deed(verb, &path, &response)
+            && let Some((action, outcome)) = action(verb, &path, &response)
         {
-            let actor = Actor { name: &person.name, address: &caller.address };
-            self.portal.accounts.audit.deed(actor, deed, &outcome).await;
+            self.portal.accounts.audit.note(&person.name, &origin, action, &outcome).await;
         }
         let fault = response.extensions().get::<Fault>().cloned();
         let mut response = fault.map_or(response, |fault| fault.page(person.as_ref()));
@@ -96,12 +93,12 @@ impl Guard {
     }
 
     /// Who asks; none when they are not signed in.
-    async fn person(&self, head: &Parts) -> Result<Option<Person>, Fault> {
+    async fn person(&self, head: &Parts) -> Result<Option<Principal>, Fault> {
         let accounts = &self.portal.accounts;
         if accounts.options.sign_in {
             let secret = cookies::session_in(&head.headers, accounts.options.is_https());
             return match secret {
-                Some(secret) => Ok(accounts.person(secret).await?),
+                Some(secret) => Ok(accounts.principal(secret).await?),
                 None => Ok(None),
             };
         }
@@ -118,12 +115,12 @@ impl Guard {
             ));
         }
         let csrf = Arc::clone(&self.portal.open_secret);
-        Ok(Some(Person { name: ANONYMOUS.into(), role: Role::Admin, csrf, signed_in: None }))
+        Ok(Some(Principal::anonymous(Some(csrf))))
     }
 
     async fn admit(
         &self,
-        person: Option<Person>,
+        person: Option<Principal>,
         request: Request,
     ) -> Result<Request, Box<Response>> {
         if let Some(role) = self.needs.role() {
@@ -167,13 +164,13 @@ impl Guard {
         Ok(Request::from_parts(head, body))
     }
 
-    fn is_long_ago(&self, person: &Person) -> bool {
+    fn is_long_ago(&self, person: &Principal) -> bool {
         let now_s = self.portal.clock.now_s();
-        person.signed_in.is_some_and(|signed_in| now_s - signed_in.since_s > FRESH_S)
+        person.session().is_some_and(|session| now_s - session.since_s > FRESH_S)
     }
 
     /// Says which role is missing, and who can give it.
-    async fn lacks(&self, person: &Person, role: Role) -> Fault {
+    async fn lacks(&self, person: &Principal, role: Role) -> Fault {
         let users = self.portal.accounts.people.users().await.unwrap_or_default();
         let admins: Vec<&str> = users
             .iter()
@@ -183,19 +180,20 @@ impl Guard {
             .collect();
         let whom =
             if admins.is_empty() { "an administrator".to_owned() } else { admins.join(", ") };
-        let advice = format!(
-            "It needs the role {role}, and you are {article} {}. Ask {whom} to give it to you.",
-            person.role,
-            article = if person.role == Role::Viewer { "a" } else { "an" },
-        );
+        let own = person.role().map_or_else(String::new, |own| {
+            let article = if own == Role::Viewer { "a" } else { "an" };
+            format!(", and you are {article} {own}")
+        });
+        let advice = format!("It needs the role {role}{own}. Ask {whom} to give it to you.");
         Fault::new(StatusCode::FORBIDDEN, "You may not do this", advice)
     }
 }
 
 /// What a form did, and how it went; `None` for a form that is shown again.
-fn deed(verb: &'static str, path: &str, response: &Response) -> Option<(Deed, String)> {
-    let from_handler = response.extensions().get::<Deed>();
-    let status = response.extensions().get::<Undone>().map_or(response.status(), |undone| undone.0);
+fn action(verb: &'static str, path: &str, response: &Response) -> Option<(AuditAction, String)> {
+    let from_handler = response.extensions().get::<AuditAction>();
+    let status =
+        response.extensions().get::<NoChange>().map_or(response.status(), |undone| undone.0);
     let is_refused = status.is_client_error() || status.is_server_error();
     if from_handler.is_none() && !is_refused && !status.is_redirection() {
         return None;
@@ -203,13 +201,13 @@ fn deed(verb: &'static str, path: &str, response: &Response) -> Option<(Deed, St
 
     let outcome =
         if is_refused { format!("refused_{}", status.as_u16()) } else { "done".to_owned() };
-    Some((from_handler.cloned().unwrap_or_else(|| Deed::of_path(verb, path)), outcome))
+    Some((from_handler.cloned().unwrap_or_else(|| AuditAction::of_path(verb, path)), outcome))
 }
 
 /// A form that leads back to its page, and did nothing: what it would have answered otherwise. Put into the extensions of
 /// a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Undone(pub StatusCode);
+pub struct NoChange(pub StatusCode);
 
 /// Where somebody who is not signed in goes: to sign in and back to the page. A form is not repeated by itself.
 fn send_to_sign_in(request: &Request) -> Response {
@@ -233,7 +231,7 @@ fn send_to_sign_in(request: &Request) -> Response {
 fn sign_in_again(path: &str) -> Response {
     let page = path.split('/').nth(1).unwrap_or_default();
     let place = Redirect::to(&format!("/sign-in?again=1&next=%2F{page}"));
-    (Extension(Undone(StatusCode::FORBIDDEN)), place).into_response()
+    (Extension(NoChange(StatusCode::FORBIDDEN)), place).into_response()
 }
 
 fn sign_in_address(page: &Uri) -> String {

@@ -58,7 +58,7 @@ pub struct Portal {
     list: Arc<pages::counters::Memory>,
     /// What counters cost, measured before.
     costs: Arc<pages::counter::CostMemory>,
-    /// Who may come in, and the audit log of what they change.
+    /// Accounts, and the audit log of what people change.
     pub accounts: Arc<Accounts>,
     /// What the forms of people who need not sign in carry: made anew with each process.
     open_secret: Arc<str>,

@@ -7,7 +7,7 @@ use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_core::ruleset::conflicts;
 use raingauge_counters::preview::{Comparison, Preview, compare, preview_newest};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 
 /// Newest events that a configuration is tried on: enough to see what it does, few enough to see it while one types.
 pub const EVENTS_MAX: u64 = 100_000;
@@ -38,7 +38,7 @@ impl Portal {
     /// preview waits for it, and must not slow down who counts.
     pub async fn try_out(
         &self,
-        person: &Person,
+        person: &Principal,
         draft: Counter,
         base: Option<Counter>,
     ) -> Result<Trial, Fault> {

@@ -5,8 +5,8 @@ use crate::{portal, serve, services};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use raingauge_core::access::Role;
-use raingauge_people::audit::Actor;
-use raingauge_people::invitations::{COMMAND_LINE, Guest, INVITATION_S};
+use raingauge_people::Origin;
+use raingauge_people::invitations::{COMMAND_LINE, INVITATION_S, Invitee};
 use raingauge_people::{Refusal, accounts::Accounts};
 use raingauge_ports::clock::SystemClock;
 use serde_json::json;
@@ -67,14 +67,16 @@ impl Invite {
         let settings =
             serve::load_settings(self.config.as_deref(), self.data_dir.as_deref(), None)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let guest = Guest { name: self.name.clone(), email: self.email.clone(), role: self.role };
+        let invitee =
+            Invitee { name: self.name.clone(), email: self.email.clone(), role: self.role };
         let path = runtime.block_on(async {
             let people = services::open_people(&settings).await?;
             let accounts = Accounts::new(people, Arc::new(SystemClock), portal::options(&settings));
-            match accounts.invite(guest.clone(), COMMAND_LINE).await {
+            match accounts.invite(invitee.clone(), COMMAND_LINE).await {
                 Ok(path) => {
-                    let actor = Actor { name: COMMAND_LINE, address: "" };
-                    let written = accounts.audit.record(actor, guest.invited()).await;
+                    let action = invitee.invitation();
+                    let written =
+                        accounts.audit.record(COMMAND_LINE, &Origin::default(), action).await;
                     written
                         .map(|()| path)
                         .context("nobody was invited, since it could not be written down")

@@ -11,7 +11,7 @@ use raingauge_operations::Measures;
 use raingauge_operations::rollouts::{self, Conductor};
 use raingauge_operations::self_audit::{self, SelfAudit};
 use raingauge_operations::watch::{self, About, Watch};
-use raingauge_people::audit::Audit;
+use raingauge_people::audit::AuditLog;
 use raingauge_people::tokens::{MadeTokens, Tokens};
 use raingauge_ports::scans::Scans;
 use raingauge_writer::{Ingest, KeyLimit, KeyWatch};
@@ -224,7 +224,7 @@ fn people(engines: &Engines, settings: &Settings) -> (People, Arc<MadeTokens>) {
         store: Arc::clone(store),
         tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
         options: crate::portal::options(settings),
-        audit: Audit::new(Arc::clone(store), Arc::clone(&engines.wall_clock)),
+        audit: AuditLog::new(Arc::clone(store), Arc::clone(&engines.wall_clock)),
     };
     (people, made)
 }

@@ -1,11 +1,11 @@
 //! Signing in and out, and who a session is of.
 
-use super::audit::Audit;
+use super::audit::AuditLog;
 use super::limits::{Attempts, Source};
 use super::passwords::{self, Passwords};
 use super::secrets::{csrf_of, hash_of, hash_of_sent, new_secret};
-use super::{Caller, Options, Refusal, devices};
-use crate::{Person, SignedIn};
+use super::{Options, Origin, Refusal, devices};
+use crate::{Credential, OwnSession, Principal};
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::people::{
@@ -29,7 +29,7 @@ const BROWSER_CHARS_MAX: usize = 200;
 pub struct Accounts {
     pub people: Arc<dyn People>,
     pub options: Options,
-    pub audit: Audit,
+    pub audit: AuditLog,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) passwords: Passwords,
     attempts: Attempts,
@@ -48,7 +48,7 @@ pub struct Admitted {
 
 impl Accounts {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>, options: Options) -> Self {
-        let audit = Audit::new(Arc::clone(&people), Arc::clone(&clock));
+        let audit = AuditLog::new(Arc::clone(&people), Arc::clone(&clock));
         let (passwords, attempts) = (Passwords::default(), Attempts::default());
         Self {
             people,
@@ -62,7 +62,7 @@ impl Accounts {
     }
 
     /// Whose session has this secret; none for somebody who is not signed in.
-    pub async fn person(&self, secret: &str) -> Result<Option<Person>, Error> {
+    pub async fn principal(&self, secret: &str) -> Result<Option<Principal>, Error> {
         let Some(hash) = hash_of_sent(secret) else {
             return Ok(None);
         };
@@ -79,12 +79,12 @@ impl Accounts {
                 tracing::warn!(%error, "a session could not be noted as seen");
             }
         }
-        let signed_in = SignedIn { user_id: user.id, session: hash, since_s: session.created_at };
-        Ok(Some(Person {
+        let own =
+            OwnSession { user_id: user.id, role: user.role, hash, since_s: session.created_at };
+        Ok(Some(Principal {
             name: user.name.into(),
-            role: user.role,
-            csrf: csrf_of(secret).into(),
-            signed_in: Some(signed_in),
+            credential: Credential::Session(own),
+            csrf: Some(csrf_of(secret).into()),
         }))
     }
 
@@ -107,7 +107,7 @@ impl Accounts {
         &self,
         name: &str,
         password: &str,
-        caller: &Caller,
+        origin: &Origin,
         mark: Option<&str>,
     ) -> Result<Admitted, Refusal> {
         if !self.options.passwords {
@@ -120,25 +120,25 @@ impl Accounts {
             return Err(Refusal::Wrong);
         }
         let user = self.people.user_called(name).await?;
-        let source = source_of(name, caller, mark, user.as_ref());
+        let source = source_of(name, origin, mark, user.as_ref());
         self.attempts.take(&source, self.clock.elapsed_ms())?;
 
         let user = user.filter(User::may_sign_in);
         let stored = user.as_ref().map(|user| user.password.as_str());
         let is_right = self.passwords.is_right(password, stored).await?;
         let Some(user) = user.filter(|_| is_right) else {
-            self.note_failure(name, caller).await;
+            self.note_failure(name, origin).await;
             return Err(Refusal::Wrong);
         };
         self.attempts.succeeded(&source);
-        self.admit(&user, caller, "password").await
+        self.admit(&user, origin, "password").await
     }
 
     /// Begins a session of somebody who has proved who they are.
     pub(super) async fn admit(
         &self,
         user: &User,
-        caller: &Caller,
+        origin: &Origin,
         way: &str,
     ) -> Result<Admitted, Refusal> {
         let (secret, now_s) = (new_secret(), self.clock.now_s());
@@ -149,7 +149,7 @@ impl Accounts {
         // Whoever cannot be written down does not come in.
         let entry = Entry {
             details: json!({ "with": way }).to_string(),
-            ..self.entry(&user.name, caller, "session.begin")
+            ..self.entry(&user.name, origin, "session.begin")
         };
         self.people.record(Entry { object: format!("person {}", user.name), ..entry }).await?;
         let session = Session {
@@ -158,31 +158,31 @@ impl Accounts {
             created_at: now_s,
             seen_at: now_s,
             expires_at: now_s + max_s,
-            address: caller.address.clone(),
-            browser: caller.browser.chars().take(BROWSER_CHARS_MAX).collect(),
+            address: origin.address.clone(),
+            browser: origin.browser.chars().take(BROWSER_CHARS_MAX).collect(),
         };
         self.people.open_session(session).await?;
         Ok(Admitted { session: secret, mark: devices::mark_of(user) })
     }
 
     /// A name that nobody has is not written down: it may be a password in the wrong field.
-    async fn note_failure(&self, name: &str, caller: &Caller) {
+    async fn note_failure(&self, name: &str, origin: &Origin) {
         let known = self.people.user_called(name).await.ok().flatten();
         let object = known
             .map_or_else(|| "somebody unknown".to_owned(), |user| format!("person {}", user.name));
         let entry = Entry {
             object,
             outcome: "wrong_password".to_owned(),
-            ..self.entry("nobody", caller, "session.begin")
+            ..self.entry("nobody", origin, "session.begin")
         };
-        self.audit.note(entry).await;
+        self.audit.keep(entry).await;
     }
 
-    pub async fn sign_out(&self, person: &Person) -> Result<(), Error> {
-        let Some(signed_in) = &person.signed_in else {
-            return Ok(());
-        };
-        self.people.close_session(signed_in.session).await
+    pub async fn sign_out(&self, principal: &Principal) -> Result<(), Error> {
+        match principal.session() {
+            Some(own) => self.people.close_session(own.hash).await,
+            None => Ok(()),
+        }
     }
 
     /// The own sessions that are open.
@@ -193,13 +193,9 @@ impl Accounts {
     }
 
     /// Ends one of somebody's own sessions.
-    pub async fn close_own(&self, signed_in: &SignedIn, hash: Hash) -> Result<(), Error> {
-        let is_own = self
-            .people
-            .sessions(signed_in.user_id)
-            .await?
-            .iter()
-            .any(|session| session.hash == hash);
+    pub async fn close_own(&self, own: &OwnSession, hash: Hash) -> Result<(), Error> {
+        let is_own =
+            self.people.sessions(own.user_id).await?.iter().any(|session| session.hash == hash);
         if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }
     }
 
@@ -207,19 +203,20 @@ impl Accounts {
     /// browser that was left open is not enough. Returns by what this browser is recognised from now on.
     pub async fn change_password(
         &self,
-        person: &Person,
+        principal: &Principal,
         current: &str,
         new: &str,
     ) -> Result<Option<String>, Refusal> {
-        let Some(signed_in) = &person.signed_in else {
+        let Some(own) = principal.session() else {
             return Err(Refusal::Wrong);
         };
         if !self.options.passwords {
             return Err(Refusal::NoPasswords);
         }
-        let source = Source::Account(signed_in.user_id);
+        let source = Source::Account(own.user_id);
         self.attempts.take(&source, self.clock.elapsed_ms())?;
-        let user = self.people.user_called(&person.name).await?.ok_or(Error::NotFound("person"))?;
+        let user =
+            self.people.user_called(&principal.name).await?.ok_or(Error::NotFound("person"))?;
         if current.len() > passwords::PASSWORD_LEN_MAX
             || !self.passwords.is_right(current, Some(&user.password)).await?
         {
@@ -232,7 +229,7 @@ impl Accounts {
         let hash = self.passwords.hash(new).await?;
         let user = self.people.change_user(user.id, UserChange::Password(hash)).await?;
         self.attempts.succeeded(&source);
-        self.people.close_sessions(user.id, Some(signed_in.session)).await?;
+        self.people.close_sessions(user.id, Some(own.hash)).await?;
         Ok(devices::mark_of(&user))
     }
 
@@ -245,12 +242,12 @@ impl Accounts {
             .await
     }
 
-    pub(super) fn entry(&self, who: &str, caller: &Caller, verb: &str) -> Entry {
+    pub(super) fn entry(&self, who: &str, origin: &Origin, verb: &str) -> Entry {
         Entry {
             id: 0,
             at_s: self.clock.now_s(),
             who: who.to_owned(),
-            address: caller.address.clone(),
+            address: origin.address.clone(),
             verb: verb.to_owned(),
             object: String::new(),
             details: "{}".to_owned(),
@@ -260,10 +257,10 @@ impl Accounts {
 }
 
 /// To which budget an attempt is charged.
-fn source_of(name: &str, caller: &Caller, mark: Option<&str>, user: Option<&User>) -> Source {
+fn source_of(name: &str, origin: &Origin, mark: Option<&str>, user: Option<&User>) -> Source {
     let nonce = mark.zip(user).and_then(|(mark, user)| devices::nonce_of(mark, user));
     match nonce {
         Some(nonce) => Source::Browser(nonce.to_owned()),
-        None => Source::Stranger { name: handle(name), address: caller.address.parse().ok() },
+        None => Source::Stranger { name: handle(name), address: origin.address.parse().ok() },
     }
 }

@@ -4,6 +4,7 @@
 //! counters, of the cache policy) are made even while that store is away, since counting goes on without it too; what
 //! could not be written down is then in the log of the process, loudly.
 
+use crate::Origin;
 use lru::LruCache;
 use parking_lot::Mutex;
 use raingauge_ports::catalog::TOKEN_PREFIX;
@@ -21,17 +22,17 @@ const TEXT_LEN_MAX: usize = 512;
 pub const DETAILS_LEN_MAX: usize = 4_096;
 /// Elements of a list in details that are too large.
 const DETAILS_LIST_MAX: usize = 20;
-/// Entries that one actor writes in a row, and how long it takes until one more is allowed. Those beyond are counted, and
+/// Entries that one principal writes in a row, and how long it takes until one more is allowed. Those beyond are counted, and
 /// the next entry says how many there were.
 const ENTRIES_IN_A_ROW: i64 = 1_000;
 const ENTRY_PAUSE_MS: i64 = 10_000;
-/// Actors whose rate is remembered.
-const ACTORS_MAX: NonZeroUsize = NonZeroUsize::new(2_000).expect("it is not zero");
+/// Principals whose rate is remembered.
+const PRINCIPALS_MAX: NonZeroUsize = NonZeroUsize::new(2_000).expect("it is not zero");
 
 /// What was done. A handler puts it into the extensions of its response; without it, the audit log goes by the route
 /// and the path of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct AuditAction {
     /// Such as `counter.replace`.
     pub verb: Cow<'static, str>,
     /// Such as `counter 34`.
@@ -40,7 +41,7 @@ pub struct Deed {
     pub details: Json,
 }
 
-impl Deed {
+impl AuditAction {
     pub const fn new(verb: &'static str, object: String, details: Json) -> Self {
         Self { verb: Cow::Borrowed(verb), object, details }
     }
@@ -61,13 +62,13 @@ impl Deed {
 
 /// Writes the audit log.
 #[derive(Clone)]
-pub struct Audit {
+pub struct AuditLog {
     people: Arc<dyn People>,
     clock: Arc<dyn Clock>,
     rates: Arc<Mutex<LruCache<String, Rate>>>,
 }
 
-/// How often an actor writes entries.
+/// How often a principal writes entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     /// When all entries in a row are allowed again.
@@ -76,34 +77,27 @@ struct Rate {
     left_out: u64,
 }
 
-/// Who did something, from where.
-#[derive(Clone, Copy, Debug)]
-pub struct Actor<'a> {
-    pub name: &'a str,
-    pub address: &'a str,
-}
-
-impl Audit {
+impl AuditLog {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>) -> Self {
-        Self { people, clock, rates: Arc::new(Mutex::new(LruCache::new(ACTORS_MAX))) }
+        Self { people, clock, rates: Arc::new(Mutex::new(LruCache::new(PRINCIPALS_MAX))) }
     }
 
-    /// Writes down what somebody did, and how it went: `done`, or the code of the refusal.
-    /// An actor who does so very often leaves fewer entries, which say how many there are not.
-    pub async fn deed(&self, actor: Actor<'_>, mut deed: Deed, outcome: &str) {
-        let Some(left_out) = self.admit(actor.name) else {
+    /// Writes down what a principal of this name did, and how it went: `done`, or the code of the refusal.
+    /// One who does so very often leaves fewer entries, which say how many are missing.
+    pub async fn note(&self, who: &str, origin: &Origin, mut action: AuditAction, outcome: &str) {
+        let Some(left_out) = self.admit(who) else {
             return;
         };
         if left_out > 0 {
-            deed.details["entriesLeftOut"] = left_out.into();
+            action.details["entriesLeftOut"] = left_out.into();
         }
-        self.note(self.entry(actor, deed, outcome)).await;
+        self.keep(self.entry(who, origin, action, outcome)).await;
     }
 
-    /// How many entries of an actor were left out before this one; none when it is left out too.
-    fn admit(&self, actor: &str) -> Option<u64> {
+    /// How many entries of a principal were left out before this one; none when it is left out too.
+    fn admit(&self, who: &str) -> Option<u64> {
         let (mut rates, now_ms) = (self.rates.lock(), self.clock.elapsed_ms());
-        let rate = rates.get_or_insert_mut(actor.to_owned(), Rate::default);
+        let rate = rates.get_or_insert_mut(who.to_owned(), Rate::default);
         let whole_at_ms = rate.whole_at_ms.max(now_ms) + ENTRY_PAUSE_MS;
         if whole_at_ms - now_ms > ENTRIES_IN_A_ROW * ENTRY_PAUSE_MS {
             rate.left_out += 1;
@@ -113,26 +107,31 @@ impl Audit {
         Some(std::mem::take(&mut rate.left_out))
     }
 
-    /// Writes down what somebody did; an error where that cannot be done.
-    pub async fn record(&self, actor: Actor<'_>, deed: Deed) -> Result<(), Error> {
-        self.people.record(self.entry(actor, deed, "done")).await
+    /// Writes down what a principal did; an error where that cannot be done.
+    pub async fn record(
+        &self,
+        who: &str,
+        origin: &Origin,
+        action: AuditAction,
+    ) -> Result<(), Error> {
+        self.people.record(self.entry(who, origin, action, "done")).await
     }
 
-    fn entry(&self, actor: Actor<'_>, deed: Deed, outcome: &str) -> Entry {
+    fn entry(&self, who: &str, origin: &Origin, action: AuditAction, outcome: &str) -> Entry {
         Entry {
             id: 0,
             at_s: self.clock.now_s(),
-            who: actor.name.to_owned(),
-            address: actor.address.to_owned(),
-            verb: deed.verb.into_owned(),
-            object: deed.object,
-            details: fitting(deed.details),
+            who: who.to_owned(),
+            address: origin.address.clone(),
+            verb: action.verb.into_owned(),
+            object: action.object,
+            details: fitting(action.details),
             outcome: outcome.to_owned(),
         }
     }
 
     /// Writes an entry; when that fails, into the log of the process.
-    pub async fn note(&self, entry: Entry) {
+    pub async fn keep(&self, entry: Entry) {
         let Entry { who, object, .. } = entry;
         let entry = Entry { who: cut(who), object: cut(object), ..entry };
         if let Err(error) = self.people.record(entry.clone()).await {
@@ -247,7 +246,10 @@ mod tests {
             ("cache_policy.replace", "/system/cache/back", "cache policy"),
             ("rollout.stop", "/system/cache/rollouts/7/stop", "rollout 7"),
         ] {
-            assert_eq!(Deed::of_path(verb, path), Deed::new(verb, object.to_owned(), json!({})));
+            assert_eq!(
+                AuditAction::of_path(verb, path),
+                AuditAction::new(verb, object.to_owned(), json!({}))
+            );
         }
     }
 
@@ -300,10 +302,10 @@ mod tests {
         use raingauge_ports::people::Filter;
 
         let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(7)));
-        let audit = Audit::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
+        let audit = AuditLog::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         let note = async |name: &'static str| {
-            let deed = Deed::new("buckets.set", "buckets".to_owned(), json!({}));
-            audit.deed(Actor { name, address: "" }, deed, "done").await;
+            let action = AuditAction::new("buckets.set", "buckets".to_owned(), json!({}));
+            audit.note(name, &Origin::default(), action, "done").await;
         };
         for _ in 0..ENTRIES_IN_A_ROW + 5 {
             note("shop").await;

@@ -1,10 +1,10 @@
 //! One-time links: for somebody new, for somebody who lost a password, for the first administrator.
 
 use super::accounts::{Accounts, Admitted};
-use super::audit::Deed;
+use super::audit::AuditAction;
 use super::passwords;
 use super::secrets::{hash_of, hash_of_sent, new_secret};
-use super::{Caller, Refusal};
+use super::{Origin, Refusal};
 use raingauge_core::access::Role;
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::people::{Error, Invitation, NewUser};
@@ -23,16 +23,16 @@ pub const FIRST_INVITATION_S: i64 = 3_600;
 
 /// Whom to invite.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guest {
+pub struct Invitee {
     pub name: String,
     pub email: String,
     pub role: Role,
 }
 
-impl Guest {
+impl Invitee {
     /// What the audit log says of their invitation.
-    pub fn invited(&self) -> Deed {
-        Deed::new(
+    pub fn invitation(&self) -> AuditAction {
+        AuditAction::new(
             "person.invite",
             format!("person {}", self.name),
             json!({ "role": self.role.name() }),
@@ -42,14 +42,14 @@ impl Guest {
 
 impl Accounts {
     /// The path of a new one-time link, which is told to nobody else.
-    pub async fn invite(&self, guest: Guest, invited_by: &str) -> Result<String, Refusal> {
-        if let Some(problem) = problem_of_name(&guest.name) {
+    pub async fn invite(&self, invitee: Invitee, invited_by: &str) -> Result<String, Refusal> {
+        if let Some(problem) = problem_of_name(&invitee.name) {
             return Err(Refusal::Field("name", problem));
         }
-        if let Some(problem) = problem_of_email(&guest.email) {
+        if let Some(problem) = problem_of_email(&invitee.email) {
             return Err(Refusal::Field("email", problem));
         }
-        Ok(self.link(guest, invited_by, INVITATION_S).await?)
+        Ok(self.link(invitee, invited_by, INVITATION_S).await?)
     }
 
     /// The path of a link for the first administrator, which spends those before it; none when there is somebody already.
@@ -62,13 +62,18 @@ impl Accounts {
             self.people.withdraw(invitation.hash).await?;
         }
         let [name, email] = [String::new(), String::new()];
-        let guest = Guest { name, email, role: Role::Admin };
-        self.link(guest, FIRST_START, FIRST_INVITATION_S).await.map(Some)
+        let invitee = Invitee { name, email, role: Role::Admin };
+        self.link(invitee, FIRST_START, FIRST_INVITATION_S).await.map(Some)
     }
 
-    async fn link(&self, guest: Guest, invited_by: &str, valid_s: i64) -> Result<String, Error> {
+    async fn link(
+        &self,
+        invitee: Invitee,
+        invited_by: &str,
+        valid_s: i64,
+    ) -> Result<String, Error> {
         let (secret, now_s) = (new_secret(), self.clock.now_s());
-        let Guest { name, email, role } = guest;
+        let Invitee { name, email, role } = invitee;
         let invitation = Invitation {
             hash: hash_of(&secret),
             name,
@@ -102,7 +107,7 @@ impl Accounts {
         secret: &str,
         name: &str,
         password: &str,
-        caller: &Caller,
+        origin: &Origin,
     ) -> Result<Admitted, Refusal> {
         let invitation = self.invitation(secret).await?;
         // Where passwords are switched off, the operator of the server still has a way in.
@@ -123,7 +128,7 @@ impl Accounts {
         let at_s = self.clock.now_s();
         let new = NewUser { name, email, role: invitation.role, password, openid, at_s };
         let user = self.people.accept(invitation.hash, new).await?;
-        self.admit(&user, caller, "one-time link").await
+        self.admit(&user, origin, "one-time link").await
     }
 }
 

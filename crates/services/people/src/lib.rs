@@ -3,8 +3,8 @@
 //! ```text
 //!   name, password ──▶ accounts: attempts left? ──▶ passwords ──▶ session
 //!   trip ──▶ IdentityProvider ──▶ openid: who may come in ──────▶ session
-//!   secret of a session ──▶ accounts ──▶ Person
-//!   `Authorization` ──▶ tokens ──▶ Who
+//!   secret of a session ──▶ accounts ──▶ Principal
+//!   `Authorization` ──▶ tokens ──▶ Principal
 //!   a change ──▶ audit: who, from where, what, how it went
 //! ```
 //!
@@ -18,7 +18,7 @@ pub mod limits;
 pub mod networks;
 pub mod openid;
 pub mod passwords;
-mod person;
+mod principal;
 mod second;
 pub mod secrets;
 pub mod tokens;
@@ -26,7 +26,7 @@ pub mod trips;
 pub mod views;
 
 use networks::Network;
-pub use person::{Person, SignedIn};
+pub use principal::{ANONYMOUS, Credential, OwnSession, Principal};
 use raingauge_ports::people;
 pub use second::NotSecond;
 
@@ -47,7 +47,7 @@ pub struct Options {
     pub session_max_s: i64,
     /// How long audit entries are kept.
     pub audit_keep_s: i64,
-    /// The header in which a proxy in front writes the address of its caller, in lower case.
+    /// The header in which a proxy in front writes the address of its client, in lower case.
     pub address_header: Option<String>,
     /// The proxies whose word in that header is believed.
     pub proxies: Vec<Network>,
@@ -81,7 +81,7 @@ impl Options {
 
 /// Where a request comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Caller {
+pub struct Origin {
     /// An IP address; empty when it is not known.
     pub address: String,
     /// As the browser calls itself.

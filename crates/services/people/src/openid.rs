@@ -14,7 +14,7 @@
 
 use super::accounts::{Accounts, Admitted, BY_OPENID};
 use super::invitations::problem_of_name;
-use super::{Caller, Refusal};
+use super::{Origin, Refusal};
 use raingauge_core::access::Role;
 use raingauge_ports::identity::{Identity, IdentityProvider};
 use raingauge_ports::people::{self, Entry, NewUser, User, UserChange};
@@ -109,16 +109,16 @@ impl Accounts {
         &self,
         identity: &Identity,
         rules: &Rules,
-        caller: &Caller,
+        origin: &Origin,
     ) -> Result<Admitted, Denial> {
-        match self.user_by(identity, rules, caller).await {
-            Ok(user) => Ok(self.admit(&user, caller, BY_OPENID).await?),
+        match self.user_by(identity, rules, origin).await {
+            Ok(user) => Ok(self.admit(&user, origin, BY_OPENID).await?),
             Err(denial) => {
                 let details =
                     json!({ "with": "openid", "openid": identity.openid, "email": identity.email });
                 let entry =
-                    self.entry_of("nobody", "somebody unknown", caller, "session.begin", &details);
-                self.audit.note(Entry { outcome: denial.outcome().to_owned(), ..entry }).await;
+                    self.entry_of("nobody", "somebody unknown", origin, "session.begin", &details);
+                self.audit.keep(Entry { outcome: denial.outcome().to_owned(), ..entry }).await;
                 Err(denial)
             }
         }
@@ -128,12 +128,12 @@ impl Accounts {
         &self,
         identity: &Identity,
         rules: &Rules,
-        caller: &Caller,
+        origin: &Origin,
     ) -> Result<User, Denial> {
         let role = rules.role_of(&identity.groups)?;
         let user = match self.people.user_of_openid(&identity.openid).await? {
             Some(user) => user,
-            None => self.bound(identity, rules, role, caller).await?,
+            None => self.bound(identity, rules, role, origin).await?,
         };
         if !user.may_sign_in() {
             return Err(Denial::Disabled);
@@ -143,7 +143,7 @@ impl Accounts {
         };
         self.write_down(
             &user.name,
-            caller,
+            origin,
             "person.role",
             json!({ "role": role.name(), "by": "openid" }),
         )
@@ -157,13 +157,13 @@ impl Accounts {
         identity: &Identity,
         rules: &Rules,
         role: Option<Role>,
-        caller: &Caller,
+        origin: &Origin,
     ) -> Result<User, Denial> {
         let email = identity.email.as_str();
         if !identity.is_email_verified || email.is_empty() {
             return Err(Denial::Unverified);
         }
-        if let Some(user) = self.invited(identity, caller).await? {
+        if let Some(user) = self.invited(identity, origin).await? {
             return Ok(user);
         }
         let users = self.people.users().await?;
@@ -173,7 +173,7 @@ impl Accounts {
             [user] if user.openid.is_empty() && user.may_sign_in() => {
                 self.write_down(
                     &user.name,
-                    caller,
+                    origin,
                     "person.bind",
                     json!({ "openid": identity.openid }),
                 )
@@ -188,7 +188,7 @@ impl Accounts {
                 if users.is_empty() && role != Role::Admin {
                     return Err(Denial::NobodyYet);
                 }
-                self.added(identity, role, caller).await
+                self.added(identity, role, origin).await
             }
             [] => Err(Denial::NotInvited(email.to_owned())),
             _ => Err(Denial::Contested(email.to_owned())),
@@ -196,7 +196,7 @@ impl Accounts {
     }
 
     /// Uses an invitation that waits for this address.
-    async fn invited(&self, identity: &Identity, caller: &Caller) -> Result<Option<User>, Denial> {
+    async fn invited(&self, identity: &Identity, origin: &Origin) -> Result<Option<User>, Denial> {
         let (now_s, invitations) = (self.clock.now_s(), self.people.invitations().await?);
         let found = invitations.into_iter().find(|invitation| {
             is_same(&invitation.email, &identity.email)
@@ -208,7 +208,7 @@ impl Accounts {
         };
         self.write_down(
             &invitation.name,
-            caller,
+            origin,
             "person.bind",
             json!({ "openid": identity.openid }),
         )
@@ -223,11 +223,11 @@ impl Accounts {
         &self,
         identity: &Identity,
         role: Role,
-        caller: &Caller,
+        origin: &Origin,
     ) -> Result<User, Denial> {
         let email = identity.email.as_str();
         let details = json!({ "openid": identity.openid, "role": role.name() });
-        self.write_down(email, caller, "person.add", details).await?;
+        self.write_down(email, origin, "person.add", details).await?;
         match self.people.add_user(self.new_user(email, identity, role)).await {
             Err(people::Error::NameTaken(name)) => Err(Denial::Contested(name)),
             added => Ok(added?),
@@ -244,12 +244,12 @@ impl Accounts {
     async fn write_down(
         &self,
         name: &str,
-        caller: &Caller,
+        origin: &Origin,
         verb: &str,
         details: Json,
     ) -> Result<(), people::Error> {
         self.people
-            .record(self.entry_of(name, &format!("person {name}"), caller, verb, &details))
+            .record(self.entry_of(name, &format!("person {name}"), origin, verb, &details))
             .await
     }
 
@@ -257,12 +257,12 @@ impl Accounts {
         &self,
         who: &str,
         object: &str,
-        caller: &Caller,
+        origin: &Origin,
         verb: &str,
         details: &Json,
     ) -> Entry {
         let (object, details) = (object.to_owned(), details.to_string());
-        Entry { object, details, ..self.entry(who, caller, verb) }
+        Entry { object, details, ..self.entry(who, origin, verb) }
     }
 }
 

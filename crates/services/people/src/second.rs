@@ -1,7 +1,7 @@
 //! Four eyes: who may let a draft take effect that others wrote.
 
 use super::accounts::Accounts;
-use crate::Person;
+use crate::Principal;
 use raingauge_ports::drafts::Draft;
 use raingauge_ports::people::{Error, User};
 
@@ -18,15 +18,15 @@ impl Accounts {
     /// Whether this person may approve a draft: nobody who wrote a part of it, under any account, may.
     pub async fn is_second(
         &self,
-        person: &Person,
+        principal: &Principal,
         draft: &Draft,
     ) -> Result<Result<(), NotSecond>, Error> {
         let writers = draft.writers();
-        if writers.contains(&&*person.name) {
+        if writers.contains(&&*principal.name) {
             return Ok(Err(NotSecond::Wrote));
         }
 
-        let Some(own) = self.people.user_called(&person.name).await? else {
+        let Some(own) = self.people.user_called(&principal.name).await? else {
             return Ok(Ok(()));
         };
         for writer in writers {

@@ -6,10 +6,10 @@
 
 mod made;
 
+use crate::Principal;
 use crate::secrets::{self, hash_of, is_equal};
 pub use made::MadeTokens;
 use raingauge_core::access::{Scope, Scopes};
-use raingauge_ports::catalog::TOKEN_PREFIX as TOKEN_MARK;
 use std::sync::Arc;
 
 /// A token as the configuration knows it: without the token.
@@ -35,23 +35,6 @@ impl Auth {
     }
 }
 
-/// Who sent a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
-    /// The name of the token, or `anonymous`.
-    pub name: Arc<str>,
-    /// Whether `name` is that of a token, which may be a person's too.
-    pub is_token: bool,
-    pub scopes: Scopes,
-}
-
-impl Who {
-    /// As versions and the audit log keep it.
-    pub fn principal(&self) -> String {
-        if self.is_token { format!("{TOKEN_MARK}{}", self.name) } else { self.name.to_string() }
-    }
-}
-
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
@@ -74,28 +57,23 @@ pub enum Denied {
 /// Every token that is known.
 pub struct Tokens {
     /// Those of the configuration.
-    known: Vec<([u8; 32], Who)>,
+    known: Vec<([u8; 32], Principal)>,
     /// Those that were made in the portal.
     made: Option<Arc<MadeTokens>>,
     is_required: bool,
-    anonymous: Who,
+    anonymous: Principal,
 }
 
 impl Tokens {
     /// Without any token everybody may do everything; the settings allow that on loopback only.
     pub fn new(auth: &Auth) -> Self {
-        let who = |token: &Token| Who {
-            name: token.name.as_str().into(),
-            is_token: true,
-            scopes: token.scopes,
-        };
-        let mut scopes = Scopes::default();
-        scopes.insert(Scope::Admin);
+        let principal =
+            |token: &Token| Principal::of_token(token.name.as_str().into(), token.scopes);
         Self {
-            known: auth.tokens.iter().map(|token| (token.sha256, who(token))).collect(),
+            known: auth.tokens.iter().map(|token| (token.sha256, principal(token))).collect(),
             made: None,
             is_required: auth.is_asked(),
-            anonymous: Who { name: "anonymous".into(), is_token: false, scopes },
+            anonymous: Principal::anonymous(None),
         }
     }
 
@@ -109,34 +87,32 @@ impl Tokens {
         self.is_required
     }
 
-    /// Answers who sent the header `Authorization`, where they may do what `needed` says.
-    pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Who, Denied> {
+    /// Returns who sent the header `Authorization`, where they may do what `needed` says.
+    pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Principal, Denied> {
         let hash = header.and_then(bearer).map(hash_of);
         if !self.is_required {
-            // A token that is not asked for still says who it is.
-            let made = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
-            return Ok(made.map_or(self.anonymous.clone(), |who| Who {
-                scopes: self.anonymous.scopes,
-                ..who
-            }));
+            // A token that is not asked for still says who it is, and closes nothing.
+            let holder = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
+            let everything = || [Scope::Admin].into_iter().collect();
+            return Ok(match holder {
+                Some(holder) => Principal::of_token(holder.name, everything()),
+                None => self.anonymous.clone(),
+            });
         }
         let hash = hash.ok_or(Denied::Missing)?;
         // Every hash is compared, to the end, so that the time tells nothing about which one was near.
         let mut found = None;
-        for (known, who) in &self.known {
+        for (known, principal) in &self.known {
             if is_equal(known, &hash) {
-                found = Some(who.clone());
+                found = Some(principal.clone());
             }
         }
         let made = self.made.as_ref().and_then(|made| made.find(&hash));
         let is_stale = || self.made.as_ref().is_some_and(|made| made.is_stale());
-        let who = found
+        let principal = found
             .or(made)
             .ok_or_else(|| if is_stale() { Denied::Stale } else { Denied::Unknown })?;
-        match who.scopes.allow(needed) {
-            true => Ok(who),
-            false => Err(Denied::Scope(needed)),
-        }
+        if principal.allows(needed) { Ok(principal) } else { Err(Denied::Scope(needed)) }
     }
 }
 
@@ -190,7 +166,9 @@ mod tests {
         let (secret, shop) = token("shop", &[Scope::CountsRead]);
         let header = format!("Bearer {secret}");
         let ask = |tokens: &Tokens| {
-            tokens.check(Some(&header), Scope::CountsRead).map(|who| who.name.to_string())
+            tokens
+                .check(Some(&header), Scope::CountsRead)
+                .map(|principal| principal.name.to_string())
         };
         assert_eq!((ask(&open), ask(&closed)), (Ok("anonymous".to_owned()), Err(Denied::Unknown)));
         let api_token =

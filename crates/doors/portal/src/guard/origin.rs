@@ -5,18 +5,26 @@ use axum::http::header;
 use axum::http::request::Parts;
 use raingauge_app::origin::{host, is_origin_of};
 use raingauge_people::secrets::is_equal;
-use raingauge_people::{Options, Person};
+use raingauge_people::{Options, Principal};
 
 /// Whether a form was sent by a page of ours: the browser says so, and the form carries the person's secret. Somebody who
 /// is not signed in has no secret yet, so that the browser's word is needed.
-pub fn is_own(head: &Parts, fields: &Fields, person: Option<&Person>, options: &Options) -> bool {
+pub fn is_own(
+    head: &Parts,
+    fields: &Fields,
+    person: Option<&Principal>,
+    options: &Options,
+) -> bool {
     let site = head.headers.get("sec-fetch-site").map(|site| site.as_bytes());
     let origin = head.headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
     let is_foreign = site.is_some_and(|site| site != b"same-origin" && site != b"none");
     let host = host(&head.headers, &head.uri);
     let is_elsewhere = origin.is_some_and(|origin| !is_ours(origin, host, options));
     let is_known = match person {
-        Some(person) => is_equal(person.csrf.as_bytes(), fields.exact("csrf").as_bytes()),
+        Some(person) => person
+            .csrf
+            .as_deref()
+            .is_some_and(|csrf| is_equal(csrf.as_bytes(), fields.exact("csrf").as_bytes())),
         None => site == Some(b"same-origin") || origin.is_some(),
     };
     !is_foreign && !is_elsewhere && is_known
@@ -32,7 +40,6 @@ fn is_ours(origin: &str, host: &str, options: &Options) -> bool {
 mod tests {
     use super::*;
     use axum::http::Request;
-    use raingauge_core::access::Role;
 
     fn head(headers: &[(&str, &str)]) -> Parts {
         let request = headers
@@ -43,8 +50,7 @@ mod tests {
 
     #[test]
     fn a_form_of_somebody_signed_in_carries_their_secret() {
-        let person =
-            Person { name: "zoe".into(), role: Role::Viewer, csrf: "abc".into(), signed_in: None };
+        let person = Principal::anonymous(Some("abc".into()));
         let own = |headers: &[(&str, &str)], form: &str| {
             let options = Options {
                 public_url: Some("https://rain.example".to_owned()),

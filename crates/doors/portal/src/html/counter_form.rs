@@ -11,11 +11,11 @@ use crate::html::words;
 use maud::{Markup, html};
 use raingauge_core::counter::Problem;
 use raingauge_counters::observed::{EventType, Kind, Observed};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 
 /// A form on its way to a page.
 pub struct Sheet<'a> {
-    pub person: &'a Person,
+    pub person: &'a Principal,
     pub form: &'a Form,
     /// What is wrong, shown beside the fields.
     pub problems: &'a [Problem],

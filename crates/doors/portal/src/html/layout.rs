@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{Html, IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use raingauge_core::access::Role;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 
 /// Where a page stands in the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ const LOGO: PreEscaped<&str> = PreEscaped(
 );
 
 /// A whole page. For somebody who is not signed in there is no navigation.
-pub fn page(person: Option<&Person>, place: Place, title: &str, body: &Markup) -> Html<String> {
+pub fn page(person: Option<&Principal>, place: Place, title: &str, body: &Markup) -> Html<String> {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -52,7 +52,7 @@ pub fn page(person: Option<&Person>, place: Place, title: &str, body: &Markup) -
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 // What scripts that send a form by themselves put into it.
-                @if let Some(person) = person { meta name="csrf" content=(person.csrf); }
+                @if let Some(csrf) = person.and_then(|person| person.csrf.as_deref()) { meta name="csrf" content=(csrf); }
                 meta name="htmx-config" content=(HTMX_CONFIGURATION);
                 title { (title) " · raingauge" }
                 link rel="icon" type="image/svg+xml" href="/assets/favicon.svg";
@@ -81,14 +81,14 @@ pub fn page(person: Option<&Person>, place: Place, title: &str, body: &Markup) -
     Html(markup.into_string())
 }
 
-/// Who one is, the way to one's account and out.
-fn account(person: &Person) -> Markup {
+/// Principal one is, the way to one's account and out.
+fn account(person: &Principal) -> Markup {
     html! {
         details.account {
-            summary { span.account-name { (person.name) } span.state { (person.role) } }
+            summary { span.account-name { (person.name) } @if let Some(role) = person.role() { span.state { (role) } } }
             div.account-menu {
                 a href="/account" { "Your account" }
-                @if person.signed_in.is_some() {
+                @if person.session().is_some() {
                     form method="post" action="/sign-out" { (parts::csrf(person)) button { "Sign out" } }
                 }
             }
@@ -113,7 +113,7 @@ pub fn addressed(
     response
 }
 
-fn navigation(person: &Person, place: Place) -> Markup {
+fn navigation(person: &Principal, place: Place) -> Markup {
     html! {
         nav.places aria-label="Places" {
             ul {

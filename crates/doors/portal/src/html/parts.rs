@@ -6,11 +6,11 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::State;
 pub use raingauge_core::number::spaced as number;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 
 /// The hidden field that every form carries.
-pub fn csrf(person: &Person) -> Markup {
-    html! { input type="hidden" name="csrf" value=(person.csrf); }
+pub fn csrf(person: &Principal) -> Markup {
+    html! { input type="hidden" name="csrf" value=(person.csrf.as_deref().unwrap_or_default()); }
 }
 
 /// How a notice is meant.

@@ -12,15 +12,15 @@ use axum::response::{AppendHeaders, Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_people::Refusal;
-use raingauge_people::audit::Deed;
-use raingauge_people::{Person, SignedIn};
+use raingauge_people::audit::AuditAction;
+use raingauge_people::{OwnSession, Principal};
 use raingauge_ports::people::{Hash, Session};
 use serde_json::json;
 
 /// `GET /account`
 pub async fn show(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     page(&portal, &person, &fields, None).await
@@ -29,7 +29,7 @@ pub async fn show(
 /// `POST /account/password`
 pub async fn change_password(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let (current, new) = (fields.exact("current"), fields.exact("password"));
@@ -42,12 +42,13 @@ pub async fn change_password(
     };
     let (status, field, words) = match changed {
         Ok(mark) => {
-            let deed = Deed::new("person.password", format!("person {}", person.name), json!({}));
+            let action =
+                AuditAction::new("person.password", format!("person {}", person.name), json!({}));
             let is_https = portal.accounts.options.is_https();
             let cookie =
                 mark.map(|mark| (header::SET_COOKIE, cookies::give_device(&mark, is_https)));
             let to = Redirect::to("/account?note=password");
-            return Ok((Extension(deed), AppendHeaders(cookie), to).into_response());
+            return Ok((Extension(action), AppendHeaders(cookie), to).into_response());
         }
         Err(Refusal::Field(field, words)) => (StatusCode::UNPROCESSABLE_ENTITY, field, words),
         Err(Refusal::Wait(seconds)) => {
@@ -68,22 +69,16 @@ pub async fn change_password(
 /// `POST /account/sessions/end`: one of the own sessions, or all but this one.
 pub async fn end_session(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
-    let signed_in = person.signed_in.ok_or_else(without_sign_in)?;
+    let own = person.session().ok_or_else(without_sign_in)?;
     match fields.given("session") {
-        Some(session) => portal.accounts.close_own(&signed_in, hash_of(session)?).await?,
-        None => {
-            portal
-                .accounts
-                .people
-                .close_sessions(signed_in.user_id, Some(signed_in.session))
-                .await?
-        }
+        Some(session) => portal.accounts.close_own(&own, hash_of(session)?).await?,
+        None => portal.accounts.people.close_sessions(own.user_id, Some(own.hash)).await?,
     }
-    let deed = Deed::new("session.end", format!("person {}", person.name), json!({}));
-    Ok((Extension(deed), Redirect::to("/account?note=session-ended")).into_response())
+    let action = AuditAction::new("session.end", format!("person {}", person.name), json!({}));
+    Ok((Extension(action), Redirect::to("/account?note=session-ended")).into_response())
 }
 
 fn hash_of(hex_digits: &str) -> Result<Hash, Fault> {
@@ -104,22 +99,22 @@ fn without_sign_in() -> Fault {
 
 async fn page(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     fields: &Fields,
     problem: Option<(&str, &str)>,
 ) -> Result<Html<String>, Fault> {
-    let body = match person.signed_in {
-        Some(signed_in) => {
-            let sessions = portal.accounts.sessions(signed_in.user_id).await?;
+    let body = match person.session() {
+        Some(own) => {
+            let sessions = portal.accounts.sessions(own.user_id).await?;
             let user = portal.accounts.people.user_called(&person.name).await?;
             let may_have_one = portal.accounts.options.passwords;
             let has_password = may_have_one && user.is_some_and(|user| !user.password.is_empty());
             html! {
-                div.page-head { h1 { (person.name) } span.state { (person.role) } }
+                div.page-head { h1 { (person.name) } span.state { (own.role) } }
                 (notes::shown(fields))
                 div.columns {
                     @if has_password { (password_card(person, problem)) } @else { (elsewhere_card()) }
-                    (sessions_card(person, &signed_in, &sessions, portal.clock.now_s(), &fields.zone()))
+                    (sessions_card(person, &own, &sessions, portal.clock.now_s(), &fields.zone()))
                 }
             }
         }
@@ -142,7 +137,7 @@ fn elsewhere_card() -> Markup {
     }
 }
 
-fn password_card(person: &Person, problem: Option<(&str, &str)>) -> Markup {
+fn password_card(person: &Principal, problem: Option<(&str, &str)>) -> Markup {
     let of = |field: &str| problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
     html! {
         section.card {
@@ -160,8 +155,8 @@ fn password_card(person: &Person, problem: Option<(&str, &str)>) -> Markup {
 }
 
 fn sessions_card(
-    person: &Person,
-    own: &SignedIn,
+    person: &Principal,
+    own: &OwnSession,
     sessions: &[Session],
     now_s: i64,
     zone: &TimeZone,
@@ -171,7 +166,7 @@ fn sessions_card(
             h2 { "Where you are signed in" }
             ul.sessions {
                 @for session in sessions {
-                    @let is_this = session.hash == own.session;
+                    @let is_this = session.hash == own.hash;
                     li.session {
                         div {
                             p.session-browser { (browser(&session.browser)) @if is_this { " " span.state data-state="active" { "this one" } } }

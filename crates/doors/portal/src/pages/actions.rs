@@ -15,7 +15,7 @@ use raingauge_core::access::Role;
 use raingauge_core::counter::{self, Counter};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_counters::difference;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::worker::BackfillStatus;
@@ -92,7 +92,7 @@ impl Action {
 }
 
 /// The buttons of a counter, for its page.
-pub fn buttons(person: &Person, counter: &Counter) -> Markup {
+pub fn buttons(person: &Principal, counter: &Counter) -> Markup {
     if !person.may(Role::Editor) {
         return html! {};
     }
@@ -119,7 +119,7 @@ macro_rules! confirmed {
     ($ask:ident, $do:ident, $action:expr) => {
         pub async fn $ask(
             State(portal): State<Portal>,
-            Extension(person): Extension<Person>,
+            Extension(person): Extension<Principal>,
             Path(id): Path<u32>,
             Query(fields): Query,
         ) -> Result<Html<String>, Fault> {
@@ -128,7 +128,7 @@ macro_rules! confirmed {
 
         pub async fn $do(
             State(portal): State<Portal>,
-            Extension(person): Extension<Person>,
+            Extension(person): Extension<Principal>,
             Path(id): Path<u32>,
             Extension(fields): Extension<Fields>,
         ) -> Result<Response, Fault> {
@@ -145,7 +145,7 @@ confirmed!(ask_roll_back, roll_back, Action::RollBack);
 /// The page that asks whether it is meant, and why.
 async fn ask(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     id: u32,
     action: Action,
     query: &Fields,
@@ -173,7 +173,7 @@ async fn wanted(
 }
 
 fn confirmation(
-    person: &Person,
+    person: &Principal,
     current: &Versioned,
     action: Action,
     fields: &Fields,
@@ -220,7 +220,7 @@ fn confirmation(
 
 async fn act(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     id: u32,
     action: Action,
     fields: &Fields,
@@ -245,8 +245,8 @@ async fn act(
     let expected = fields.text("base").parse().unwrap_or(0);
     let replaced =
         portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
-    let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
-    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
+    let entry = deeds::of_counter(action.name(), &current.counter, &replaced);
+    Ok((Extension(entry), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
         .into_response())
 }
 
@@ -267,7 +267,7 @@ pub async fn start_backfill(
 /// `GET /counters/{id}/backfill`: how far it is; the part alone where a script asks.
 pub async fn backfill(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
     headers: HeaderMap,
 ) -> Result<Html<String>, Fault> {
@@ -295,7 +295,7 @@ pub async fn backfill(
 
 /// The newest backfill on the page of its counter: while it runs, and for a while after its end. Looking for it reads
 /// memory alone, so that it costs the page of a counter without one next to nothing.
-pub fn backfill_card(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
+pub fn backfill_card(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let told_since_s = portal.clock.now_s() - BACKFILL_TOLD_S;
     let is_told = |found: &Progress| runs(found) || found.backfill.ended_at > told_since_s;
@@ -314,7 +314,7 @@ fn runs(found: &Progress) -> bool {
 }
 
 /// The newest backfill of a counter, which follows itself while it runs, and the button that begins one.
-fn backfill_part(portal: &Portal, person: &Person, counter: &Counter) -> Markup {
+fn backfill_part(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let runs = found.as_ref().is_some_and(runs);
     let address = format!("/counters/{}/backfill", counter.id);

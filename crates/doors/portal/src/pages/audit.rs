@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::AUDIT_ENTRIES_MAX;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_people::audit::{to_csv, to_ndjson};
 use raingauge_ports::people::{Entry, Filter};
 
@@ -25,7 +25,7 @@ const EXPORT_ENTRIES_MAX: usize = 100_000;
 /// `GET /audit`
 pub async fn list(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     // One more than is shown tells whether there is another page.
@@ -160,7 +160,7 @@ fn filters(fields: &Fields) -> Markup {
     html! {
         form.card method="get" action="/audit" {
             div.row.filters {
-                (text("who", "Who", ""))
+                (text("who", "Principal", ""))
                 (text("what", "What", ""))
                 (text("object", "Of what", ""))
                 (day("from", "From day"))
@@ -176,7 +176,7 @@ fn table(entries: &[Entry], zone: &TimeZone) -> Markup {
     html! {
         div.card.scroll tabindex="0" role="region" aria-label="Entries of the audit log" {
             table.list.audit {
-                thead { tr { th scope="col" { "When (" (words::zone(zone)) ")" } th scope="col" { "Who" } th scope="col" { "What" } th scope="col" { "Of what" } th scope="col" { "Outcome" } th scope="col" { "Details" } } }
+                thead { tr { th scope="col" { "When (" (words::zone(zone)) ")" } th scope="col" { "Principal" } th scope="col" { "What" } th scope="col" { "Of what" } th scope="col" { "Outcome" } th scope="col" { "Details" } } }
                 tbody {
                     @for entry in entries {
                         tr {

@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_operations::self_audit::Refused;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::checks::{Outcome, Wanted};
 
 /// Checks on one page.
@@ -27,7 +27,7 @@ const DIFFERING_MAX: usize = 100;
 /// `GET /checks`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
     uri: Uri,
 ) -> Result<Html<String>, Fault> {
@@ -59,7 +59,7 @@ pub async fn page(
 /// `POST /checks/now`
 pub async fn now(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
 ) -> Result<Redirect, Fault> {
     portal.operations.self_audit.start(&person.name).await?;
     Ok(Redirect::to("/checks?note=audit-begun"))
@@ -76,7 +76,7 @@ fn capital(sentence: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn audit(portal: &Portal, person: &Person, zone: &TimeZone) -> Markup {
+fn audit(portal: &Portal, person: &Principal, zone: &TimeZone) -> Markup {
     let options = portal.operations.self_audit.options();
     html! {
         section.card aria-labelledby="audit-title" {

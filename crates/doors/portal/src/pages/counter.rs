@@ -26,7 +26,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use raingauge_core::retention::Horizons;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ struct View {
 /// `GET /counters/{id}`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
     Query(fields): Query,
     headers: HeaderMap,
@@ -128,7 +128,7 @@ async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest:
     View { found, asked, horizons: Some(horizons), shown: Some(shown), largest }
 }
 
-fn head(found: &Versioned, person: &Person) -> Markup {
+fn head(found: &Versioned, person: &Principal) -> Markup {
     let counter = &found.counter;
     html! {
         div.counter-head {

@@ -18,7 +18,7 @@ use listing::{COLUMNS, Column, Listing, STATES};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_core::counter::State as CounterState;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl Row<'_> {
 /// `GET /`: the list; for somebody who is not signed in, the way in.
 pub async fn home(
     state: State<Portal>,
-    person: Option<Extension<Person>>,
+    person: Option<Extension<Principal>>,
     query: Query,
     headers: HeaderMap,
     uri: Uri,
@@ -54,7 +54,7 @@ pub async fn home(
 
 async fn list(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
@@ -82,7 +82,7 @@ async fn list(
     Ok(layout::addressed(page, &headers, "hx-replace-url", &address))
 }
 
-fn nothing_yet(person: &Person) -> Markup {
+fn nothing_yet(person: &Principal) -> Markup {
     html! {
         "A counter says which events to count, and under which keys. "
         @if person.may(Role::Editor) {

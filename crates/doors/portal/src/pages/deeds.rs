@@ -3,7 +3,7 @@
 
 use raingauge_core::counter::Counter;
 use raingauge_counters::difference;
-use raingauge_people::audit::Deed;
+use raingauge_people::audit::AuditAction;
 use raingauge_policy::cache::{Choice, Policy};
 use raingauge_ports::catalog::{Versioned, VersionedPolicy};
 use raingauge_ports::drafts::Draft;
@@ -44,10 +44,10 @@ fn with_reason(mut details: Json, name: &str, reason: &str) -> Json {
 }
 
 /// What was done to a counter as it stands.
-pub fn of_counter(did: &str, before: &Counter, after: &Versioned) -> Deed {
+pub fn of_counter(did: &str, before: &Counter, after: &Versioned) -> AuditAction {
     let Versioned { counter, version, reason, .. } = after;
     let details = json!({ "version": version, "changes": changes(before, counter) });
-    Deed {
+    AuditAction {
         verb: format!("counter.{did}").into(),
         object: format!("counter {}", counter.id),
         details: with_reason(details, "reason", reason),
@@ -55,7 +55,7 @@ pub fn of_counter(did: &str, before: &Counter, after: &Versioned) -> Deed {
 }
 
 /// What was done to a draft; beside `base`, where it changes a counter, and what it changes is to be told.
-pub fn of_draft(verb: &'static str, draft: &Draft, base: Option<&Counter>) -> Deed {
+pub fn of_draft(verb: &'static str, draft: &Draft, base: Option<&Counter>) -> AuditAction {
     let counter = &draft.counter;
     let mut details = json!({ "name": brief(&counter.name, SIDE_LEN_MAX) });
     match counter.id {
@@ -69,7 +69,11 @@ pub fn of_draft(verb: &'static str, draft: &Draft, base: Option<&Counter>) -> De
         details["version"] = json!(draft.applied_version);
     }
     let details = with_reason(details, "reason", &draft.reason);
-    Deed::new(verb, format!("draft {}", draft.id), with_reason(details, "comment", &draft.comment))
+    AuditAction::new(
+        verb,
+        format!("draft {}", draft.id),
+        with_reason(details, "comment", &draft.comment),
+    )
 }
 
 /// How many counters a policy treats otherwise, and which part of the counts that are asked for.
@@ -87,7 +91,7 @@ pub fn of_policy(
     before: &Policy,
     set: &VersionedPolicy,
     share: &Share,
-) -> Deed {
+) -> AuditAction {
     let VersionedPolicy { policy, version, reason, .. } = set;
     let mut details = json!({
         "version": version,
@@ -101,7 +105,7 @@ pub fn of_policy(
     if !instances.is_empty() {
         details["instances"] = instances.into();
     }
-    Deed::new(verb, "cache policy".to_owned(), with_reason(details, "reason", reason))
+    AuditAction::new(verb, "cache policy".to_owned(), with_reason(details, "reason", reason))
 }
 
 /// The instances whose own choice is otherwise.
@@ -140,7 +144,7 @@ mod tests {
             ..VersionedPolicy::default()
         };
         let share = Share { changed: 2, counters: 4, asked: Some("30 %".to_owned()) };
-        let Deed { verb, object, details } =
+        let AuditAction { verb, object, details } =
             of_policy("cache_policy.replace", &before, &set, &share);
         assert_eq!((&*verb, &*object), ("cache_policy.replace", "cache policy"));
         assert_eq!(details["policy"], "none → live where id % 2 < 1; otherwise result");

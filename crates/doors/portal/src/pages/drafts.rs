@@ -18,7 +18,7 @@ use raingauge_core::counter::Counter;
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_counters::difference;
 use raingauge_people::NotSecond;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use raingauge_ports::drafts::{self, Draft};
 
@@ -28,7 +28,7 @@ const ENDED_MAX: u32 = 50;
 /// `GET /drafts`
 pub async fn list(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
 ) -> Result<Html<String>, Fault> {
     let open = portal.drafts.list(true, OPEN_MAX).await?;
     let ended = portal.drafts.list(false, ENDED_MAX).await?;
@@ -94,7 +94,7 @@ pub async fn hint(portal: &Portal) -> Result<Markup, Fault> {
 /// `GET /drafts/{id}`
 pub async fn one(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
@@ -111,14 +111,14 @@ pub async fn one(
 /// `GET /drafts/{id}/preview`: the trial of a draft, for its page.
 pub async fn preview(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
 ) -> Result<Html<String>, Fault> {
     let draft = portal.drafts.get(id).await?;
     Ok(Html(tried(&portal, &person, &draft).await?.into_string()))
 }
 
-async fn tried(portal: &Portal, person: &Person, draft: &Draft) -> Result<Markup, Fault> {
+async fn tried(portal: &Portal, person: &Principal, draft: &Draft) -> Result<Markup, Fault> {
     let base = match draft.is_new() {
         true => None,
         false => Some(version_of(portal, draft.counter.id, draft.base_version).await?),
@@ -155,7 +155,7 @@ impl Standing {
 
 async fn page(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     draft: &Draft,
     note: &Markup,
     shown: &Markup,
@@ -200,7 +200,7 @@ async fn page(
     Ok(layout::page(Some(person), layout::Place::Drafts, &title, &body))
 }
 
-/// Who wrote it, and what was said of it.
+/// Principal wrote it, and what was said of it.
 fn history(draft: &Draft, now_s: i64) -> Markup {
     html! {
         p.quiet {
@@ -221,7 +221,7 @@ fn history(draft: &Draft, now_s: i64) -> Markup {
 }
 
 /// What can be done where somebody else was faster.
-fn ways_out(person: &Person, draft: &Draft) -> Markup {
+fn ways_out(person: &Principal, draft: &Draft) -> Markup {
     if !person.may(Role::Editor) {
         return html! {};
     }
@@ -239,14 +239,14 @@ fn ways_out(person: &Person, draft: &Draft) -> Markup {
 }
 
 /// The fields of every form about a draft: what is decided is what was seen.
-fn own(person: &Person, draft: &Draft) -> Markup {
+fn own(person: &Principal, draft: &Draft) -> Markup {
     html! { (parts::csrf(person)) input type="hidden" name="revision" value=(draft.revision); }
 }
 
 /// What can be done about a draft. `no_second` is why this person cannot be the one who approves it.
 fn decisions(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     draft: &Draft,
     no_second: Option<&NotSecond>,
 ) -> Markup {

@@ -14,14 +14,14 @@ use maud::{Markup, html};
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_counters::difference;
 use raingauge_counters::observed::Observed;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog;
 use raingauge_ports::drafts::{self, Draft};
 
 /// `GET /counters/new`: an empty form; `?copy=ID` begins with another counter, `?type=` with an event type.
 pub async fn new(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let mut form = Form { owner: person.name.to_string(), ..Form::default() };
@@ -42,7 +42,7 @@ pub async fn new(
 /// `GET /counters/{id}/edit`
 pub async fn edit(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
 ) -> Result<Html<String>, Fault> {
     let current = portal.counters.catalog().get(id).await?;
@@ -56,7 +56,7 @@ pub async fn edit(
 /// `GET /drafts/{id}/edit`; `?on_top=1` puts what the draft changes on top of what the counter has become since.
 pub async fn edit_draft(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
@@ -88,7 +88,7 @@ pub async fn edit_draft(
 /// `POST /drafts/form`: the form as it was typed, changed by the button that was pressed.
 pub async fn change(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let mut form = Form::of_fields(&fields);
@@ -128,7 +128,7 @@ fn press(form: &mut Form, asked: &str) {
 /// `POST /drafts/preview`: what the form that is being typed would count, for the place beside it.
 pub async fn preview(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Html<String>, Fault> {
     let form = Form::of_fields(&fields);
@@ -138,7 +138,7 @@ pub async fn preview(
 }
 
 /// The trial of a form; what is missing, while it is not complete.
-async fn tried(portal: &Portal, person: &Person, form: &Form) -> Result<Markup, Fault> {
+async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Markup, Fault> {
     let observed = portal.observed().await?;
     // A name says nothing of what is counted.
     let named = match form.name.trim() {
@@ -196,7 +196,7 @@ fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
 /// `POST /drafts`: keeps what the form says, as a new draft or in the place of the one that was edited.
 pub async fn save(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let mut form = Form::of_fields(&fields);
@@ -225,8 +225,8 @@ pub async fn save(
         true => None,
         false => Some(version_of(&portal, kept.counter.id, kept.base_version).await?),
     };
-    let deed = deeds::of_draft("draft.save", &kept, base.as_ref());
-    Ok((Extension(deed), Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id)))
+    let action = deeds::of_draft("draft.save", &kept, base.as_ref());
+    Ok((Extension(action), Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id)))
         .into_response())
 }
 
@@ -235,7 +235,7 @@ pub const OPEN_MAX: u32 = 1_000;
 
 async fn keep_new(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     counter: Counter,
     base_version: u32,
 ) -> Result<Draft, Fault> {
@@ -267,7 +267,7 @@ impl<E: Into<Fault>> From<E> for Kept {
 
 async fn keep_again(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     counter: Counter,
     form: &Form,
     id: u64,
@@ -317,7 +317,7 @@ fn kinds<'a>(
 
 async fn page(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     form: &Form,
     problems: &[Problem],
     notice: &Markup,

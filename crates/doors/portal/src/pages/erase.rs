@@ -13,8 +13,8 @@ use maud::{Markup, html};
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_counters as counters;
-use raingauge_people::Person;
-use raingauge_people::audit::Deed;
+use raingauge_people::Principal;
+use raingauge_people::audit::AuditAction;
 use serde_json::{Value as Json, json};
 
 /// What was typed, and what is wrong with it.
@@ -45,7 +45,7 @@ impl Typed {
 /// `GET /counters/{id}/erase`
 pub async fn ask(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
     Query(query): Query,
 ) -> Result<Html<String>, Fault> {
@@ -57,7 +57,7 @@ pub async fn ask(
 /// `POST /counters/{id}/erase-key`
 pub async fn erase_key(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
@@ -88,7 +88,7 @@ pub async fn erase_key(
 /// `POST /counters/{id}/erase`
 pub async fn erase(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
@@ -98,7 +98,7 @@ pub async fn erase(
 /// `POST /counters/{id}/purge`
 pub async fn purge(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
@@ -108,7 +108,7 @@ pub async fn purge(
 /// Erases everything that was counted of a counter whose name was typed. A purge is of archived ones alone.
 async fn erase_all(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     id: u32,
     fields: &Fields,
     is_purge: bool,
@@ -145,11 +145,16 @@ fn problem_of_reason(reason: &str) -> Option<&'static str> {
 
 /// Back to the counter, with a line for the audit log.
 fn done(verb: &'static str, id: u32, details: Json, note: &str) -> Response {
-    let deed = Deed::new(verb, format!("counter {id}"), details);
-    (Extension(deed), Redirect::to(&format!("/counters/{id}?note={note}"))).into_response()
+    let action = AuditAction::new(verb, format!("counter {id}"), details);
+    (Extension(action), Redirect::to(&format!("/counters/{id}?note={note}"))).into_response()
 }
 
-async fn page(portal: &Portal, person: &Person, counter: &Counter, typed: &Typed) -> Html<String> {
+async fn page(
+    portal: &Portal,
+    person: &Principal,
+    counter: &Counter,
+    typed: &Typed,
+) -> Html<String> {
     let is_archived = counter.state == Life::Archived;
     let title = match is_archived {
         true => format!("Purge {}", counter.name),
@@ -177,7 +182,7 @@ async fn page(portal: &Portal, person: &Person, counter: &Counter, typed: &Typed
     layout::page(Some(person), layout::Place::Counters, &title, &body)
 }
 
-fn one_key(person: &Person, counter: &Counter, typed: &Typed, choices: &[&str]) -> Markup {
+fn one_key(person: &Principal, counter: &Counter, typed: &Typed, choices: &[&str]) -> Markup {
     let problem = typed.problem_of(Place::Key);
     let key = parts::Field {
         name: "key",
@@ -203,7 +208,7 @@ fn one_key(person: &Person, counter: &Counter, typed: &Typed, choices: &[&str]) 
     }
 }
 
-fn whole(person: &Person, counter: &Counter, typed: &Typed, is_archived: bool) -> Markup {
+fn whole(person: &Principal, counter: &Counter, typed: &Typed, is_archived: bool) -> Markup {
     let problem = typed.problem_of(Place::Name);
     let name = parts::Field {
         name: "name",

@@ -16,7 +16,7 @@ use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_counters::observed::{EventType, Observed};
 use raingauge_operations::measures::values::{DUPLICATES, LAG_EVENTS, LAG_SECONDS, REJECTED};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 
 /// Fresh, by the age of the newest event.
@@ -37,7 +37,7 @@ const COLUMNS: [Column<'_>; 7] = [
 /// `GET /events`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let zone = fields.zone();
@@ -85,7 +85,7 @@ fn create_address(event_type: &str) -> String {
 fn types(
     observed: &Observed,
     counters: &[Versioned],
-    person: &Person,
+    person: &Principal,
     now_s: i64,
     zone: &TimeZone,
 ) -> Markup {
@@ -128,7 +128,7 @@ pub fn completeness(found: &EventType) -> String {
     words::share(found.events - found.lateness.over_quarter, found.events)
 }
 
-fn counted_by(counters: &[Versioned], event_type: &str, person: &Person) -> Markup {
+fn counted_by(counters: &[Versioned], event_type: &str, person: &Principal) -> Markup {
     let own: Vec<&Versioned> = listeners(counters, event_type).collect();
     html! {
         @if own.is_empty() {

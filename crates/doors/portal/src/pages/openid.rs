@@ -13,7 +13,7 @@ use maud::html;
 use raingauge_people::accounts::Admitted;
 use raingauge_people::openid::{Denial, OpenId};
 use raingauge_people::trips::{TRIP_S, Trip};
-use raingauge_people::{Caller, Refusal};
+use raingauge_people::{Origin, Refusal};
 use raingauge_ports::identity::{Error, Identity};
 
 /// The path to which the provider sends browsers back, behind the public address of the portal.
@@ -53,7 +53,7 @@ pub async fn leave(
 pub async fn back(
     State(portal): State<Portal>,
     person: Maybe,
-    Extension(caller): Extension<Caller>,
+    Extension(origin): Extension<Origin>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Fault> {
@@ -66,7 +66,7 @@ pub async fn back(
     let Some(trip) = trip else {
         return Ok(refused(&astray()));
     };
-    let mut response = match come_in(&portal, openid, &trip, &fields, &caller).await {
+    let mut response = match come_in(&portal, openid, &trip, &fields, &origin).await {
         Ok(admitted) => {
             // The browser had a session before: it is not gone on with.
             if let Some(Extension(person)) = &person {
@@ -91,10 +91,10 @@ async fn come_in(
     openid: &OpenId,
     trip: &Trip,
     fields: &Fields,
-    caller: &Caller,
+    origin: &Origin,
 ) -> Result<Admitted, Words> {
     let identity = identify(openid, trip, fields).await.map_err(|error| failed(&error))?;
-    let session = portal.accounts.sign_in_by(&identity, &openid.rules, caller).await;
+    let session = portal.accounts.sign_in_by(&identity, &openid.rules, origin).await;
     session.map_err(|denial| explained(denial, &openid.rules.label))
 }
 

@@ -12,10 +12,10 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_people::Refusal;
-use raingauge_people::audit::Deed;
-use raingauge_people::invitations::Guest;
+use raingauge_people::audit::AuditAction;
+use raingauge_people::invitations::Invitee;
 use raingauge_ports::people::{Hash, Invitation, User, UserChange};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ type Link<'a> = (&'a str, String);
 /// `GET /people`
 pub async fn list(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     page(&portal, &person, &Shown::asked(&fields)).await
@@ -34,18 +34,18 @@ pub async fn list(
 /// `POST /people/invite`: the link is shown by the answer, and by nothing else ever.
 pub async fn invite(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
     let (name, role) = (fields.text("name"), role_of(&fields)?);
-    let guest = Guest { name: name.to_owned(), email: fields.text("email").to_owned(), role };
-    let deed = guest.invited();
-    match portal.accounts.invite(guest, &person.name).await {
+    let invitee = Invitee { name: name.to_owned(), email: fields.text("email").to_owned(), role };
+    let action = invitee.invitation();
+    match portal.accounts.invite(invitee, &person.name).await {
         Ok(path) => {
             let link = format!("{}{path}", base(&portal, &headers));
             let shown = page(&portal, &person, &Shown::made((name, link))).await?;
-            Ok((Extension(deed), shown).into_response())
+            Ok((Extension(action), shown).into_response())
         }
         Err(Refusal::Field(field, words)) => {
             let shown = Shown::refused(&fields, field, &words);
@@ -72,7 +72,7 @@ pub async fn withdraw(
         .ok_or_else(|| Fault::not_found("such invitation"))?;
     people.withdraw(hash).await?;
     Ok(done(
-        Deed::new("person.withdraw_invitation", format!("person {name}"), json!({})),
+        AuditAction::new("person.withdraw_invitation", format!("person {name}"), json!({})),
         "withdrawn",
     ))
 }
@@ -86,7 +86,11 @@ pub async fn change_role(
     let role = role_of(&fields)?;
     let user = portal.accounts.people.change_user(id, UserChange::Role(role)).await?;
     Ok(done(
-        Deed::new("person.role", format!("person {}", user.name), json!({ "role": role.name() })),
+        AuditAction::new(
+            "person.role",
+            format!("person {}", user.name),
+            json!({ "role": role.name() }),
+        ),
         "role",
     ))
 }
@@ -101,24 +105,27 @@ pub async fn disable(State(portal): State<Portal>, Path(id): Path<i64>) -> Resul
         .iter()
         .filter(|token| token.is_in_use(at_s) && token.created_by == user.name)
         .count();
-    let deed = Deed::new(
+    let action = AuditAction::new(
         "person.disable",
         format!("person {}", user.name),
         json!({ "tokensInUse": left }),
     );
-    Ok(done(deed, if left > 0 { "disabled-tokens" } else { "disabled" }))
+    Ok(done(action, if left > 0 { "disabled-tokens" } else { "disabled" }))
 }
 
 /// `POST /people/{id}/enable`
 pub async fn enable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
     let user = portal.accounts.people.change_user(id, UserChange::Enabled).await?;
-    Ok(done(Deed::new("person.enable", format!("person {}", user.name), json!({})), "enabled"))
+    Ok(done(
+        AuditAction::new("person.enable", format!("person {}", user.name), json!({})),
+        "enabled",
+    ))
 }
 
 /// `POST /people/{id}/remove`: somebody who may not sign in any more is forgotten, name and all.
 pub async fn remove(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
     let removed = portal.accounts.people.remove_user(id).await?;
-    Ok(done(Deed::new("person.remove", removed.pseudonym, json!({})), "removed"))
+    Ok(done(AuditAction::new("person.remove", removed.pseudonym, json!({})), "removed"))
 }
 
 /// `POST /people/{id}/sign-out`: everywhere.
@@ -130,11 +137,14 @@ pub async fn sign_out(
     let user = people.users().await?.into_iter().find(|user| user.id == id);
     let user = user.ok_or_else(|| Fault::not_found("such person"))?;
     people.close_sessions(id, None).await?;
-    Ok(done(Deed::new("person.sign_out", format!("person {}", user.name), json!({})), "signed-out"))
+    Ok(done(
+        AuditAction::new("person.sign_out", format!("person {}", user.name), json!({})),
+        "signed-out",
+    ))
 }
 
-fn done(deed: Deed, note: &str) -> Response {
-    (Extension(deed), Redirect::to(&format!("/people?note={note}"))).into_response()
+fn done(action: AuditAction, note: &str) -> Response {
+    (Extension(action), Redirect::to(&format!("/people?note={note}"))).into_response()
 }
 
 fn role_of(fields: &Fields) -> Result<Role, Fault> {
@@ -152,7 +162,7 @@ pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
 
 async fn page(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     shown: &Shown<'_, Link<'_>>,
 ) -> Result<Html<String>, Fault> {
     let people = &portal.accounts.people;
@@ -193,7 +203,7 @@ fn link_notice(name: &str, link: &str) -> Markup {
     }
 }
 
-fn users_table(person: &Person, users: &[User], now_s: i64) -> Markup {
+fn users_table(person: &Principal, users: &[User], now_s: i64) -> Markup {
     html! {
         div.card.scroll {
             table.list {
@@ -204,8 +214,8 @@ fn users_table(person: &Person, users: &[User], now_s: i64) -> Markup {
     }
 }
 
-fn user_row(person: &Person, user: &User, now_s: i64) -> Markup {
-    let is_self = person.signed_in.is_some_and(|signed_in| signed_in.user_id == user.id);
+fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
+    let is_self = person.session().is_some_and(|own| own.user_id == user.id);
     html! {
         tr {
             th.person scope="row" {
@@ -245,7 +255,7 @@ fn user_row(person: &Person, user: &User, now_s: i64) -> Markup {
     }
 }
 
-fn button(person: &Person, user: &User, what: &str, words: &str, class: &str) -> Markup {
+fn button(person: &Principal, user: &User, what: &str, words: &str, class: &str) -> Markup {
     html! {
         form.inline method="post" action={ "/people/" (user.id) "/" (what) } {
             (parts::csrf(person))
@@ -262,7 +272,7 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
     }
 }
 
-fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) -> Markup {
+fn invite_card(portal: &Portal, person: &Principal, shown: &Shown<'_, Link<'_>>) -> Markup {
     let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
     let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
     let email_hint = match &portal.openid {
@@ -290,7 +300,7 @@ fn invite_card(portal: &Portal, person: &Person, shown: &Shown<'_, Link<'_>>) ->
     }
 }
 
-fn invitations_card(person: &Person, open: &[&Invitation], zone: &TimeZone) -> Markup {
+fn invitations_card(person: &Principal, open: &[&Invitation], zone: &TimeZone) -> Markup {
     html! {
         section.card {
             h2 { "Invitations that wait" }

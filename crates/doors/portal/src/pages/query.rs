@@ -15,7 +15,7 @@ use axum::response::Html;
 use maud::{Markup, html};
 use question::{Question, SPANS};
 use raingauge_core::code::{Code, Refusal};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_policy::cache::Strategy;
 use raingauge_reader::{Answer, Explained, Range};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ const OFFERS_MAX: usize = 20;
 /// `GET /query`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let question = Question::of(&fields, portal.clock.now_s());

@@ -10,12 +10,12 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_people::accounts::Admitted;
-use raingauge_people::{Caller, Refusal};
+use raingauge_people::{Origin, Refusal};
 use raingauge_ports::people::Invitation;
 
-pub type Maybe = Option<Extension<Person>>;
+pub type Maybe = Option<Extension<Principal>>;
 
 /// `GET /sign-in`
 pub async fn form(
@@ -38,13 +38,13 @@ pub async fn form(
 pub async fn enter(
     State(portal): State<Portal>,
     person: Maybe,
-    Extension(caller): Extension<Caller>,
+    Extension(origin): Extension<Origin>,
     headers: HeaderMap,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let (name, next) = (fields.text("name"), local(fields.text("next")));
     let mark = cookies::device_in(&headers, portal.accounts.options.is_https());
-    match portal.accounts.sign_in(name, fields.exact("password"), &caller, mark).await {
+    match portal.accounts.sign_in(name, fields.exact("password"), &origin, mark).await {
         Ok(admitted) => {
             // The browser had a session before: it is not gone on with.
             if let Some(Extension(person)) = &person {
@@ -73,7 +73,7 @@ pub async fn enter(
 /// `POST /sign-out`
 pub async fn leave(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
 ) -> Result<Response, Fault> {
     portal.accounts.sign_out(&person).await?;
     let cookie = cookies::take(portal.accounts.options.is_https());
@@ -95,13 +95,13 @@ pub async fn accept(
     State(portal): State<Portal>,
     person: Maybe,
     Path(secret): Path<String>,
-    Extension(caller): Extension<Caller>,
+    Extension(origin): Extension<Origin>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let invitation = portal.accounts.invitation(&secret).await?;
     let (name, password) = (fields.text("name"), fields.exact("password"));
     let accepted = match password == fields.exact("again") {
-        true => portal.accounts.welcome(&secret, name, password, &caller).await,
+        true => portal.accounts.welcome(&secret, name, password, &origin).await,
         false => Err(Refusal::Field(
             "again",
             "The two passwords differ. Type the same one twice.".to_owned(),
@@ -172,8 +172,8 @@ struct SignIn<'a> {
     problem: Option<&'a str>,
     /// Nobody can sign in yet.
     is_empty: bool,
-    /// Who is signed in, and proves it again.
-    person: Option<&'a Person>,
+    /// The person who is signed in and proves it again.
+    person: Option<&'a Principal>,
 }
 
 fn sign_in(portal: &Portal, shown: &SignIn<'_>) -> Markup {
@@ -212,7 +212,7 @@ fn nobody_yet() -> Markup {
     )
 }
 
-fn password_form(next: &str, name: &str, is_second: bool, person: Option<&Person>) -> Markup {
+fn password_form(next: &str, name: &str, is_second: bool, person: Option<&Principal>) -> Markup {
     html! {
         form.form method="post" action="/sign-in" {
             @if let Some(person) = person { (parts::csrf(person)) }
@@ -242,7 +242,7 @@ fn choose(
     invitation: &Invitation,
     name: &str,
     problem: Option<(&str, &str)>,
-    person: Option<&Person>,
+    person: Option<&Principal>,
 ) -> Markup {
     let of = |field: &str| problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
     html! {

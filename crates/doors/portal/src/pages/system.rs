@@ -20,12 +20,12 @@ use axum::http::Uri;
 use axum::response::Html;
 use maud::{Markup, html};
 use overview::Overview;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 
 /// `GET /system`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
     uri: Uri,
 ) -> Result<Html<String>, Fault> {
@@ -47,7 +47,7 @@ pub async fn page(
 }
 
 /// Everything that is renewed.
-fn live(overview: &Overview, person: &Person) -> Markup {
+fn live(overview: &Overview, person: &Principal) -> Markup {
     html! {
         (warnings::section(&warnings::of(overview)))
         (figures::section(overview))

@@ -4,7 +4,6 @@ use super::people::base;
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
-use crate::guard::ANONYMOUS;
 use crate::html::layout;
 use crate::html::parts::{self, Field, Mood};
 use crate::pages::shown::Shown;
@@ -15,9 +14,9 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::{Scope, Scopes};
 use raingauge_core::limits::PERSON_LEN_MAX;
-use raingauge_people::Person;
-use raingauge_people::audit::Deed;
+use raingauge_people::audit::AuditAction;
 use raingauge_people::secrets::{hash_of, new_token};
+use raingauge_people::{ANONYMOUS, Principal};
 use raingauge_ports::people::{ApiToken, Error};
 use serde_json::json;
 
@@ -32,7 +31,7 @@ type Secret<'a> = (&'a str, &'a str, String);
 /// `GET /tokens`
 pub async fn list(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     page(&portal, &person, &Shown::asked(&fields)).await
@@ -41,7 +40,7 @@ pub async fn list(
 /// `POST /tokens`: the token is shown by the answer, and by nothing else ever.
 pub async fn create(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
@@ -62,7 +61,11 @@ pub async fn create(
             let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
             let details = json!({ "scopes": scopes, "expiresAt": token.expires_at });
             Ok((
-                Extension(Deed::new("token.create", format!("token {}", token.name), details)),
+                Extension(AuditAction::new(
+                    "token.create",
+                    format!("token {}", token.name),
+                    details,
+                )),
                 shown,
             )
                 .into_response())
@@ -78,14 +81,14 @@ pub async fn create(
 /// `POST /tokens/{id}/revoke`
 pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
     let token = portal.accounts.people.revoke_token(id, portal.clock.now_s()).await?;
-    let deed = Deed::new("token.revoke", format!("token {}", token.name), json!({}));
-    Ok((Extension(deed), Redirect::to("/tokens?note=revoked")).into_response())
+    let action = AuditAction::new("token.revoke", format!("token {}", token.name), json!({}));
+    Ok((Extension(action), Redirect::to("/tokens?note=revoked")).into_response())
 }
 
 /// The token that a form asks for, or the field that is wrong and why.
 fn read(
     fields: &Fields,
-    person: &Person,
+    person: &Principal,
     secret: &str,
     now_s: i64,
 ) -> Result<ApiToken, (&'static str, String)> {
@@ -122,7 +125,7 @@ fn read(
 
 async fn page(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     shown: &Shown<'_, Secret<'_>>,
 ) -> Result<Html<String>, Fault> {
     let (tokens, now_s) = (portal.accounts.people.tokens().await?, portal.clock.now_s());
@@ -182,7 +185,7 @@ fn secret_card(name: &str, secret: &str, base: &str) -> Markup {
 }
 
 fn table(
-    person: &Person,
+    person: &Principal,
     tokens: &[&ApiToken],
     now_s: i64,
     zone: &TimeZone,
@@ -199,7 +202,7 @@ fn table(
     }
 }
 
-fn row(person: &Person, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Markup {
+fn row(person: &Principal, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Markup {
     html! {
         tr {
             th.person scope="row" { (token.name) }
@@ -225,7 +228,7 @@ fn row(person: &Person, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Markup
     }
 }
 
-fn create_card(person: &Person, shown: &Shown<'_, Secret<'_>>) -> Markup {
+fn create_card(person: &Principal, shown: &Shown<'_, Secret<'_>>) -> Markup {
     let is_chosen = |scope: Scope| {
         shown.typed.is_some_and(|fields| fields.values("scope").any(|name| name == scope.name()))
     };

@@ -19,7 +19,7 @@ use raingauge_operations::self_audit;
 use raingauge_operations::watch::{self, About};
 use raingauge_operations::{Conductor, Measures, SelfAudit, Watch};
 use raingauge_people::Options;
-use raingauge_people::audit::Audit;
+use raingauge_people::audit::AuditLog;
 use raingauge_people::openid::OpenId;
 use raingauge_people::tokens::{Auth, Tokens};
 use raingauge_portal::{Portal, router};
@@ -246,7 +246,7 @@ impl World {
                 store: Arc::clone(&store),
                 tokens: Arc::new(Tokens::new(&Auth::default())),
                 options: people_options,
-                audit: Audit::new(store, clock_port),
+                audit: AuditLog::new(store, clock_port),
             },
             operations: Operations {
                 policies,

@@ -1,6 +1,7 @@
 //! Tokens that were made in the portal: in memory, following the database.
 
-use super::{Who, is_equal};
+use crate::Principal;
+use crate::secrets::is_equal;
 use arc_swap::ArcSwap;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::people::{ApiToken, Error, Hash, People};
@@ -29,7 +30,7 @@ pub struct MadeTokens {
 struct Known {
     id: i64,
     hash: Hash,
-    who: Who,
+    principal: Principal,
     expires_at: i64,
     /// The second of the newest request that is not written down yet; none when it is 0.
     used_at: AtomicI64,
@@ -47,7 +48,7 @@ impl MadeTokens {
     }
 
     /// Whose token has this hash. Every hash is compared, to the end.
-    pub fn find(&self, hash: &Hash) -> Option<Who> {
+    pub fn find(&self, hash: &Hash) -> Option<Principal> {
         if self.is_stale() {
             return None;
         }
@@ -60,7 +61,7 @@ impl MadeTokens {
         }
         let token = found.filter(|token| now_s < token.expires_at)?;
         token.used_at.store(now_s, Ordering::Relaxed);
-        Some(token.who.clone())
+        Some(token.principal.clone())
     }
 
     /// Follows the database, for as long as it is polled. While that is away, tokens stay as they were known last, for
@@ -118,7 +119,7 @@ fn known_of(token: ApiToken) -> Known {
     Known {
         id: token.id,
         hash: token.hash,
-        who: Who { name: token.name.into(), is_token: true, scopes: token.scopes },
+        principal: Principal::of_token(token.name.into(), token.scopes),
         expires_at: token.expires_at.unwrap_or(i64::MAX),
         used_at: AtomicI64::new(0),
     }

@@ -16,7 +16,7 @@ use raingauge_core::limits::KEY_LEN_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::{Asked, Recount};
 use raingauge_operations::self_audit::{Job, left_out};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::checks::Difference;
 
 /// Days that one recount covers at most.
@@ -102,7 +102,7 @@ impl Typed {
 }
 
 /// The form.
-pub fn form(_portal: &Portal, person: &Person, typed: &Typed, zone: &TimeZone) -> Markup {
+pub fn form(_portal: &Portal, person: &Principal, typed: &Typed, zone: &TimeZone) -> Markup {
     let field =
         |name, label, hint| parts::Field { name, label, hint, problem: typed.problem(name) };
     let moment = |name: &'static str, label: &'static str, value: &str| {
@@ -131,7 +131,7 @@ pub fn form(_portal: &Portal, person: &Person, typed: &Typed, zone: &TimeZone) -
 /// `POST /checks/recount`
 pub async fn begin(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let zone = fields.zone();
@@ -151,7 +151,7 @@ pub async fn begin(
 /// `GET /checks/recount/{id}`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<String>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {

@@ -12,7 +12,7 @@ use raingauge_core::counter::Counter;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::RetentionDays;
 use raingauge_counters::preview::{self, Preview};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -79,7 +79,7 @@ pub fn panel(id: u32) -> Markup {
 /// `GET /counters/{id}/cost`
 pub async fn cost(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
 ) -> Result<Html<String>, Fault> {
     let found = portal.counters.catalog().get(id).await?;

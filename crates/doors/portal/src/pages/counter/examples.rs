@@ -5,7 +5,7 @@ use crate::html::parts;
 use axum::http::{HeaderMap, header};
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use serde_json::json;
 
 /// The address of this server as whoever looks at the page reached it.
@@ -26,7 +26,7 @@ fn quoted(argument: &str) -> String {
 
 pub fn panel(
     headers: &HeaderMap,
-    person: &Person,
+    person: &Principal,
     shown: Option<&Shown>,
     counter: &Counter,
 ) -> Markup {
@@ -35,7 +35,7 @@ pub fn panel(
         .map_or(counter.template.as_str(), |row| row.key.as_str());
     let (from_s, to_s) = shown.map_or((0, 0), |shown| (shown.window.from_s, shown.window.to_s));
     let origin = origin(headers);
-    // Who need not sign in needs no token either. A token itself never stands in an example: people paste them into chats.
+    // Principal need not sign in needs no token either. A token itself never stands in an example: people paste them into chats.
     let needs_token = &*person.name != "anonymous";
     html! {
         section.card #examples aria-labelledby="examples-title" {

@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_counters::difference;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 
 /// Versions that the page of a counter lists; the page of versions has all.
@@ -33,7 +33,7 @@ fn table(id: u32, versions: &[Versioned], len_max: usize, zone: &TimeZone) -> Ma
     html! {
         div.scroll tabindex="0" role="region" aria-label="Versions" {
             table {
-                thead { tr { th scope="col" { "Version" } th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "Why" } th scope="col" { "What changed" } } }
+                thead { tr { th scope="col" { "Version" } th scope="col" { "When" } th scope="col" { "Principal" } th scope="col" { "Why" } th scope="col" { "What changed" } } }
                 tbody {
                     @for (place, version) in versions.iter().take(len_max).enumerate() {
                         tr {
@@ -66,7 +66,7 @@ fn changed(id: u32, version: &Versioned, before: Option<&Versioned>) -> Markup {
 /// `GET /counters/{id}/versions?from=1&to=3`: two versions beside each other. Without versions, the newest two.
 pub async fn compare(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {

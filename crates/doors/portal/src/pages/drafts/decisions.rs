@@ -3,7 +3,7 @@
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Fields;
-use crate::guard::Undone;
+use crate::guard::NoChange;
 use crate::pages::deeds;
 use crate::pages::edit::version_of;
 use axum::extract::{Extension, Path, State};
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use raingauge_core::limits::{REASON_LEN_MAX, TEXT_LEN_MAX};
 use raingauge_counters as counters;
 use raingauge_people::NotSecond;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_ports::catalog::{self, Versioned};
 use raingauge_ports::drafts::{self, Draft};
 use serde_json::json;
@@ -78,7 +78,7 @@ impl Refused {
     fn answer(self) -> Result<Response, Fault> {
         match self {
             Self::Back { id, code, status } => {
-                Ok((Extension(Undone(status)), to(id, code)).into_response())
+                Ok((Extension(NoChange(status)), to(id, code)).into_response())
             }
             Self::Fault(fault) => Err(fault),
         }
@@ -114,7 +114,7 @@ pub async fn send(
 /// `POST /drafts/{id}/reject`
 pub async fn reject(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
@@ -151,7 +151,7 @@ pub async fn withdraw(
 /// `POST /drafts/{id}/approve`: by a second person, where the portal asks for one.
 pub async fn approve(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
@@ -245,12 +245,13 @@ async fn keep(
     draft: Draft,
     code: &str,
 ) -> Result<Response, Refused> {
-    let (id, deed) = (draft.id, deeds::of_draft(verb, &draft, None));
+    let id = draft.id;
+    let action = deeds::of_draft(verb, &draft, None);
     match portal.drafts.replace(draft).await {
         Err(drafts::Error::RevisionMismatch { .. }) => Err(Refused::changed(id)),
         kept => {
             kept?;
-            Ok((Extension(deed), to(id, code)).into_response())
+            Ok((Extension(action), to(id, code)).into_response())
         }
     }
 }
@@ -316,6 +317,6 @@ async fn apply_now(
         ..draft
     };
     let ended = portal.drafts.replace(ended).await?;
-    let deed = deeds::of_draft(verb, &ended, base.as_ref());
-    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note=saved"))).into_response())
+    let action = deeds::of_draft(verb, &ended, base.as_ref());
+    Ok((Extension(action), Redirect::to(&format!("/counters/{id}?note=saved"))).into_response())
 }

@@ -12,9 +12,9 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_counters::observed::{EventType, Field, Sample};
-use raingauge_people::Caller;
-use raingauge_people::Person;
-use raingauge_people::audit::{Actor, Deed};
+use raingauge_people::Origin;
+use raingauge_people::Principal;
+use raingauge_people::audit::AuditAction;
 use raingauge_ports::catalog::Versioned;
 use serde_json::json;
 
@@ -29,8 +29,8 @@ const VALUE_CHARS: usize = 40;
 /// `GET /events/{type}`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
-    Extension(caller): Extension<Caller>,
+    Extension(person): Extension<Principal>,
+    Extension(origin): Extension<Origin>,
     Path(name): Path<String>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
@@ -48,7 +48,7 @@ pub async fn page(
     }
     let shows_values = person.may(Role::Editor) && portal.limits.samples.are_shown;
     if shows_values && found.is_some() {
-        note_view(&portal, &person, &caller, &name).await;
+        note_view(&portal, &person, &origin, &name).await;
     }
     let body = html! {
         div.page-head {
@@ -74,11 +74,10 @@ pub async fn page(
 }
 
 /// Events may be about people: who looks at them is written down.
-async fn note_view(portal: &Portal, person: &Person, caller: &Caller, name: &str) {
+async fn note_view(portal: &Portal, person: &Principal, origin: &Origin, name: &str) {
     if portal.views.begins(&person.name, name, portal.clock.now_s()) {
-        let actor = Actor { name: &person.name, address: &caller.address };
-        let deed = Deed::new("events.view", format!("event type {name}"), json!({}));
-        portal.accounts.audit.deed(actor, deed, "done").await;
+        let action = AuditAction::new("events.view", format!("event type {name}"), json!({}));
+        portal.accounts.audit.note(&person.name, origin, action, "done").await;
     }
 }
 

@@ -20,8 +20,8 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use form::Form;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_people::Person;
-use raingauge_people::audit::Deed;
+use raingauge_people::Principal;
+use raingauge_people::audit::AuditAction;
 use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_ports::catalog::{Change, Error, VersionedPolicy};
 
@@ -31,7 +31,7 @@ const REASON_CHARS_MAX: usize = 500;
 /// `GET /system/cache`
 pub async fn page(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let current = portal.counters.catalog().cache_policy().await?;
@@ -42,7 +42,7 @@ pub async fn page(
 /// `POST /system/cache/preview`: what a policy would change, which is nothing yet.
 pub async fn preview(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Html<String>, Fault> {
     let current = portal.counters.catalog().cache_policy().await?;
@@ -56,7 +56,7 @@ pub async fn preview(
 /// `POST /system/cache`
 pub async fn set(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let catalog = portal.counters.catalog();
@@ -64,8 +64,8 @@ pub async fn set(
     let planned = form.policy();
     if let (Ok(policy), true) = (&planned, form.problems.is_empty()) {
         match put(&portal, &person, policy.clone(), form.version, form.reason.clone()).await {
-            Ok(deed) => {
-                return Ok((Extension(deed), Redirect::to("/system/cache?note=policy-set"))
+            Ok(action) => {
+                return Ok((Extension(action), Redirect::to("/system/cache?note=policy-set"))
                     .into_response());
             }
             Err(Error::PolicyMismatch { current }) => {
@@ -92,7 +92,7 @@ pub async fn set(
 /// `POST /system/cache/back`: an earlier version holds again, as a new one.
 pub async fn back(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let number = |name: &str| fields.text(name).parse::<u32>().ok();
@@ -111,18 +111,18 @@ pub async fn back(
         None if to == 0 => Policy::default(),
         None => return Err(Fault::not_found("such version of the cache policy")),
     };
-    let deed = put(&portal, &person, policy, expected, format!("Back to version {to}")).await?;
-    Ok((Extension(deed), Redirect::to("/system/cache?note=policy-back")).into_response())
+    let action = put(&portal, &person, policy, expected, format!("Back to version {to}")).await?;
+    Ok((Extension(action), Redirect::to("/system/cache?note=policy-back")).into_response())
 }
 
 /// Sets a policy, and tells what is otherwise now.
 async fn put(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     policy: Policy,
     expected: u32,
     reason: String,
-) -> Result<Deed, Error> {
+) -> Result<AuditAction, Error> {
     let before = portal.counters.catalog().cache_policy().await?.policy;
     let change = Change { by: person.name.to_string(), reason, at_s: portal.clock.now_s() };
     let set = portal.counters.catalog().set_cache_policy(policy, Some(expected), change).await?;
@@ -138,7 +138,7 @@ type Planned = Result<Policy, ()>;
 
 async fn whole(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     asked: &Fields,
     current: &VersionedPolicy,
     (form, planned): (&Form, Option<&Planned>),
@@ -231,6 +231,6 @@ fn problem(text: Option<&str>) -> Markup {
 }
 
 /// The hidden fields of a form that changes the policy.
-fn hidden(person: &Person, version: u32) -> Markup {
+fn hidden(person: &Principal, version: u32) -> Markup {
     html! { (parts::csrf(person)) input type="hidden" name="version" value=(version); }
 }

@@ -14,8 +14,8 @@ use raingauge_core::time::format_rfc3339;
 use raingauge_operations::maintenance::{
     Compaction, Error, Maintenance, NodeState, Run, Status, Trigger,
 };
-use raingauge_people::Person;
-use raingauge_people::audit::Deed;
+use raingauge_people::Principal;
+use raingauge_people::audit::AuditAction;
 use serde_json::{Value as Json, json};
 
 /// Runs that are shown of those that have ended.
@@ -24,14 +24,15 @@ const RUNS_SHOWN: usize = 5;
 /// `POST /system/compaction`
 pub async fn start(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
 ) -> Result<Response, Fault> {
     let maintenance = of(&portal)?;
     maintenance.compact(&person.name).map_err(refused)?;
     let last = maintenance.status().last.into_iter().next();
     let details = last.map_or_else(|| json!({}), |run| json!({ "last": told(&run) }));
-    let deed = Deed::new("compaction.begin", "compaction".to_owned(), details);
-    Ok((Extension(deed), Redirect::to("/system?note=compaction-begun#compaction")).into_response())
+    let action = AuditAction::new("compaction.begin", "compaction".to_owned(), details);
+    Ok((Extension(action), Redirect::to("/system?note=compaction-begun#compaction"))
+        .into_response())
 }
 
 /// `POST /system/compaction/stop`
@@ -40,8 +41,8 @@ pub async fn stop(State(portal): State<Portal>) -> Result<Response, Fault> {
     let running = maintenance.status().running;
     maintenance.stop().map_err(refused)?;
     let details = running.map_or_else(|| json!({}), |run| json!({ "stopped": told(&run) }));
-    let deed = Deed::new("compaction.stop", "compaction".to_owned(), details);
-    Ok((Extension(deed), Redirect::to("/system?note=compaction-stopping#compaction"))
+    let action = AuditAction::new("compaction.stop", "compaction".to_owned(), details);
+    Ok((Extension(action), Redirect::to("/system?note=compaction-stopping#compaction"))
         .into_response())
 }
 
@@ -74,7 +75,7 @@ fn refused(error: Error) -> Fault {
     Fault::new(StatusCode::CONFLICT, "Not now", format!("{error}."))
 }
 
-pub fn section(overview: &Overview, person: &Person) -> Markup {
+pub fn section(overview: &Overview, person: &Principal) -> Markup {
     let Some(status) = &overview.compaction else {
         return html! {};
     };
@@ -91,7 +92,7 @@ pub fn section(overview: &Overview, person: &Person) -> Markup {
     }
 }
 
-fn button(person: &Person, is_running: bool) -> Markup {
+fn button(person: &Principal, is_running: bool) -> Markup {
     html! {
         @if is_running {
             form.actions method="post" action="/system/compaction/stop" { (parts::csrf(person)) button.button.danger #compaction-button { "Stop it" } }

@@ -5,7 +5,7 @@ use crate::world::World;
 use axum::http::{StatusCode, header};
 use raingauge_core::access::Role;
 use raingauge_people::Options;
-use raingauge_people::invitations::{COMMAND_LINE, Guest};
+use raingauge_people::invitations::{COMMAND_LINE, Invitee};
 use raingauge_people::limits::{NAME_IN_NETWORK, NAME_IN_SUSPECT_NETWORK, NETWORK};
 use raingauge_ports::people::{Filter, People, UserChange};
 
@@ -67,7 +67,7 @@ async fn whoever_knows_the_password_comes_in_and_back_to_the_page() {
     let fields = [("name", "ZOE"), ("password", PASSWORD), ("next", "/audit?who=zo")];
     browser.post("/sign-in", &fields).await.leads_to("/audit?who=zo");
     browser.get("/audit").await.is(StatusCode::OK).shows("session.begin");
-    // Who is signed in has nothing to do there.
+    // A person who is signed in has nothing to do there.
     browser.get("/sign-in?next=/people").await.leads_to("/people");
     browser.post("/sign-out", &[]).await.leads_to("/sign-in");
     assert_eq!(browser.cookie, None);
@@ -260,7 +260,7 @@ async fn without_passwords_only_the_operator_gives_a_way_in() {
     zoe.post("/account/password", &fields).await.is(StatusCode::FORBIDDEN);
 
     let guest =
-        |name: &str| Guest { name: name.to_owned(), email: String::new(), role: Role::Viewer };
+        |name: &str| Invitee { name: name.to_owned(), email: String::new(), role: Role::Viewer };
     let of_zoe = world.portal.accounts.invite(guest("max"), "zoe").await.unwrap();
     world
         .browser()

@@ -6,7 +6,7 @@ use crate::world::{NOW_S, Page, World};
 use axum::http::{StatusCode, header};
 use raingauge_core::access::Role;
 use raingauge_people::Options;
-use raingauge_people::invitations::Guest;
+use raingauge_people::invitations::Invitee;
 use raingauge_people::openid::Rules;
 use raingauge_people::trips::TRIP_S;
 use raingauge_portal::OPENID_BACK;
@@ -19,7 +19,7 @@ const ZOE: &str = "zoe@rain.example";
 impl World {
     /// Somebody with a password, whose address an administrator has given.
     async fn with_address(&self, name: &str, email: &str, role: Role) -> User {
-        let guest = Guest { name: name.to_owned(), email: email.to_owned(), role };
+        let guest = Invitee { name: name.to_owned(), email: email.to_owned(), role };
         let link = self.portal.accounts.invite(guest, "root").await.unwrap();
         self.browser().follow_link(&link, name).await.leads_to("/?note=welcome");
         self.called(name).await
@@ -59,8 +59,11 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
     world.user("root", Role::Admin).await;
-    let guest =
-        Guest { name: "Zoë".to_owned(), email: "Zoe@Rain.example".to_owned(), role: Role::Editor };
+    let guest = Invitee {
+        name: "Zoë".to_owned(),
+        email: "Zoe@Rain.example".to_owned(),
+        role: Role::Editor,
+    };
     world.portal.accounts.invite(guest, "root").await.unwrap();
     let mut browser = world.browser();
     browser.get("/sign-in?next=/query").await.shows(LABEL).shows("/sign-in/openid?next=%2Fquery");
@@ -275,7 +278,7 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
     world.people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
     provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "is disabled");
     // A new invitation with the address binds the account to whoever has it now.
-    let guest = Guest { name: "zoe".to_owned(), email: ZOE.to_owned(), role: Role::Viewer };
+    let guest = Invitee { name: "zoe".to_owned(), email: ZOE.to_owned(), role: Role::Viewer };
     world.portal.accounts.invite(guest, "max").await.unwrap();
     provider.claims("8", ZOE, json!({}));
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
@@ -285,8 +288,11 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
         (format!("{} 8", provider.issuer), Role::Viewer, None)
     );
     // An invitation that has expired is none.
-    let guest =
-        Guest { name: "eve".to_owned(), email: "eve@rain.example".to_owned(), role: Role::Viewer };
+    let guest = Invitee {
+        name: "eve".to_owned(),
+        email: "eve@rain.example".to_owned(),
+        role: Role::Viewer,
+    };
     world.portal.accounts.invite(guest, "max").await.unwrap();
     world.clock.set_s(NOW_S + 86_400);
     provider.claims("9", "eve@rain.example", json!({ "exp": NOW_S + 86_500 }));

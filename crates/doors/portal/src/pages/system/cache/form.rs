@@ -5,7 +5,7 @@ use crate::fields::Fields;
 use crate::pages::system::overview::Overview;
 use maud::{Markup, html};
 use raingauge_core::limits::{POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_policy::cache::{Choice, Policy, Step, Strategy};
 use raingauge_ports::catalog::VersionedPolicy;
 use serde_json::json;
@@ -170,7 +170,7 @@ impl Form {
         self.problems.iter().find(|(known, _)| *known == field).map(|(_, problem)| problem.as_str())
     }
 
-    pub fn markup(&self, person: &Person, overview: &Overview) -> Markup {
+    pub fn markup(&self, person: &Principal, overview: &Overview) -> Markup {
         let names: BTreeSet<&str> = overview
             .seen
             .iter()

@@ -6,7 +6,7 @@ use crate::html::parts::Column::{self, Silent, Text};
 use crate::pages::system::overview::Overview;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_policy::cache::{Choice, Policy};
 
 /// Versions that one may go back to.
@@ -16,7 +16,7 @@ pub const VERSIONS_MAX: usize = crate::pages::system::overview::POLICIES_MAX;
 const COLUMNS: [Column<'_>; 6] =
     [Text("Version"), Text("Policy"), Text("By"), Text("Why"), Text("When"), Silent("Back")];
 
-pub fn section(person: &Person, overview: &Overview) -> Markup {
+pub fn section(person: &Principal, overview: &Overview) -> Markup {
     let current = overview.policy().version;
     let may = person.may(Role::Admin);
     html! {
@@ -43,7 +43,7 @@ pub fn section(person: &Person, overview: &Overview) -> Markup {
     }
 }
 
-fn back(person: &Person, current: u32, to: u32) -> Markup {
+fn back(person: &Principal, current: u32, to: u32) -> Markup {
     let is_previous = to + 1 == current;
     html! {
         form method="post" action="/system/cache/back" {

@@ -19,8 +19,8 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_operations::rollouts::Error;
-use raingauge_people::Person;
-use raingauge_people::audit::Deed;
+use raingauge_people::Principal;
+use raingauge_people::audit::AuditAction;
 use raingauge_policy::rollout::{End, Phase, Plan, Rollout};
 use raingauge_ports::rollouts::Run;
 use serde_json::{Value as Json, json};
@@ -31,15 +31,15 @@ pub const RUNS_SHOWN: usize = 10;
 /// `POST /system/cache/rollouts`
 pub async fn begin(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let mut form = Form::sent(&fields);
     if let Ok(plan) = form.plan() {
         match portal.operations.rollouts.begin(plan, &person.name, form.reason()).await {
             Ok(run) => {
-                let deed = Deed::new("rollout.begin", object(&run), told(&run));
-                return Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-begun"))
+                let action = AuditAction::new("rollout.begin", object(&run), told(&run));
+                return Ok((Extension(action), Redirect::to("/system/cache?note=rollout-begun"))
                     .into_response());
             }
             Err(Error::Senseless(refusal)) => form.refuse(refusal),
@@ -57,29 +57,29 @@ pub async fn begin(
 /// `POST /system/cache/rollouts/{id}/stop`
 pub async fn stop(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
 ) -> Result<Response, Fault> {
     let run = portal.operations.rollouts.stop(id, &person.name).await?;
-    let deed = Deed::new("rollout.stop", object(&run), reached(&run.rollout));
-    Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-stopped")).into_response())
+    let action = AuditAction::new("rollout.stop", object(&run), reached(&run.rollout));
+    Ok((Extension(action), Redirect::to("/system/cache?note=rollout-stopped")).into_response())
 }
 
 /// `POST /system/cache/rollouts/{id}/go-on`
 pub async fn go_on(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
 ) -> Result<Response, Fault> {
     let run = portal.operations.rollouts.go_on(id, &person.name).await?;
-    let deed = Deed::new("rollout.go_on", object(&run), reached(&run.rollout));
-    Ok((Extension(deed), Redirect::to("/system/cache?note=rollout-goes-on")).into_response())
+    let action = AuditAction::new("rollout.go_on", object(&run), reached(&run.rollout));
+    Ok((Extension(action), Redirect::to("/system/cache?note=rollout-goes-on")).into_response())
 }
 
 /// `GET /system/cache/rollouts/{id}`: what was done, and what was seen of it.
 pub async fn report(
     State(portal): State<Portal>,
-    Extension(person): Extension<Person>,
+    Extension(person): Extension<Principal>,
     Path(id): Path<u64>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
@@ -169,7 +169,7 @@ pub fn running_of(runs: &[Run]) -> Option<&Run> {
 /// The rollout that runs, or the way to one; and those that have ended. While one runs, all that it changes renews itself.
 pub fn section(
     portal: &Portal,
-    person: &Person,
+    person: &Principal,
     overview: &Overview,
     runs: &[Run],
     form: &Form,

@@ -5,7 +5,7 @@ use crate::fields::Fields;
 use crate::html::parts::{self, Field};
 use maud::{Markup, html};
 use raingauge_core::limits::ROLLOUT_SHARES_MAX;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_policy::cache::Strategy;
 use raingauge_policy::rollout::{Limits, Plan, STORE_REQUESTS_FREE};
 
@@ -201,7 +201,7 @@ impl Form {
         self.problems.iter().find(|(known, _)| *known == name).map(|(_, problem)| problem.as_str())
     }
 
-    pub fn markup(&self, person: &Person) -> Markup {
+    pub fn markup(&self, person: &Principal) -> Markup {
         html! {
             details.card #rollout-form open[self.is_sent] {
                 summary { "Begin a guarded rollout" }

@@ -10,7 +10,7 @@ use crate::pages::system::overview::Overview;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_people::Person;
+use raingauge_people::Principal;
 use raingauge_policy::rollout::{
     End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, Watched, Window,
 };
@@ -30,7 +30,7 @@ const STAGES: [Column<'_>; 9] = [
 ];
 
 /// The card of a rollout that runs.
-pub fn running(portal: &Portal, person: &Person, overview: &Overview, run: &Run) -> Markup {
+pub fn running(portal: &Portal, person: &Principal, overview: &Overview, run: &Run) -> Markup {
     let rollout = &run.rollout;
     let address = format!("/system/cache/rollouts/{}", run.id);
     html! {
@@ -56,7 +56,7 @@ pub fn running(portal: &Portal, person: &Person, overview: &Overview, run: &Run)
     }
 }
 
-fn buttons(person: &Person, address: &str, rollout: &Rollout) -> Markup {
+fn buttons(person: &Principal, address: &str, rollout: &Rollout) -> Markup {
     let is_watching = matches!(rollout.phase, Phase::Watching { .. });
     html! {
         div.actions {
@@ -305,7 +305,7 @@ pub fn ending(run: &Run, has_link: bool) -> Markup {
 fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
     let (to, why) = (rollout.plan.to.name(), why(rollout));
     let answered = share(rollout.plan.shares.last().copied().unwrap_or_default());
-    // Who goes on before the time may pass over a limit that is broken so far.
+    // Principal goes on before the time may pass over a limit that is broken so far.
     let held = rollout.watched.iter().flat_map(|watched| &watched.verdicts).all(Verdict::holds);
     let back = "The policy of before is in force again.";
     match end {
@@ -322,7 +322,7 @@ fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
     }
 }
 
-/// Who began it, how it was to go, and what it must not do.
+/// Principal began it, how it was to go, and what it must not do.
 pub fn facts(run: &Run, zone: &TimeZone) -> Markup {
     let plan = &run.rollout.plan;
     let shares: Vec<String> = plan.shares.iter().map(ToString::to_string).collect();

@@ -2,18 +2,18 @@
 
 use axum::extract::ConnectInfo;
 use axum::http::{Extensions, HeaderMap, header};
-use raingauge_people::{Caller, Options};
+use raingauge_people::{Options, Origin};
 use std::net::{IpAddr, SocketAddr};
 
-/// Who sent a request with this head. A server tells the other end of the connection to its handlers with
+/// The origin of a request with this head. A server tells the other end of the connection to its handlers with
 /// `into_make_service_with_connect_info::<SocketAddr>`.
-pub fn caller_of(extensions: &Extensions, headers: &HeaderMap, options: &Options) -> Caller {
+pub fn origin_of(extensions: &Extensions, headers: &HeaderMap, options: &Options) -> Origin {
     let peer = extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map(|ConnectInfo(peer)| peer.ip().to_canonical());
     let address = peer.map(|peer| forwarded(peer, headers, options).unwrap_or(peer));
     let browser = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-    Caller {
+    Origin {
         address: address.map(|address| address.to_string()).unwrap_or_default(),
         browser: browser.unwrap_or_default().to_owned(),
     }
@@ -57,7 +57,7 @@ mod tests {
             .fold(Request::get("/"), |request, line| request.header("x-forwarded-for", *line));
         let (mut head, ()) = request.body(()).unwrap().into_parts();
         head.extensions.insert(ConnectInfo(SocketAddr::from((peer, 9))));
-        caller_of(&head.extensions, &head.headers, options).address
+        origin_of(&head.extensions, &head.headers, options).address
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
         );
         assert_eq!(address_of(loopback, &chain, &behind(&[])), "127.0.0.1");
 
-        // A proxy of ours before the nearest one names its own caller.
+        // A proxy of ours before the nearest one names its own client.
         let two = behind(&["127.0.0.0/8", "192.0.2.7"]);
         assert_eq!(address_of(loopback, &chain, &two), "203.0.113.9");
         assert_eq!(address_of(loopback, &["203.0.113.9", "192.0.2.7"], &two), "203.0.113.9");
@@ -87,7 +87,7 @@ mod tests {
     fn a_request_without_a_connection_has_no_address() {
         let (head, ()) =
             Request::get("/").header("user-agent", "b/1").body(()).unwrap().into_parts();
-        let caller = caller_of(&head.extensions, &head.headers, &behind(&["0.0.0.0/0"]));
-        assert_eq!((&*caller.address, &*caller.browser), ("", "b/1"));
+        let origin = origin_of(&head.extensions, &head.headers, &behind(&["0.0.0.0/0"]));
+        assert_eq!((&*origin.address, &*origin.browser), ("", "b/1"));
     }
 }
