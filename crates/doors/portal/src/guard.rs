@@ -171,7 +171,7 @@ impl Guard {
 
     /// Says which role is missing, and who can give it.
     async fn lacks(&self, person: &Principal, role: Role) -> Fault {
-        let users = self.portal.accounts.people.users().await.unwrap_or_default();
+        let users = self.portal.accounts.users().await.unwrap_or_default();
         let admins: Vec<&str> = users
             .iter()
             .filter(|user| user.role == Role::Admin && user.may_sign_in())

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use raingauge_core::access::Role;
 use raingauge_people::Origin;
-use raingauge_people::invitations::{COMMAND_LINE, INVITATION_S, Invitee};
+use raingauge_people::invitations::{COMMAND_LINE, INVITATION_S, Invitee, Link};
 use raingauge_people::{Refusal, accounts::Accounts};
 use raingauge_ports::clock::SystemClock;
 use serde_json::json;
@@ -72,11 +72,10 @@ impl Invite {
         let path = runtime.block_on(async {
             let people = services::open_people(&settings).await?;
             let accounts = Accounts::new(people, Arc::new(SystemClock), portal::options(&settings));
-            match accounts.invite(invitee.clone(), COMMAND_LINE).await {
-                Ok(path) => {
-                    let action = invitee.invitation();
-                    let written =
-                        accounts.audit.record(COMMAND_LINE, &Origin::default(), action).await;
+            match accounts.invite(invitee, COMMAND_LINE).await {
+                Ok(Link { path, action }) => {
+                    let origin = Origin::default();
+                    let written = accounts.audit.record(COMMAND_LINE, &origin, action).await;
                     written
                         .map(|()| path)
                         .context("nobody was invited, since it could not be written down")

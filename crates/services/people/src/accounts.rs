@@ -27,7 +27,7 @@ const BROWSER_CHARS_MAX: usize = 200;
 
 /// Everything about who may come in.
 pub struct Accounts {
-    pub people: Arc<dyn People>,
+    pub(super) people: Arc<dyn People>,
     pub options: Options,
     pub audit: AuditLog,
     pub(super) clock: Arc<dyn Clock>,
@@ -192,8 +192,21 @@ impl Accounts {
         Ok(sessions.into_iter().filter(|session| self.is_open(session, now_s)).collect())
     }
 
-    /// Ends one of somebody's own sessions.
-    pub async fn close_own(&self, own: &OwnSession, hash: Hash) -> Result<(), Error> {
+    /// Ends one of somebody's own sessions, or all but the one that they ask from.
+    pub async fn end_sessions(&self, own: &OwnSession, one: Option<Hash>) -> Result<(), Error> {
+        match one {
+            Some(hash) => self.close_own(own, hash).await,
+            None => self.people.close_sessions(own.user_id, Some(own.hash)).await,
+        }
+    }
+
+    /// Whether somebody signs in by a password, and not at a provider alone.
+    pub async fn has_password(&self, principal: &Principal) -> Result<bool, Error> {
+        let user = self.people.user_called(&principal.name).await?;
+        Ok(self.options.passwords && user.is_some_and(|user| !user.password.is_empty()))
+    }
+
+    async fn close_own(&self, own: &OwnSession, hash: Hash) -> Result<(), Error> {
         let is_own =
             self.people.sessions(own.user_id).await?.iter().any(|session| session.hash == hash);
         if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }

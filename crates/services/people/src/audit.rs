@@ -9,7 +9,7 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use raingauge_ports::catalog::TOKEN_PREFIX;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::people::{Entry, Error, People};
+use raingauge_ports::people::{Entry, Error, Filter, People};
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -128,6 +128,11 @@ impl AuditLog {
             details: fitting(action.details),
             outcome: outcome.to_owned(),
         }
+    }
+
+    /// The entries that a filter lets through, newest first.
+    pub async fn entries(&self, filter: Filter) -> Result<Vec<Entry>, Error> {
+        self.people.entries(filter).await
     }
 
     /// Writes an entry; when that fails, into the log of the process.
@@ -299,7 +304,6 @@ mod tests {
     async fn a_flood_of_entries_is_counted() {
         use raingauge_memory::MemoryPeople;
         use raingauge_ports::clock::ManualClock;
-        use raingauge_ports::people::Filter;
 
         let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(7)));
         let audit = AuditLog::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);

@@ -4,6 +4,7 @@ use super::accounts::{Accounts, Admitted};
 use super::audit::AuditAction;
 use super::passwords;
 use super::secrets::{hash_of, hash_of_sent, new_secret};
+use super::users::action;
 use super::{Origin, Refusal};
 use raingauge_core::access::Role;
 use raingauge_core::limits::PERSON_LEN_MAX;
@@ -29,27 +30,27 @@ pub struct Invitee {
     pub role: Role,
 }
 
-impl Invitee {
-    /// What the audit log says of their invitation.
-    pub fn invitation(&self) -> AuditAction {
-        AuditAction::new(
-            "person.invite",
-            format!("person {}", self.name),
-            json!({ "role": self.role.name() }),
-        )
-    }
+/// A one-time link that was just made. Its path is told to nobody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub path: String,
+    pub action: AuditAction,
 }
 
 impl Accounts {
-    /// The path of a new one-time link, which is told to nobody else.
-    pub async fn invite(&self, invitee: Invitee, invited_by: &str) -> Result<String, Refusal> {
+    /// Makes a link for somebody new, or for a user who needs a new password.
+    pub async fn invite(&self, invitee: Invitee, invited_by: &str) -> Result<Link, Refusal> {
         if let Some(problem) = problem_of_name(&invitee.name) {
             return Err(Refusal::Field("name", problem));
         }
         if let Some(problem) = problem_of_email(&invitee.email) {
             return Err(Refusal::Field("email", problem));
         }
-        Ok(self.link(invitee, invited_by, INVITATION_S).await?)
+
+        let details = json!({ "role": invitee.role.name() });
+        let action = action("person.invite", &invitee.name, details);
+        let path = self.link(invitee, invited_by, INVITATION_S).await?;
+        Ok(Link { path, action })
     }
 
     /// The path of a link for the first administrator, which spends those before it; none when there is somebody already.

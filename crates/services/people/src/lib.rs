@@ -23,6 +23,7 @@ mod second;
 pub mod secrets;
 pub mod tokens;
 pub mod trips;
+mod users;
 pub mod views;
 
 use networks::Network;

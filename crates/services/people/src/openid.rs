@@ -14,9 +14,10 @@
 
 use super::accounts::{Accounts, Admitted, BY_OPENID};
 use super::invitations::problem_of_name;
+use super::trips::Trip;
 use super::{Origin, Refusal};
 use raingauge_core::access::Role;
-use raingauge_ports::identity::{Identity, IdentityProvider};
+use raingauge_ports::identity::{self, Identity, IdentityProvider};
 use raingauge_ports::people::{self, Entry, NewUser, User, UserChange};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -26,6 +27,15 @@ use std::sync::Arc;
 pub struct OpenId {
     pub provider: Arc<dyn IdentityProvider>,
     pub rules: Rules,
+}
+
+/// What the provider sent the browser back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProviderAnswer<'a> {
+    /// Proves the identity, when the provider is asked about it.
+    pub code: Option<&'a str>,
+    /// Why the provider let nobody in.
+    pub error: Option<&'a str>,
 }
 
 /// Who may come in, with which role.
@@ -55,6 +65,8 @@ pub enum Denial {
     Contested(String),
     /// There is no administrator yet.
     NobodyYet,
+    /// The provider proves nobody.
+    Provider(identity::Error),
     Refusal(Refusal),
 }
 
@@ -74,8 +86,33 @@ impl Denial {
             Self::Disabled => "disabled",
             Self::Contested(_) => "address_contested",
             Self::NobodyYet => "no_administrator",
-            Self::Refusal(_) => "failed",
+            Self::Provider(_) | Self::Refusal(_) => "failed",
         }
+    }
+}
+
+impl OpenId {
+    /// Begins a trip to the provider: what the browser keeps of it, and the address that it goes to.
+    pub async fn begin(&self, next: &str, now_s: i64) -> Result<(Trip, String), identity::Error> {
+        let trip = Trip::begin(next, now_s);
+        let address = self.provider.begin(trip.ticket()).await?;
+        Ok((trip, address))
+    }
+
+    async fn identify(
+        &self,
+        trip: &Trip,
+        answer: ProviderAnswer<'_>,
+    ) -> Result<Identity, identity::Error> {
+        if let Some(error) = answer.error {
+            // It came by the browser, so the log shows no more of it than a code can have.
+            let is_plain = |char: &char| char.is_ascii_alphanumeric() || *char == '_';
+            let code = error.chars().filter(is_plain).take(64).collect();
+            return Err(identity::Error::Refused(code));
+        }
+        let no_code = || identity::Error::Unproven("there is no code in it".to_owned());
+        let code = answer.code.ok_or_else(no_code)?;
+        self.provider.finish(code.to_owned(), trip.ticket()).await
     }
 }
 
@@ -104,8 +141,21 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 impl Accounts {
+    /// Signs in whom the provider proves. No address is limited here: only a browser that left for the provider comes
+    /// back with its trip, and the provider limits those who guess.
+    pub async fn finish_trip(
+        &self,
+        openid: &OpenId,
+        trip: &Trip,
+        answer: ProviderAnswer<'_>,
+        origin: &Origin,
+    ) -> Result<Admitted, Denial> {
+        let identity = openid.identify(trip, answer).await.map_err(Denial::Provider)?;
+        self.sign_in_by(&identity, &openid.rules, origin).await
+    }
+
     /// Signs in whom the provider has proved.
-    pub async fn sign_in_by(
+    async fn sign_in_by(
         &self,
         identity: &Identity,
         rules: &Rules,

@@ -4,10 +4,12 @@
 //! the hash is in the configuration; what a request carries is hashed and compared with every known hash in a time
 //! that does not depend on where they differ.
 
+mod issue;
 mod made;
 
 use crate::Principal;
 use crate::secrets::{self, hash_of, is_equal};
+pub use issue::{NewToken, TokenRequest};
 pub use made::MadeTokens;
 use raingauge_core::access::{Scope, Scopes};
 use std::sync::Arc;

@@ -36,8 +36,13 @@ impl Trip {
         Self { cookie: format!("{}.{now_s}.{encoded}", new_secret()), next: next.to_owned() }
     }
 
+    /// The trip of a cookie that the browser comes back from, with the state that it left with.
+    pub fn resume(cookie: &str, state: &str, now_s: i64) -> Option<Self> {
+        Self::read(cookie, now_s).filter(|trip| trip.ticket().state == state)
+    }
+
     /// The trip of a cookie; none when it is not one, or is over.
-    pub fn read(cookie: &str, now_s: i64) -> Option<Self> {
+    fn read(cookie: &str, now_s: i64) -> Option<Self> {
         let mut parts = cookie.splitn(3, '.');
         let (secret, begun, encoded) = (parts.next()?, parts.next()?, parts.next()?);
         hash_of_sent(secret)?;

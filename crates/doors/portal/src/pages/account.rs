@@ -73,10 +73,8 @@ pub async fn end_session(
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let own = person.session().ok_or_else(without_sign_in)?;
-    match fields.given("session") {
-        Some(session) => portal.accounts.close_own(&own, hash_of(session)?).await?,
-        None => portal.accounts.people.close_sessions(own.user_id, Some(own.hash)).await?,
-    }
+    let one = fields.given("session").map(hash_of).transpose()?;
+    portal.accounts.end_sessions(&own, one).await?;
     let action = AuditAction::new("session.end", format!("person {}", person.name), json!({}));
     Ok((Extension(action), Redirect::to("/account?note=session-ended")).into_response())
 }
@@ -106,9 +104,7 @@ async fn page(
     let body = match person.session() {
         Some(own) => {
             let sessions = portal.accounts.sessions(own.user_id).await?;
-            let user = portal.accounts.people.user_called(&person.name).await?;
-            let may_have_one = portal.accounts.options.passwords;
-            let has_password = may_have_one && user.is_some_and(|user| !user.password.is_empty());
+            let has_password = portal.accounts.has_password(person).await?;
             html! {
                 div.page-head { h1 { (person.name) } span.state { (own.role) } }
                 (notes::shown(fields))

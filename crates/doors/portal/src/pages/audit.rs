@@ -30,7 +30,7 @@ pub async fn list(
 ) -> Result<Html<String>, Fault> {
     // One more than is shown tells whether there is another page.
     let filter = Filter { limit: PAGE_ENTRIES + 1, ..filter_of(&fields)? };
-    let mut entries = portal.accounts.people.entries(filter).await?;
+    let mut entries = portal.accounts.audit.entries(filter).await?;
     let has_more = entries.len() > PAGE_ENTRIES;
     entries.truncate(PAGE_ENTRIES);
     let body = html! {
@@ -83,7 +83,7 @@ async fn export(
     filter.limit = AUDIT_ENTRIES_MAX;
     let (mut text, mut written) = (write(&[], true), 0);
     loop {
-        let entries = portal.accounts.people.entries(filter.clone()).await?;
+        let entries = portal.accounts.audit.entries(filter.clone()).await?;
         text.push_str(&write(&entries, false));
         written += entries.len();
         match entries.last() {

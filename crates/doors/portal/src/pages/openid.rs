@@ -10,11 +10,10 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
-use raingauge_people::accounts::Admitted;
-use raingauge_people::openid::{Denial, OpenId};
+use raingauge_people::openid::{Denial, OpenId, ProviderAnswer};
 use raingauge_people::trips::{TRIP_S, Trip};
 use raingauge_people::{Origin, Refusal};
-use raingauge_ports::identity::{Error, Identity};
+use raingauge_ports::identity::Error;
 
 /// The path to which the provider sends browsers back, behind the public address of the portal.
 pub const BACK: &str = "/sign-in/openid/back";
@@ -38,9 +37,8 @@ pub async fn leave(
     if person.is_some() && fields.given("again").is_none() {
         return Ok(Redirect::to(next).into_response());
     }
-    let trip = Trip::begin(next, portal.clock.now_s());
-    match openid.provider.begin(trip.ticket()).await {
-        Ok(address) => {
+    match openid.begin(next, portal.clock.now_s()).await {
+        Ok((trip, address)) => {
             let cookie =
                 cookies::give_trip(trip.cookie(), TRIP_S, portal.accounts.options.is_https());
             Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&address)).into_response())
@@ -61,20 +59,14 @@ pub async fn back(
     let is_https = portal.accounts.options.is_https();
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let cookie = cookies::trip_in(&headers, is_https).unwrap_or_default();
-    let trip = Trip::read(cookie, portal.clock.now_s())
-        .filter(|trip| trip.ticket().state == fields.exact("state"));
+    let trip = Trip::resume(cookie, fields.exact("state"), portal.clock.now_s());
     let Some(trip) = trip else {
         return Ok(refused(&astray()));
     };
-    let mut response = match come_in(&portal, openid, &trip, &fields, &origin).await {
-        Ok(admitted) => {
-            // The browser had a session before: it is not gone on with.
-            if let Some(Extension(person)) = &person {
-                portal.accounts.sign_out(person).await?;
-            }
-            with_session(&portal, local(&trip.next), &admitted)
-        }
-        Err(words) => refused(&words),
+    let answer = ProviderAnswer { code: fields.given("code"), error: fields.given("error") };
+    let mut response = match portal.accounts.finish_trip(openid, &trip, answer, &origin).await {
+        Ok(admitted) => with_session(&portal, &person, local(&trip.next), &admitted).await?,
+        Err(denial) => refused(&explained(denial, &openid.rules.label)),
     };
     response.headers_mut().append(header::SET_COOKIE, cookies::take_trip(is_https));
     Ok(response)
@@ -82,31 +74,6 @@ pub async fn back(
 
 fn configured(portal: &Portal) -> Result<&OpenId, Fault> {
     portal.openid.as_ref().ok_or_else(|| Fault::not_found("sign-in by OpenID Connect"))
-}
-
-/// Brings in whom the provider proves. No address is limited here: only a browser that left for the provider comes
-/// back with its cookie, and the provider limits those who guess.
-async fn come_in(
-    portal: &Portal,
-    openid: &OpenId,
-    trip: &Trip,
-    fields: &Fields,
-    origin: &Origin,
-) -> Result<Admitted, Words> {
-    let identity = identify(openid, trip, fields).await.map_err(|error| failed(&error))?;
-    let session = portal.accounts.sign_in_by(&identity, &openid.rules, origin).await;
-    session.map_err(|denial| explained(denial, &openid.rules.label))
-}
-
-async fn identify(openid: &OpenId, trip: &Trip, fields: &Fields) -> Result<Identity, Error> {
-    if let Some(code) = fields.given("error") {
-        // It came by the browser, and is to be read in the log as what it is.
-        let is_plain = |char: &char| char.is_ascii_alphanumeric() || *char == '_';
-        return Err(Error::Refused(code.chars().filter(is_plain).take(64).collect()));
-    }
-    let code =
-        fields.given("code").ok_or_else(|| Error::Unproven("there is no code in it".to_owned()))?;
-    openid.provider.finish(code.to_owned(), trip.ticket()).await
 }
 
 /// What to do when the browser comes back with something that it did not leave with.
@@ -167,6 +134,7 @@ fn explained(denial: Denial, label: &str) -> Words {
              or into the file first-admin-link of its data folder."
                 .to_owned()
         }
+        Denial::Provider(error) => return failed(&error),
         Denial::Refusal(refusal) => return denied(refusal),
     };
     Words { status: StatusCode::FORBIDDEN, title: "You may not come in", advice }

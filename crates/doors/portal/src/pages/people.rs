@@ -15,12 +15,11 @@ use raingauge_core::access::Role;
 use raingauge_people::Principal;
 use raingauge_people::Refusal;
 use raingauge_people::audit::AuditAction;
-use raingauge_people::invitations::Invitee;
-use raingauge_ports::people::{Hash, Invitation, User, UserChange};
-use serde_json::json;
+use raingauge_people::invitations::{Invitee, Link};
+use raingauge_ports::people::{Hash, Invitation, User};
 
 /// A link that was just made: for whom, and itself.
-type Link<'a> = (&'a str, String);
+type NewLink<'a> = (&'a str, String);
 
 /// `GET /people`
 pub async fn list(
@@ -38,11 +37,12 @@ pub async fn invite(
     Extension(fields): Extension<Fields>,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let (name, role) = (fields.text("name"), role_of(&fields)?);
+    let name = fields.text("name");
+    let role = role_of(&fields)?;
     let invitee = Invitee { name: name.to_owned(), email: fields.text("email").to_owned(), role };
-    let action = invitee.invitation();
+
     match portal.accounts.invite(invitee, &person.name).await {
-        Ok(path) => {
+        Ok(Link { path, action }) => {
             let link = format!("{}{path}", base(&portal, &headers));
             let shown = page(&portal, &person, &Shown::made((name, link))).await?;
             Ok((Extension(action), shown).into_response())
@@ -65,16 +65,7 @@ pub async fn withdraw(
     let mut hash = Hash::default();
     hex::decode_to_slice(fields.text("invitation"), &mut hash)
         .map_err(|_| Fault::not_found("such invitation"))?;
-    let people = &portal.accounts.people;
-    let found = people.invitations().await?.into_iter().find(|invitation| invitation.hash == hash);
-    let name = found
-        .map(|invitation| invitation.name)
-        .ok_or_else(|| Fault::not_found("such invitation"))?;
-    people.withdraw(hash).await?;
-    Ok(done(
-        AuditAction::new("person.withdraw_invitation", format!("person {name}"), json!({})),
-        "withdrawn",
-    ))
+    Ok(done(portal.accounts.withdraw(hash).await?, "withdrawn"))
 }
 
 /// `POST /people/{id}/role`
@@ -84,48 +75,23 @@ pub async fn change_role(
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let role = role_of(&fields)?;
-    let user = portal.accounts.people.change_user(id, UserChange::Role(role)).await?;
-    Ok(done(
-        AuditAction::new(
-            "person.role",
-            format!("person {}", user.name),
-            json!({ "role": role.name() }),
-        ),
-        "role",
-    ))
+    Ok(done(portal.accounts.change_role(id, role).await?, "role"))
 }
 
 /// `POST /people/{id}/disable`
 pub async fn disable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
-    let at_s = portal.clock.now_s();
-    let people = &portal.accounts.people;
-    let user = people.change_user(id, UserChange::Disabled(at_s)).await?;
-    let tokens = people.tokens().await?;
-    let left = tokens
-        .iter()
-        .filter(|token| token.is_in_use(at_s) && token.created_by == user.name)
-        .count();
-    let action = AuditAction::new(
-        "person.disable",
-        format!("person {}", user.name),
-        json!({ "tokensInUse": left }),
-    );
-    Ok(done(action, if left > 0 { "disabled-tokens" } else { "disabled" }))
+    let (action, tokens) = portal.accounts.disable(id).await?;
+    Ok(done(action, if tokens > 0 { "disabled-tokens" } else { "disabled" }))
 }
 
 /// `POST /people/{id}/enable`
 pub async fn enable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
-    let user = portal.accounts.people.change_user(id, UserChange::Enabled).await?;
-    Ok(done(
-        AuditAction::new("person.enable", format!("person {}", user.name), json!({})),
-        "enabled",
-    ))
+    Ok(done(portal.accounts.enable(id).await?, "enabled"))
 }
 
-/// `POST /people/{id}/remove`: somebody who may not sign in any more is forgotten, name and all.
+/// `POST /people/{id}/remove`
 pub async fn remove(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
-    let removed = portal.accounts.people.remove_user(id).await?;
-    Ok(done(AuditAction::new("person.remove", removed.pseudonym, json!({})), "removed"))
+    Ok(done(portal.accounts.remove(id).await?, "removed"))
 }
 
 /// `POST /people/{id}/sign-out`: everywhere.
@@ -133,14 +99,7 @@ pub async fn sign_out(
     State(portal): State<Portal>,
     Path(id): Path<i64>,
 ) -> Result<Response, Fault> {
-    let people = &portal.accounts.people;
-    let user = people.users().await?.into_iter().find(|user| user.id == id);
-    let user = user.ok_or_else(|| Fault::not_found("such person"))?;
-    people.close_sessions(id, None).await?;
-    Ok(done(
-        AuditAction::new("person.sign_out", format!("person {}", user.name), json!({})),
-        "signed-out",
-    ))
+    Ok(done(portal.accounts.sign_out_everywhere(id).await?, "signed-out"))
 }
 
 fn done(action: AuditAction, note: &str) -> Response {
@@ -163,13 +122,11 @@ pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
 async fn page(
     portal: &Portal,
     person: &Principal,
-    shown: &Shown<'_, Link<'_>>,
+    shown: &Shown<'_, NewLink<'_>>,
 ) -> Result<Html<String>, Fault> {
-    let people = &portal.accounts.people;
-    let (users, invitations) = (people.users().await?, people.invitations().await?);
+    let users = portal.accounts.users().await?;
+    let open = portal.accounts.open_invitations().await?;
     let now_s = portal.clock.now_s();
-    let open: Vec<&Invitation> =
-        invitations.iter().filter(|invitation| now_s < invitation.expires_at).collect();
     let body = html! {
         div.page-head { h1 { "People" } }
         (shown.note)
@@ -272,7 +229,7 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
     }
 }
 
-fn invite_card(portal: &Portal, person: &Principal, shown: &Shown<'_, Link<'_>>) -> Markup {
+fn invite_card(portal: &Portal, person: &Principal, shown: &Shown<'_, NewLink<'_>>) -> Markup {
     let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
     let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
     let email_hint = match &portal.openid {
@@ -300,7 +257,7 @@ fn invite_card(portal: &Portal, person: &Principal, shown: &Shown<'_, Link<'_>>)
     }
 }
 
-fn invitations_card(person: &Principal, open: &[&Invitation], zone: &TimeZone) -> Markup {
+fn invitations_card(person: &Principal, open: &[Invitation], zone: &TimeZone) -> Markup {
     html! {
         section.card {
             h2 { "Invitations that wait" }

@@ -45,13 +45,7 @@ pub async fn enter(
     let (name, next) = (fields.text("name"), local(fields.text("next")));
     let mark = cookies::device_in(&headers, portal.accounts.options.is_https());
     match portal.accounts.sign_in(name, fields.exact("password"), &origin, mark).await {
-        Ok(admitted) => {
-            // The browser had a session before: it is not gone on with.
-            if let Some(Extension(person)) = &person {
-                portal.accounts.sign_out(person).await?;
-            }
-            Ok(with_session(&portal, next, &admitted))
-        }
+        Ok(admitted) => with_session(&portal, &person, next, &admitted).await,
         Err(refusal) => {
             let (status, words) = explain(refusal)?;
             let shown = SignIn {
@@ -108,12 +102,7 @@ pub async fn accept(
         )),
     };
     match accepted {
-        Ok(admitted) => {
-            if let Some(Extension(person)) = &person {
-                portal.accounts.sign_out(person).await?;
-            }
-            Ok(with_session(&portal, "/?note=welcome", &admitted))
-        }
+        Ok(admitted) => with_session(&portal, &person, "/?note=welcome", &admitted).await,
         Err(Refusal::Field(field, words)) => {
             let problem = Some((field, words.as_str()));
             let body = choose(&secret, &invitation, name, problem, person.as_deref());
@@ -150,15 +139,22 @@ pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), 
     })
 }
 
-/// Sends the browser on, with a session of its own.
-pub fn with_session(portal: &Portal, next: &str, admitted: &Admitted) -> Response {
+/// Sends the browser on with a new session. The session that it had before ends.
+pub async fn with_session(
+    portal: &Portal,
+    before: &Maybe,
+    next: &str,
+    admitted: &Admitted,
+) -> Result<Response, Fault> {
+    if let Some(Extension(person)) = before {
+        portal.accounts.sign_out(person).await?;
+    }
     let is_https = portal.accounts.options.is_https();
-    let mark = admitted
-        .mark
-        .as_ref()
-        .map(|mark| (header::SET_COOKIE, cookies::give_device(mark, is_https)));
+    let mark = admitted.mark.as_ref();
+    let mark = mark.map(|mark| (header::SET_COOKIE, cookies::give_device(mark, is_https)));
     let session = (header::SET_COOKIE, cookies::give(&admitted.session, is_https));
-    (AppendHeaders([session].into_iter().chain(mark)), Redirect::to(next)).into_response()
+    let cookies = AppendHeaders([session].into_iter().chain(mark));
+    Ok((cookies, Redirect::to(next)).into_response())
 }
 
 pub fn page(status: StatusCode, body: &Markup) -> Response {

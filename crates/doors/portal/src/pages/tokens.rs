@@ -12,13 +12,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use raingauge_core::access::{Scope, Scopes};
-use raingauge_core::limits::PERSON_LEN_MAX;
-use raingauge_people::audit::AuditAction;
-use raingauge_people::secrets::{hash_of, new_token};
-use raingauge_people::{ANONYMOUS, Principal};
-use raingauge_ports::people::{ApiToken, Error};
-use serde_json::json;
+use raingauge_core::access::Scope;
+use raingauge_people::tokens::{NewToken, TokenRequest};
+use raingauge_people::{ANONYMOUS, Principal, Refusal};
+use raingauge_ports::people::ApiToken;
 
 /// After how many days a token may expire, with its words; none for never.
 const EXPIRIES: [(&str, &str); 4] =
@@ -44,82 +41,42 @@ pub async fn create(
     Extension(fields): Extension<Fields>,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let secret = new_token();
-    let made = match read(&fields, &person, &secret, portal.clock.now_s()) {
-        Ok(token) => portal.accounts.people.add_token(token).await.map_err(|error| match error {
-            Error::NameTaken(_) => {
-                ("name", "A token that is in use has this name. Choose another one.".to_owned())
-            }
-            other => ("name", other.to_string()),
-        }),
-        Err(problem) => Err(problem),
+    let made = match read(&fields) {
+        Ok(request) => portal.accounts.create_token(request, &person.name).await,
+        Err(refusal) => Err(refusal),
     };
     match made {
-        Ok(token) => {
-            let made = (&*token.name, &*secret, base(&portal, &headers));
+        Ok(NewToken { name, secret, action }) => {
+            let made = (&*name, &*secret, base(&portal, &headers));
             let shown = page(&portal, &person, &Shown::made(made)).await?;
-            let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
-            let details = json!({ "scopes": scopes, "expiresAt": token.expires_at });
-            Ok((
-                Extension(AuditAction::new(
-                    "token.create",
-                    format!("token {}", token.name),
-                    details,
-                )),
-                shown,
-            )
-                .into_response())
+            Ok((Extension(action), shown).into_response())
         }
-        Err((field, words)) => {
+        Err(Refusal::Field(field, words)) => {
             let shown = Shown::refused(&fields, field, &words);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
                 .into_response())
         }
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(_) => Err(Fault::bad_request("No token was made", "Try again in a moment.")),
     }
 }
 
 /// `POST /tokens/{id}/revoke`
 pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
-    let token = portal.accounts.people.revoke_token(id, portal.clock.now_s()).await?;
-    let action = AuditAction::new("token.revoke", format!("token {}", token.name), json!({}));
+    let action = portal.accounts.revoke_token(id).await?;
     Ok((Extension(action), Redirect::to("/tokens?note=revoked")).into_response())
 }
 
-/// The token that a form asks for, or the field that is wrong and why.
-fn read(
-    fields: &Fields,
-    person: &Principal,
-    secret: &str,
-    now_s: i64,
-) -> Result<ApiToken, (&'static str, String)> {
-    let name = fields.text("name");
-    if name.is_empty() || name.len() > PERSON_LEN_MAX || name.contains(char::is_control) {
-        return Err((
-            "name",
-            format!("Give a name of 1 to {PERSON_LEN_MAX} bytes, by which its requests are known."),
-        ));
+/// The token that a form asks for.
+fn read(fields: &Fields) -> Result<TokenRequest, Refusal> {
+    let days = fields.text("expires");
+    if !EXPIRIES.iter().any(|(known, _)| *known == days) {
+        return Err(Refusal::Field("expires", "Choose one of the times.".to_owned()));
     }
-    let scopes: Scopes = fields.values("scope").filter_map(Scope::from_name).collect();
-    if scopes.is_empty() {
-        return Err(("scope", "Choose what the token is good for.".to_owned()));
-    }
-    let expires_at = match fields.text("expires") {
-        "" => None,
-        days if EXPIRIES.iter().any(|(known, _)| *known == days) => {
-            days.parse::<i64>().ok().map(|days| now_s + days * DAY_S)
-        }
-        _ => return Err(("expires", "Choose one of the times.".to_owned())),
-    };
-    Ok(ApiToken {
-        id: 0,
-        hash: hash_of(secret),
-        name: name.to_owned(),
-        scopes,
-        created_by: person.name.to_string(),
-        created_at: now_s,
-        expires_at,
-        revoked_at: None,
-        used_at: None,
+    Ok(TokenRequest {
+        name: fields.text("name").to_owned(),
+        scopes: fields.values("scope").filter_map(Scope::from_name).collect(),
+        lifetime_s: days.parse::<i64>().ok().map(|days| days * DAY_S),
     })
 }
 
@@ -128,9 +85,10 @@ async fn page(
     person: &Principal,
     shown: &Shown<'_, Secret<'_>>,
 ) -> Result<Html<String>, Fault> {
-    let (tokens, now_s) = (portal.accounts.people.tokens().await?, portal.clock.now_s());
+    let tokens = portal.accounts.tokens().await?;
+    let now_s = portal.clock.now_s();
     let (in_use, ended): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| token.is_in_use(now_s));
-    let users = portal.accounts.people.users().await?;
+    let users = portal.accounts.users().await?;
     let is_there = |maker: &str| {
         maker == ANONYMOUS || users.iter().any(|user| user.name == maker && user.may_sign_in())
     };
