@@ -1,7 +1,8 @@
 //! The time.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::MissedTickBehavior;
 
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970.
@@ -132,6 +133,17 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Does some work at once and then every so often, for as long as it is polled. A round that takes longer than the
+/// period puts off those behind it.
+pub async fn every<F: Future<Output = ()>>(period: Duration, mut work: impl FnMut() -> F) {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        work().await;
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::settings::{LogFormat, Observe};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use raingauge_ports::clock::every;
 use std::io::{IsTerminal as _, stderr};
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -525,11 +526,7 @@ pub fn install_logs(observe: &Observe) -> Result<(), Error> {
 
 /// Folds samples into their histograms for ever, so that they take bounded memory when nobody asks for the metrics.
 pub async fn keep_up(handle: PrometheusHandle) {
-    let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
-    loop {
-        interval.tick().await;
-        handle.run_upkeep();
-    }
+    every(UPKEEP_INTERVAL, || async { handle.run_upkeep() }).await;
 }
 
 /// The level is for our own rooms; what they stand on speaks up for warnings only, and its errors are always heard.

@@ -7,7 +7,6 @@ use raingauge_people::Options;
 use raingauge_portal::Portal;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The pages, over the services of the process.
 pub fn open(settings: &Settings, app: &Arc<App>) -> anyhow::Result<Portal> {
@@ -42,19 +41,4 @@ pub fn base(settings: &Settings, mut address: SocketAddr) -> String {
     }
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     settings.portal.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
-}
-
-/// How often what has expired is removed.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
-
-/// Removes sessions, links and audit entries that have expired, for as long as it is polled.
-pub async fn keep_tidy(portal: Portal) {
-    let mut interval = tokio::time::interval(SWEEP_INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        if let Err(error) = portal.accounts.sweep().await {
-            tracing::warn!(%error, "expired sessions could not be removed; they open nothing");
-        }
-    }
 }

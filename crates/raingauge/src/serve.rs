@@ -239,7 +239,7 @@ fn background(process: &Arc<Process>, portal: Option<Portal>) -> Vec<JoinHandle<
         let rollouts = Arc::clone(&operations.rollouts);
         tasks.push(tokio::spawn(Arc::clone(&operations.self_audit).run()));
         tasks.push(tokio::spawn(async move { rollouts.run().await }));
-        tasks.push(tokio::spawn(portal::keep_tidy(portal)));
+        tasks.push(tokio::spawn(async move { portal.accounts.keep_tidy().await }));
     }
     tasks
 }

@@ -30,7 +30,7 @@ use database::Database;
 use raingauge_counters::{Counters, TakesEffect};
 use raingauge_operations::Maintenance;
 use raingauge_ports::buckets::{BucketReader, KeySource};
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::maintenance::Lease;
 use raingauge_ports::published::Published;
@@ -121,14 +121,12 @@ impl Running {
         if let Self::Cluster(running) = self {
             return running.follow().await;
         }
-        let mut interval = tokio::time::interval(FOLLOW_INTERVAL);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
+        let follow = || async {
             if let Err(error) = counters.follow().await {
                 tracing::warn!(%error, "the catalog could not be followed; counters stay as they are");
             }
-        }
+        };
+        every(FOLLOW_INTERVAL, follow).await;
     }
 
     /// Commits what is counted, and ends the writers. Over the embedded engines, what the log holds is counted first, as

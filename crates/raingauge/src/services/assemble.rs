@@ -63,7 +63,7 @@ impl Process {
 
         let Surroundings { address, metrics, draining } = surroundings;
         let measures = measures(&engines, Arc::clone(&metrics));
-        let watch = Arc::new(Watch::new(watch::Means {
+        let watch = Arc::new(Watch::new(watch::Deps {
             about: about(settings, address, &engines),
             measures: Arc::clone(&measures),
             instances: Arc::clone(&engines.database.instances),
@@ -72,7 +72,7 @@ impl Process {
             published: Arc::clone(&engines.published),
             clock: Arc::clone(&engines.wall_clock),
         }));
-        let rollouts = Arc::new(Conductor::new(rollouts::Means {
+        let rollouts = Arc::new(Conductor::new(rollouts::Deps {
             rollouts: Arc::clone(&engines.database.rollouts),
             counters: Arc::clone(&counters),
             policies: Arc::clone(&policies),
@@ -81,7 +81,7 @@ impl Process {
             clock: Arc::clone(&engines.wall_clock),
             still_max: engines.rollout_still_max,
         }));
-        let self_audit = Arc::new(SelfAudit::new(self_audit::Means {
+        let self_audit = Arc::new(SelfAudit::new(self_audit::Deps {
             recounter: Arc::clone(&counted.recounter),
             reader: Arc::clone(&reader),
             checks: Arc::clone(&engines.database.checks),

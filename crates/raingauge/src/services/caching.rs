@@ -5,6 +5,7 @@ use crate::settings::{ResultCache, Settings};
 use raingauge_memory::MemoryCache;
 use raingauge_ports::cache;
 use raingauge_ports::catalog::Catalog;
+use raingauge_ports::clock::every;
 use raingauge_reader::{CachePolicies, Options, Reader};
 use std::sync::Arc;
 
@@ -50,12 +51,7 @@ pub async fn reader(
 
 /// Takes over each change of the policy, for as long as it is polled.
 pub async fn follow(catalog: &dyn Catalog, policies: &CachePolicies) {
-    let mut interval = tokio::time::interval(FOLLOW_INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        follow_once(catalog, policies).await;
-    }
+    every(FOLLOW_INTERVAL, || follow_once(catalog, policies)).await;
 }
 
 async fn follow_once(catalog: &dyn Catalog, policies: &CachePolicies) {

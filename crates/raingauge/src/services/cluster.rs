@@ -34,7 +34,7 @@ use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_ports::tiles::{Hearing, TileFeed};
 use raingauge_sql::MySqlCatalog;
-use raingauge_writer::fleet::{Means, Troubles};
+use raingauge_writer::fleet::{Deps, Troubles};
 use raingauge_writer::lost::{self, Lost};
 use raingauge_writer::states::{Shows, States};
 use raingauge_writer::{Fleet, Follower, NotThere, worker};
@@ -302,7 +302,7 @@ fn start_fleet(
     };
     let runtime = Handle::current();
     let engines_feed = feed.clone().map(|feed| Feed { feed, clock: Arc::clone(&clock) });
-    let means = Means {
+    let deps = Deps {
         membership: Arc::new(Member::join(topic)?),
         partitions: Arc::new(PartitionEngines {
             topic: topic.clone(),
@@ -318,7 +318,7 @@ fn start_fleet(
         options,
         stalled_after: STALLED_AFTER,
     };
-    let fleet = Fleet::new(means);
+    let fleet = Fleet::new(deps);
     let troubles = fleet.troubles();
     Ok((Some(tokio::spawn(fleet.run(stopping))), troubles))
 }

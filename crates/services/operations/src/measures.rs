@@ -126,16 +126,6 @@ impl Measures {
         Reading { process: String::new(), at_ms: self.clock.now_ms(), values }
     }
 
-    /// Reads the metrics of this process alone, every few seconds for as long as it is polled.
-    pub async fn run(&self) {
-        let mut interval = tokio::time::interval(SAMPLE_INTERVAL);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            self.record(vec![self.read()]);
-        }
-    }
-
     /// Takes the newest readings of all processes for what they did since they were given before. Processes that are not
     /// among them are forgotten.
     pub fn record(&self, readings: Vec<Reading>) {

@@ -17,7 +17,7 @@ use metrics::{Counter, counter};
 use raingauge_counters::Counters;
 use raingauge_policy::rollout::{End, Order, Plan, Refused, Rollout};
 use raingauge_ports::catalog::{self, Change, VersionedPolicy};
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::rollouts::{self, Rollouts, Run};
 use raingauge_reader::CachePolicies;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub enum Error {
 }
 
 /// Everything that a rollout is conducted with.
-pub struct Means {
+pub struct Deps {
     pub rollouts: Arc<dyn Rollouts>,
     pub counters: Arc<Counters>,
     pub policies: Arc<CachePolicies>,
@@ -56,7 +56,7 @@ pub struct Means {
 
 /// Conducts rollouts, as long as no other portal does.
 pub struct Conductor {
-    means: Means,
+    deps: Deps,
     state: Mutex<State>,
 }
 
@@ -69,26 +69,21 @@ struct State {
 }
 
 impl Conductor {
-    pub fn new(means: Means) -> Self {
+    pub fn new(deps: Deps) -> Self {
         // At 0 from the start, so that the first one is seen to add something.
         End::ALL.into_iter().for_each(|end| ended(end).increment(0));
-        Self { means, state: Mutex::default() }
+        Self { deps, state: Mutex::default() }
     }
 
     pub fn rollouts(&self) -> &dyn Rollouts {
-        &*self.means.rollouts
+        &*self.deps.rollouts
     }
 
     /// Conducts whatever has to be, for as long as it is polled.
     pub async fn run(&self) {
-        let mut interval = tokio::time::interval(SAMPLE_INTERVAL);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // A process that has just started has heard of nobody.
-        interval.tick().await;
-        loop {
-            interval.tick().await;
-            self.beat().await;
-        }
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
+        every(SAMPLE_INTERVAL, || self.beat()).await;
     }
 
     /// Goes on once with the rollout that runs, if it is ours.
@@ -102,10 +97,10 @@ impl Conductor {
 
     async fn try_beat(&self) -> Result<(), Error> {
         let mut state = self.state.lock().await;
-        let Some(mut run) = self.means.rollouts.running().await? else {
+        let Some(mut run) = self.deps.rollouts.running().await? else {
             return Ok(());
         };
-        if run.conductor != self.means.watch.id() {
+        if run.conductor != self.deps.watch.id() {
             if !self.stands_still(&mut state, &run) {
                 return Ok(());
             }
@@ -114,40 +109,38 @@ impl Conductor {
                 "the rollout has lost its conductor, and is taken over"
             );
             self.take_over(&mut state, &mut run);
-            run.rollout.resume(self.means.clock.machine_ms());
+            run.rollout.resume(self.deps.clock.machine_ms());
         }
-        let current = self.means.counters.catalog().cache_policy().await?;
-        let (counted_s, grown) = self.means.measures.tally_after(state.counted_s);
+        let current = self.deps.counters.catalog().cache_policy().await?;
+        let (counted_s, grown) = self.deps.measures.tally_after(state.counted_s);
         state.counted_s = counted_s;
         match run.rollout.is_overruled(current.version, &current.policy) {
             true => run.rollout.overrule(current.version, &current.changed_by),
-            false => {
-                run.rollout.beat(self.means.clock.machine_ms(), &grown, self.lagging(&current))
-            }
+            false => run.rollout.beat(self.deps.clock.machine_ms(), &grown, self.lagging(&current)),
         }
         self.carry_out(run).await.map(drop)
     }
 
     /// Whether a rollout of another conductor has not changed for so long that it has none any more.
     fn stands_still(&self, state: &mut State, run: &Run) -> bool {
-        let now_ms = self.means.clock.machine_ms();
+        let now_ms = self.deps.clock.machine_ms();
         let since_ms = match state.still {
             Some((id, revision, since_ms)) if (id, revision) == (run.id, run.revision) => since_ms,
             _ => now_ms,
         };
         state.still = Some((run.id, run.revision, since_ms));
-        now_ms - since_ms >= self.means.still_max.as_millis() as i64
+        now_ms - since_ms >= self.deps.still_max.as_millis() as i64
     }
 
     fn take_over(&self, state: &mut State, run: &mut Run) {
-        run.conductor = self.means.watch.id().to_owned();
+        run.conductor = self.deps.watch.id().to_owned();
         // What was counted before is not of its windows.
-        state.counted_s = self.means.clock.now_s();
+        state.counted_s = self.deps.clock.now_s();
     }
 
     /// The processes that do not follow the policy yet. One of another version may say in another way what it follows.
     fn lagging(&self, current: &VersionedPolicy) -> Vec<String> {
-        let seen = self.means.watch.seen();
+        let seen = self.deps.watch.seen();
         let follows = |name: &str, choice| choice == current.policy.choice_of(name);
         let lags = seen.iter().filter(|seen| !seen.is_gone).filter(|seen| {
             seen.said.choice.as_ref().is_some_and(|choice| !follows(&seen.instance.name, choice))
@@ -157,7 +150,7 @@ impl Conductor {
 
     /// Keeps the rollout, and sets the policies that it orders. Each order is kept first: whoever takes over finds it.
     async fn carry_out(&self, mut run: Run) -> Result<Run, Error> {
-        let Means { rollouts, counters, clock, .. } = &self.means;
+        let Deps { rollouts, counters, clock, .. } = &self.deps;
         loop {
             let end = run.rollout.end();
             run.ended_at = end.map(|_| clock.now_s());
@@ -181,12 +174,12 @@ impl Conductor {
         let Order { policy, reason } = order;
         tracing::info!(rollout = run.id, reason, "the cache policy is set");
         let reason = format!("Rollout {}: {reason}", run.id);
-        let change = Change { by: run.started_by.clone(), reason, at_s: self.means.clock.now_s() };
-        match self.means.counters.catalog().set_cache_policy(policy, Some(expected), change).await {
+        let change = Change { by: run.started_by.clone(), reason, at_s: self.deps.clock.now_s() };
+        match self.deps.counters.catalog().set_cache_policy(policy, Some(expected), change).await {
             Ok(set) => {
                 // The others follow the catalog; this process need not wait for itself.
-                self.means.policies.set(&set.policy);
-                run.rollout.ordered(set.version, self.means.clock.machine_ms());
+                self.deps.policies.set(&set.policy);
+                run.rollout.ordered(set.version, self.deps.clock.machine_ms());
                 Ok(())
             }
             // Somebody was faster by a moment, and is seen in the next turn.
@@ -198,16 +191,16 @@ impl Conductor {
     /// Begins a rollout from the policy that is in force.
     pub async fn begin(&self, plan: Plan, by: &str, reason: String) -> Result<Run, Error> {
         let mut state = self.state.lock().await;
-        let current = self.means.counters.catalog().cache_policy().await?;
+        let current = self.deps.counters.catalog().cache_policy().await?;
         if let Some(refusal) = plan.refusal(&current.policy) {
             return Err(Error::Senseless(refusal));
         }
         let rollout =
-            Rollout::new(plan, current.policy, current.version, self.means.clock.machine_ms());
+            Rollout::new(plan, current.policy, current.version, self.deps.clock.machine_ms());
         let mut run = Run {
             id: 0,
             revision: 0,
-            started_at: self.means.clock.now_s(),
+            started_at: self.deps.clock.now_s(),
             started_by: by.to_owned(),
             reason,
             ended_at: None,
@@ -215,7 +208,7 @@ impl Conductor {
             rollout,
         };
         self.take_over(&mut state, &mut run);
-        Ok(self.means.rollouts.begin(run).await?)
+        Ok(self.deps.rollouts.begin(run).await?)
     }
 
     /// Ends a rollout, and sets the policy of before.
@@ -238,7 +231,7 @@ impl Conductor {
         let mut tries = 0;
         loop {
             tries += 1;
-            let mut run = self.means.rollouts.get(id).await?;
+            let mut run = self.deps.rollouts.get(id).await?;
             wish(&mut run.rollout)?;
             self.take_over(&mut state, &mut run);
             match self.carry_out(run).await {

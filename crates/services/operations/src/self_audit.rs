@@ -21,7 +21,7 @@ use raingauge_core::time::format_rfc3339;
 use raingauge_counters::recount::{Asked, Progress, Recount, Recounter};
 use raingauge_ports::catalog;
 use raingauge_ports::checks::{CHECKS_KEPT, Check, Checks, DIFFERENCES_KEPT, Outcome, Wanted};
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::log::EventLog;
 use raingauge_ports::maintenance::{LEASE_TTL, Lease};
 use raingauge_ports::published::Published;
@@ -70,7 +70,7 @@ pub enum Refused {
 }
 
 /// Everything that an audit looks at.
-pub struct Means {
+pub struct Deps {
     pub recounter: Arc<Recounter>,
     pub reader: Arc<Reader>,
     pub checks: Arc<dyn Checks>,
@@ -92,7 +92,7 @@ pub struct Running {
 
 /// The audit of this process.
 pub struct SelfAudit {
-    means: Means,
+    deps: Deps,
     state: Mutex<State>,
     jobs: Jobs,
 }
@@ -105,17 +105,17 @@ struct State {
 }
 
 impl SelfAudit {
-    pub fn new(means: Means) -> Self {
+    pub fn new(deps: Deps) -> Self {
         gauge!("raingauge_check_mismatches").set(0.0);
-        Self { means, state: Mutex::default(), jobs: Jobs::default() }
+        Self { deps, state: Mutex::default(), jobs: Jobs::default() }
     }
 
     pub fn options(&self) -> Options {
-        self.means.options
+        self.deps.options
     }
 
     pub fn checks(&self) -> &dyn Checks {
-        &*self.means.checks
+        &*self.deps.checks
     }
 
     pub fn running(&self) -> Option<Running> {
@@ -129,25 +129,20 @@ impl SelfAudit {
             self.state
                 .lock()
                 .last_s
-                .map_or_else(|| self.means.clock.now_s(), |last_s| last_s + interval),
+                .map_or_else(|| self.deps.clock.now_s(), |last_s| last_s + interval),
         )
     }
 
     fn interval(&self) -> Option<i64> {
-        let Options { interval, keys } = self.means.options;
+        let Options { interval, keys } = self.deps.options;
         interval.filter(|_| keys > 0).map(|interval| interval.as_secs() as i64)
     }
 
     /// Audits whenever it is due, for as long as it is polled.
     pub async fn run(self: Arc<Self>) {
-        let mut interval = tokio::time::interval(LOOK_INTERVAL);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // A process that has just started has other things to do.
-        interval.tick().await;
-        loop {
-            interval.tick().await;
-            self.look().await;
-        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+        every(LOOK_INTERVAL, || self.look()).await;
     }
 
     /// Looks once whether an audit is due, and makes it then.
@@ -160,7 +155,7 @@ impl SelfAudit {
             return;
         };
         let last_s = self.state.lock().last_s;
-        if last_s.is_some_and(|last_s| self.means.clock.now_s() < last_s + interval) {
+        if last_s.is_some_and(|last_s| self.deps.clock.now_s() < last_s + interval) {
             return;
         }
         match self.begin(AUDITOR).await {
@@ -184,12 +179,12 @@ impl SelfAudit {
             if state.running.is_some() {
                 return Err(Refused::Running);
             }
-            let began_s = self.means.clock.now_s();
+            let began_s = self.deps.clock.now_s();
             let running = Running { by: by.to_owned(), began_s, progress: Progress::default() };
             state.running = Some(running.clone());
             running
         };
-        let refused = match self.means.lease.hold().await {
+        let refused = match self.deps.lease.hold().await {
             Ok(true) => return Ok(running),
             Ok(false) => Refused::Elsewhere,
             Err(error) => Refused::Lease(error.to_string()),
@@ -211,7 +206,7 @@ impl SelfAudit {
         if let Err(reason) = audited {
             tracing::warn!(reason, "the self-audit did not come to its end");
         }
-        if let Err(error) = self.means.lease.release().await {
+        if let Err(error) = self.deps.lease.release().await {
             tracing::debug!(%error, "the right to check could not be given back; it runs out by itself");
         }
     }
@@ -220,14 +215,14 @@ impl SelfAudit {
     async fn keep_lease(&self) {
         loop {
             tokio::time::sleep(LEASE_TTL / 3).await;
-            if !matches!(self.means.lease.hold().await, Ok(true)) {
+            if !matches!(self.deps.lease.hold().await, Ok(true)) {
                 return;
             }
         }
     }
 
     async fn audit(&self, running: &Running) -> Result<(), String> {
-        let Means { checks, options, recounter, clock, .. } = &self.means;
+        let Deps { checks, options, recounter, clock, .. } = &self.deps;
         let differing = checks.differing(RECHECKED_MAX).await.map_err(|error| error.to_string())?;
         let again = differing.iter().filter_map(|check| {
             let range = Plan::new(check.from_s, check.to_s).ok()?;
@@ -238,8 +233,7 @@ impl SelfAudit {
             .list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() })
             .await
             .unwrap_or_default();
-        for sampled in
-            Sampler::of(&self.means).keys(options.keys.min(CHECK_KEYS_MAX), &recent).await
+        for sampled in Sampler::of(&self.deps).keys(options.keys.min(CHECK_KEYS_MAX), &recent).await
         {
             if asked.iter().all(|known| known.key != sampled.key) {
                 asked.push(sampled);
@@ -268,7 +262,7 @@ impl SelfAudit {
         by: &str,
         now_s: i64,
     ) -> Option<Check> {
-        let view = self.means.published.view();
+        let view = self.deps.published.view();
         let rule = view.ruleset.index_of_key(&asked.key);
         let counter = rule.map_or(0, |rule| view.ruleset.rules()[rule].counter.id);
         let (from_s, to_s) = (asked.range.from_s, asked.range.to_s);
@@ -322,13 +316,13 @@ impl SelfAudit {
                 );
             }
         }
-        self.means.checks.add(made, CHECKS_KEPT).await?;
+        self.deps.checks.add(made, CHECKS_KEPT).await?;
         self.refresh().await
     }
 
     /// Learns what this portal and the others have found so far.
     async fn refresh(&self) -> Result<(), catalog::Error> {
-        let checks = &self.means.checks;
+        let checks = &self.deps.checks;
         gauge!("raingauge_check_mismatches")
             .set(checks.differing(RECHECKED_MAX).await?.len() as f64);
         let newest = checks.list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() }).await?;
@@ -341,7 +335,7 @@ impl SelfAudit {
 
     /// Begins to recount one key, on behalf of `by`. Answers the id of the job.
     pub fn recount(self: &Arc<Self>, asked: Asked, by: &str) -> Result<String, Refused> {
-        let job = self.jobs.begin(asked, by, self.means.clock.now_s())?;
+        let job = self.jobs.begin(asked, by, self.deps.clock.now_s())?;
         let (audit, id) = (Arc::clone(self), job.id.clone());
         tokio::spawn(async move {
             let found = audit.recount_now(&job).await;
@@ -351,7 +345,7 @@ impl SelfAudit {
     }
 
     async fn recount_now(&self, job: &Job) -> JobResult {
-        let Means { recounter, clock, .. } = &self.means;
+        let Deps { recounter, clock, .. } = &self.deps;
         let asked = job.asked.clone();
         let found = match recounter.recount_all(vec![asked], &job.progress).await {
             Ok(mut found) => found.pop().unwrap_or(Ok(None)),

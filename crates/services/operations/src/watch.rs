@@ -15,7 +15,7 @@ use crate::measures::{Measures, Reading, SAMPLE_INTERVAL, Values};
 use parking_lot::Mutex;
 use raingauge_policy::cache::Choice;
 use raingauge_ports::catalog;
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::instances::{Instance, Instances};
 use raingauge_ports::published::Published;
 use raingauge_reader::{CachePolicies, Reader};
@@ -108,7 +108,7 @@ impl Said {
 }
 
 /// Everything that a watch looks at.
-pub struct Means {
+pub struct Deps {
     pub about: About,
     pub measures: Arc<Measures>,
     pub instances: Arc<dyn Instances>,
@@ -120,7 +120,7 @@ pub struct Means {
 
 /// Announces this process, and remembers what the others announced.
 pub struct Watch {
-    means: Means,
+    deps: Deps,
     id: String,
     seen: Mutex<Heard>,
 }
@@ -136,9 +136,9 @@ struct Heard {
 }
 
 impl Watch {
-    pub fn new(means: Means) -> Self {
+    pub fn new(deps: Deps) -> Self {
         let id = hex::encode(rand::random::<[u8; 16]>());
-        Self { means, id, seen: Mutex::default() }
+        Self { deps, id, seen: Mutex::default() }
     }
 
     /// The name of this process that no other one has.
@@ -148,15 +148,13 @@ impl Watch {
 
     /// Announces this process every few seconds, for as long as it is polled. `listens`: hears of the others, too.
     pub async fn run(&self, listens: bool) {
-        let mut interval = tokio::time::interval(SAMPLE_INTERVAL);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
+        let round = || async {
             self.announce().await;
             if listens {
                 self.listen().await;
             }
-        }
+        };
+        every(SAMPLE_INTERVAL, round).await;
     }
 
     /// Says once what this process is and has measured.
@@ -167,7 +165,7 @@ impl Watch {
     }
 
     async fn try_announce(&self) -> Result<(), catalog::Error> {
-        let Means { instances, clock, .. } = &self.means;
+        let Deps { instances, clock, .. } = &self.deps;
         let announcements = {
             let mut heard = self.seen.lock();
             heard.announcements += 1;
@@ -180,7 +178,7 @@ impl Watch {
     }
 
     fn say(&self) -> Said {
-        let Means { measures, reader, policies, published, .. } = &self.means;
+        let Deps { measures, reader, policies, published, .. } = &self.deps;
         let Reading { at_ms, values, .. } = measures.read();
         let choice = Some(Choice::clone(&policies.choice()));
         let failure = published.failure().map(|reason| reason.to_string());
@@ -193,7 +191,7 @@ impl Watch {
     }
 
     fn own(&self, said: &Said) -> Instance {
-        let About { name, roles, version, address, started_s } = self.means.about.clone();
+        let About { name, roles, version, address, started_s } = self.deps.about.clone();
         let seen_s = said.at_ms.div_euclid(1_000);
         let measures = said.to_json().to_string();
         Instance { id: self.id.clone(), name, roles, version, address, started_s, seen_s, measures }
@@ -201,8 +199,8 @@ impl Watch {
 
     /// Hears what all processes announced, and measures with it. While the catalog is away, this process alone is seen.
     pub async fn listen(&self) {
-        let listed = self.means.instances.list().await;
-        let now_s = self.means.clock.now_s();
+        let listed = self.deps.instances.list().await;
+        let now_s = self.deps.clock.now_s();
         let own = self.say();
         let (listed, failure) = match listed {
             Ok(listed) => (listed, None),
@@ -232,7 +230,7 @@ impl Watch {
             at_ms: seen.said.at_ms,
             values: seen.said.values.clone(),
         };
-        self.means.measures.record(seen.iter().filter(|seen| !seen.is_gone).map(reading).collect());
+        self.deps.measures.record(seen.iter().filter(|seen| !seen.is_gone).map(reading).collect());
         let mut heard = self.seen.lock();
         (heard.seen, heard.failure, heard.activity) = (seen, failure, activity);
     }
@@ -240,7 +238,7 @@ impl Watch {
     /// What all processes lately counted: the others as they announced it last, this one as it is now.
     pub fn activity(&self) -> Lately {
         let mut activity = self.seen.lock().activity.clone();
-        activity.join(&self.means.published.activity().all().into());
+        activity.join(&self.deps.published.activity().all().into());
         activity
     }
 
@@ -256,7 +254,7 @@ impl Watch {
 
     /// Takes leave of the others: the process ends.
     pub async fn leave(&self) {
-        if let Err(error) = self.means.instances.leave(&self.id).await {
+        if let Err(error) = self.deps.instances.leave(&self.id).await {
             tracing::debug!(%error, "this process could not take leave; it is forgotten in time");
         }
     }
@@ -285,7 +283,7 @@ mod tests {
         let clock = Arc::clone(clock) as Arc<dyn Clock>;
         let measures = Arc::new(Measures::new(render, Arc::clone(&clock)));
         let about = About { name: name.to_owned(), version: "1".to_owned(), ..About::default() };
-        let means = Means {
+        let deps = Deps {
             about,
             measures: Arc::clone(&measures),
             instances: Arc::clone(instances) as _,
@@ -298,7 +296,7 @@ mod tests {
             published: Arc::default(),
             clock,
         };
-        Process { watch: Watch::new(means), measures, counts }
+        Process { watch: Watch::new(deps), measures, counts }
     }
 
     #[tokio::test]
@@ -306,7 +304,7 @@ mod tests {
         let (instances, clock) =
             (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
         let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
-        b.watch.means.published.fail("the disk is full");
+        b.watch.deps.published.fail("the disk is full");
         for step in 1..=3 {
             clock.set_s(NOW_S + step * 5);
             *a.counts.lock() += 10;
@@ -339,13 +337,13 @@ mod tests {
         let [portal, one, other] =
             ["portal", "one", "other"].map(|name| process(name, &instances, &clock));
         let count = |process: &Process, events| {
-            process.watch.means.published.activity().counted(7, NOW_S, events)
+            process.watch.deps.published.activity().counted(7, NOW_S, events)
         };
         portal.watch.listen().await;
         assert_eq!(portal.watch.activity().of(7), None);
         count(&one, 2);
         count(&other, 3);
-        one.watch.means.published.activity().skipped(7, "filtered", 1);
+        one.watch.deps.published.activity().skipped(7, "filtered", 1);
         for _ in 0..2 {
             one.watch.announce().await;
             other.watch.announce().await;

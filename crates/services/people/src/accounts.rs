@@ -7,14 +7,17 @@ use super::secrets::{csrf_of, hash_of, hash_of_sent, new_secret};
 use super::{Options, Origin, Refusal, devices};
 use crate::{Credential, OwnSession, Principal};
 use raingauge_core::limits::PERSON_LEN_MAX;
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::people::{
     Entry, Error, Hash, People, Session, Sweep, User, UserChange, handle,
 };
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+/// How often what has expired is removed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
 /// A session is noted as seen this often, and not with every request.
 const SEEN_STEP_S: i64 = 60;
 /// How somebody comes in who is known at a provider.
@@ -244,6 +247,16 @@ impl Accounts {
         self.attempts.succeeded(&source);
         self.people.close_sessions(user.id, Some(own.hash)).await?;
         Ok(devices::mark_of(&user))
+    }
+
+    /// Removes sessions, links and audit entries that have expired, for as long as it is polled.
+    pub async fn keep_tidy(&self) {
+        let sweep = || async {
+            if let Err(error) = self.sweep().await {
+                tracing::warn!(%error, "expired sessions could not be removed; they open nothing");
+            }
+        };
+        every(SWEEP_INTERVAL, sweep).await;
     }
 
     /// Removes what has expired.

@@ -176,7 +176,7 @@ mod tests {
         let api_token =
             ApiToken { hash: shop.sha256, scopes: shop.scopes, ..contract::token(1, "shop") };
         people.add_token(api_token).await.unwrap();
-        made.refresh(&mut None).await.unwrap();
+        made.refresh().await.unwrap();
         assert_eq!((ask(&open), ask(&closed)), (Ok("shop".to_owned()), Ok("shop".to_owned())));
         // The door that was open stays open, to everybody and for everything.
         assert_eq!(&*open.check(None, Scope::Admin).unwrap().name, "anonymous");

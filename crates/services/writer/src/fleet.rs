@@ -18,7 +18,7 @@ use crate::worker::{Handle, Options, tell_lost};
 use lag::Lag;
 use parking_lot::Mutex;
 use raingauge_ports::catalog::Versioned;
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::cluster::{Membership, Partitions};
 use raingauge_ports::log::{EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
@@ -29,7 +29,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::MissedTickBehavior;
 
 /// How often the fleet looks after its workers.
 const TICK: Duration = Duration::from_millis(250);
@@ -45,7 +44,7 @@ pub type Troubles = Arc<Mutex<BTreeMap<Partition, String>>>;
 type Workers = Arc<Mutex<BTreeMap<Partition, Arc<Handle>>>>;
 
 /// Everything that the fleet works with.
-pub struct Means {
+pub struct Deps {
     pub membership: Arc<dyn Membership>,
     pub partitions: Arc<dyn Partitions>,
     pub sink: Arc<dyn EventSink>,
@@ -61,7 +60,7 @@ pub struct Means {
 }
 
 pub struct Fleet {
-    means: Arc<Means>,
+    deps: Arc<Deps>,
     assigned: watch::Receiver<Vec<Partition>>,
     seats: BTreeMap<Partition, Seat>,
     /// The tasks of seats that were left, until their workers have ended.
@@ -75,10 +74,10 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    pub fn new(means: Means) -> Self {
+    pub fn new(deps: Deps) -> Self {
         Self {
-            assigned: means.membership.assigned(),
-            means: Arc::new(means),
+            assigned: deps.membership.assigned(),
+            deps: Arc::new(deps),
             seats: BTreeMap::new(),
             leaving: BTreeMap::new(),
             workers: Workers::default(),
@@ -95,7 +94,7 @@ impl Fleet {
 
     /// Counts what is assigned until `stopping` turns true, then commits and leaves the group.
     pub async fn run(mut self, mut stopping: watch::Receiver<bool>) {
-        let beats = tokio::spawn(beat(Arc::clone(&self.means), Arc::clone(&self.workers)));
+        let beats = tokio::spawn(beat(Arc::clone(&self.deps), Arc::clone(&self.workers)));
         while !*stopping.borrow() {
             self.reconcile();
             self.measure();
@@ -107,7 +106,7 @@ impl Fleet {
         }
         self.stop_all().await;
         beats.abort();
-        let membership = Arc::clone(&self.means.membership);
+        let membership = Arc::clone(&self.deps.membership);
         let _ = tokio::task::spawn_blocking(move || membership.leave()).await;
     }
 
@@ -145,10 +144,10 @@ impl Fleet {
         for partition in assigned {
             let before = &mut self.leaving;
             self.seats.entry(partition).or_insert_with(|| {
-                let (means, troubles) = (Arc::clone(&self.means), Arc::clone(&self.troubles));
+                let (deps, troubles) = (Arc::clone(&self.deps), Arc::clone(&self.troubles));
                 Seat::take(
                     partition,
-                    means,
+                    deps,
                     Arc::clone(&self.workers),
                     troubles,
                     before.remove(&partition),
@@ -174,7 +173,7 @@ impl Fleet {
 
     /// Measures how far behind each partition is, whatever its worker does or waits for.
     fn measure(&mut self) {
-        let now_ms = self.means.clock.machine_ms();
+        let now_ms = self.deps.clock.machine_ms();
         let mut counted = 0;
         for (partition, seat) in &mut self.seats {
             let Some(lag) = seat.measure(now_ms) else {
@@ -183,10 +182,10 @@ impl Fleet {
             lag.tell(*partition);
             let committed = seat.committed();
             if seat.is_running() && self.told.insert(*partition, committed) != Some(committed) {
-                self.means.membership.committed(*partition, committed);
+                self.deps.membership.committed(*partition, committed);
             }
             let is_stalled =
-                lag.events > 0 && lag.still_ms >= self.means.stalled_after.as_millis() as i64;
+                lag.events > 0 && lag.still_ms >= self.deps.stalled_after.as_millis() as i64;
             counted += usize::from(seat.is_running() && !is_stalled);
             let mut troubles = self.troubles.lock();
             if is_stalled && (self.stalled.contains(partition) || !troubles.contains_key(partition))
@@ -211,16 +210,14 @@ impl Fleet {
 
 /// Tells readers of every partition that is counted here, that they have heard of all its tiles: they are told with each
 /// commit, and also while there is nothing to commit, or the store is away.
-async fn beat(means: Arc<Means>, workers: Workers) {
-    let Some(feed) = &means.feed else { return };
-    let mut every = tokio::time::interval(HEARTBEAT);
-    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        every.tick().await;
+async fn beat(deps: Arc<Deps>, workers: Workers) {
+    let Some(feed) = &deps.feed else { return };
+    let round = || async {
         for (partition, worker) in &*workers.lock() {
-            feed.beat(*partition, worker.committed(), means.clock.machine_ms());
+            feed.beat(*partition, worker.committed(), deps.clock.machine_ms());
         }
-    }
+    };
+    every(HEARTBEAT, round).await;
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ impl World {
         let (reader, recounter) = (Arc::new(reader), Arc::new(recounter));
         let (instances, rollouts) =
             (Arc::<MemoryInstances>::default(), Arc::<MemoryRollouts>::default());
-        let watch = Arc::new(Watch::new(watch::Means {
+        let watch = Arc::new(Watch::new(watch::Deps {
             about: About {
                 name: "all-1".to_owned(),
                 roles: ROLES.map(str::to_owned).to_vec(),
@@ -201,7 +201,7 @@ impl World {
             published: Arc::clone(&published),
             clock: clock_port.clone(),
         }));
-        let audit = Arc::new(SelfAudit::new(self_audit::Means {
+        let audit = Arc::new(SelfAudit::new(self_audit::Deps {
             recounter: Arc::clone(&recounter),
             reader: Arc::clone(&reader),
             checks: Arc::new(MemoryChecks::default()),
@@ -211,7 +211,7 @@ impl World {
             clock: clock_port.clone(),
             options: self_audit::Options::default(),
         }));
-        let conductor = Conductor::new(rollouts::Means {
+        let conductor = Conductor::new(rollouts::Deps {
             rollouts: Arc::clone(&rollouts) as _,
             counters: Arc::clone(&counters),
             policies: Arc::clone(&policies),

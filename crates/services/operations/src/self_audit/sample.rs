@@ -1,6 +1,6 @@
 //! Which keys an audit checks: of every counter in turn, those that were counted lately and those with the most counts.
 
-use super::Means;
+use super::Deps;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::Asked;
@@ -29,12 +29,12 @@ struct Candidate {
 }
 
 pub struct Sampler<'a> {
-    means: &'a Means,
+    deps: &'a Deps,
 }
 
 impl<'a> Sampler<'a> {
-    pub fn of(means: &'a Means) -> Self {
-        Self { means }
+    pub fn of(deps: &'a Deps) -> Self {
+        Self { deps }
     }
 
     /// So many keys with the range of each. Counters whose last check is longest ago come first, so that in the course of
@@ -55,7 +55,7 @@ impl<'a> Sampler<'a> {
                 own.push(largest);
             }
         }
-        let now_s = self.means.clock.now_s();
+        let now_s = self.deps.clock.now_s();
         let (mut asked, mut taken) = (Vec::new(), HashSet::new());
         while asked.len() < len_max {
             let before = taken.len();
@@ -79,7 +79,7 @@ impl<'a> Sampler<'a> {
 
     /// Keys that the newest events of the log were counted under, by counter, in random order.
     async fn recent(&self) -> BTreeMap<u32, Vec<Candidate>> {
-        let (logs, published) = (self.means.logs.clone(), Arc::clone(&self.means.published));
+        let (logs, published) = (self.deps.logs.clone(), Arc::clone(&self.deps.published));
         let found = tokio::task::spawn_blocking(move || recent_of(&logs, &published)).await;
         found.unwrap_or_else(|error| {
             tracing::warn!(%error, "the newest events could not be looked at");
@@ -95,7 +95,7 @@ impl<'a> Sampler<'a> {
     ) -> Option<Candidate> {
         let day_s = candidates.get(&counter)?.iter().map(|candidate| candidate.day_s).max()?;
         let largest = self
-            .means
+            .deps
             .reader
             .largest_keys(counter, day_s - DAY_S, day_s + DAY_S, LARGEST_MAX)
             .await

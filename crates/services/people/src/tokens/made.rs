@@ -3,18 +3,19 @@
 use crate::Principal;
 use crate::secrets::is_equal;
 use arc_swap::ArcSwap;
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::people::{ApiToken, Error, Hash, People};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often the database is asked whether the tokens have changed. What was revoked opens nothing after twice that.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is written down when tokens were used.
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Revisions count from 0.
+const NEVER_READ: i64 = -1;
 /// How long tokens go on without the database: one that was revoked there would open doors for as long.
 const STALE_AFTER_MS: i64 = 15 * 60 * 1_000;
 
@@ -23,8 +24,11 @@ pub struct MadeTokens {
     people: Arc<dyn People>,
     clock: Arc<dyn Clock>,
     known: ArcSwap<Vec<Known>>,
+    /// The revision of the tokens in memory; [`NEVER_READ`] before the first reading.
+    revision: AtomicI64,
     /// When the database was reached last, by a clock that never goes back.
     followed_ms: AtomicI64,
+    is_away: AtomicBool,
 }
 
 struct Known {
@@ -39,7 +43,14 @@ struct Known {
 impl MadeTokens {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>) -> Self {
         let followed_ms = AtomicI64::new(clock.elapsed_ms());
-        Self { people, clock, known: ArcSwap::default(), followed_ms }
+        Self {
+            people,
+            clock,
+            known: ArcSwap::default(),
+            revision: AtomicI64::new(NEVER_READ),
+            followed_ms,
+            is_away: AtomicBool::default(),
+        }
     }
 
     /// Whether the database was away for so long that nothing can be said of its tokens.
@@ -67,30 +78,26 @@ impl MadeTokens {
     /// Follows the database, for as long as it is polled. While that is away, tokens stay as they were known last, for
     /// a quarter of an hour.
     pub async fn follow(&self) {
-        let mut interval = interval(FOLLOW_INTERVAL);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut seen, mut is_away, mut noted) = (None, false, Instant::now());
-        loop {
-            interval.tick().await;
-            let followed = self.refresh(&mut seen).await;
-            if let Err(error) = &followed
-                && !is_away
-            {
-                tracing::warn!(%error, "the tokens of the portal could not be followed; they stay as they are for 15 minutes");
-            }
-            is_away = followed.is_err();
-            if noted.elapsed() >= NOTE_INTERVAL {
-                noted = Instant::now();
-                self.note_used().await;
-            }
+        let following = every(FOLLOW_INTERVAL, || self.follow_once());
+        let noting = every(NOTE_INTERVAL, || self.note_used());
+        tokio::join!(following, noting);
+    }
+
+    async fn follow_once(&self) {
+        let followed = self.refresh().await;
+        let was_away = self.is_away.swap(followed.is_err(), Ordering::Relaxed);
+        if let Err(error) = followed
+            && !was_away
+        {
+            tracing::warn!(%error, "the tokens of the portal could not be followed; they stay as they are for 15 minutes");
         }
     }
 
-    /// Reads the tokens anew where their revision is not the one that was seen.
-    pub async fn refresh(&self, seen: &mut Option<i64>) -> Result<(), Error> {
+    /// Reads the tokens where their revision is not the one in memory.
+    pub async fn refresh(&self) -> Result<(), Error> {
         let revision = self.people.revision().await?;
         self.followed_ms.store(self.clock.elapsed_ms(), Ordering::Relaxed);
-        if *seen == Some(revision) {
+        if self.revision.load(Ordering::Relaxed) == revision {
             return Ok(());
         }
         // What was used of those before is written down before they go.
@@ -98,7 +105,7 @@ impl MadeTokens {
         let now_s = self.clock.now_s();
         let in_use = self.people.tokens().await?.into_iter().filter(|token| token.is_in_use(now_s));
         self.known.store(Arc::new(in_use.map(known_of).collect()));
-        *seen = Some(revision);
+        self.revision.store(revision, Ordering::Relaxed);
         Ok(())
     }
 
@@ -137,8 +144,7 @@ mod tests {
         let (people, clock) =
             (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
-        let mut seen = None;
-        made.refresh(&mut seen).await.unwrap();
+        made.refresh().await.unwrap();
         assert_eq!(made.find(&hash(1)), None);
         people.add_token(token(1, "shop")).await.unwrap();
         people
@@ -146,7 +152,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(made.find(&hash(1)), None);
-        made.refresh(&mut seen).await.unwrap();
+        made.refresh().await.unwrap();
         assert_eq!(&*made.find(&hash(1)).unwrap().name, "shop");
         assert_eq!(&*made.find(&hash(2)).unwrap().name, "soon");
         // It expires without anybody telling.
@@ -154,10 +160,10 @@ mod tests {
         assert_eq!(made.find(&hash(2)), None);
         made.find(&hash(1)).unwrap();
         people.revoke_token(2, NOW_S).await.unwrap();
-        made.refresh(&mut seen).await.unwrap();
+        made.refresh().await.unwrap();
         assert_eq!(people.tokens().await.unwrap()[1].used_at, Some(NOW_S + 10));
         people.revoke_token(1, NOW_S).await.unwrap();
-        made.refresh(&mut seen).await.unwrap();
+        made.refresh().await.unwrap();
         assert_eq!(made.find(&hash(1)), None);
     }
 
@@ -167,13 +173,12 @@ mod tests {
             (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
         people.add_token(token(1, "shop")).await.unwrap();
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
-        let mut seen = None;
-        made.refresh(&mut seen).await.unwrap();
+        made.refresh().await.unwrap();
         clock.set_s(NOW_S + STALE_AFTER_MS / 1_000);
         assert!(made.find(&hash(1)).is_some() && !made.is_stale());
         clock.set_s(NOW_S + STALE_AFTER_MS / 1_000 + 1);
         assert!(made.find(&hash(1)).is_none() && made.is_stale());
-        made.refresh(&mut seen).await.unwrap();
+        made.refresh().await.unwrap();
         assert!(made.find(&hash(1)).is_some());
     }
 }

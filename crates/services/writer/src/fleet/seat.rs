@@ -1,7 +1,7 @@
 //! One partition that this process is to count: a task that starts its worker, again when it ends, and stops it.
 
 use super::lag::{Lag, LagMeter};
-use super::{Means, Troubles, Workers};
+use super::{Deps, Troubles, Workers};
 use crate::control::Control;
 use crate::state::is_known;
 use crate::worker::Handle;
@@ -49,7 +49,7 @@ pub struct Seat {
 /// What a seat has at the moment.
 pub struct Place {
     partition: Partition,
-    means: Arc<Means>,
+    deps: Arc<Deps>,
     workers: Workers,
     troubles: Troubles,
     engines: Mutex<Engines>,
@@ -79,13 +79,13 @@ impl Seat {
     /// Begins to count a partition, when the task of the seat before has ended.
     pub fn take(
         partition: Partition,
-        means: Arc<Means>,
+        deps: Arc<Deps>,
         workers: Workers,
         troubles: Troubles,
         before: Option<JoinHandle<()>>,
     ) -> Self {
         let place =
-            Arc::new(Place { partition, means, workers, troubles, engines: Mutex::default() });
+            Arc::new(Place { partition, deps, workers, troubles, engines: Mutex::default() });
         let (leave, left) = watch::channel(Leave::Stay);
         let kept = Arc::clone(&place);
         let task = tokio::spawn(async move {
@@ -123,7 +123,7 @@ impl Seat {
 
     /// How far the partition is stored.
     pub fn committed(&self) -> Offset {
-        let stored = self.place.means.stored.applied(self.place.partition);
+        let stored = self.place.deps.stored.applied(self.place.partition);
         let engines = self.place.engines.lock();
         engines
             .worker
@@ -202,8 +202,8 @@ impl Place {
         let (place, left) = (Arc::clone(self), left.clone());
         let start = move || {
             let log =
-                place.means.partitions.log(place.partition).map_err(|error| error.to_string())?;
-            let store = place.means.partitions.store(place.partition);
+                place.deps.partitions.log(place.partition).map_err(|error| error.to_string())?;
+            let store = place.deps.partitions.store(place.partition);
             {
                 let mut engines = place.engines.lock();
                 engines.log = Some(Arc::clone(&log));
@@ -215,7 +215,7 @@ impl Place {
             }
             place.learn_age(&*log);
             let published = Arc::new(Published::default());
-            let (clock, options) = (Arc::clone(&place.means.clock), place.means.options.clone());
+            let (clock, options) = (Arc::clone(&place.deps.clock), place.deps.options.clone());
             let worker = Handle::start(log, store, Arc::clone(&published), clock, options);
             let worker = Arc::new(worker.map_err(|error| error.to_string())?);
             let mut engines = place.engines.lock();
@@ -229,7 +229,7 @@ impl Place {
 
     /// Learns how old the first entry is that is not stored: the worker knows only of what it has read.
     fn learn_age(&self, log: &dyn EventLog) {
-        let stored = self.means.stored.applied(self.partition);
+        let stored = self.deps.stored.applied(self.partition);
         if stored < log.end()
             && let Some(appended_ms) = log.appended_ms(stored)
         {
@@ -264,7 +264,7 @@ impl Place {
     /// Writes to the partition what it does not know, where it takes effect in order with the events: changes of counters, and
     /// of which retired generations nothing is left. Never ends.
     async fn announce(&self, worker: &Handle, published: &Published) {
-        let mut counters = self.means.counters.clone();
+        let mut counters = self.deps.counters.clone();
         let mut announced = HashMap::<Announced, Instant>::new();
         let mut removed = HashMap::new();
         loop {
@@ -302,7 +302,7 @@ impl Place {
                 continue;
             };
             let control = Control::Removed { generation }.to_json();
-            self.means.sink.append_control(self.partition, control).await?;
+            self.deps.sink.append_control(self.partition, control).await?;
             untold.insert(Instant::now());
         }
         Ok(())
@@ -317,7 +317,7 @@ impl Place {
         let mut writes = JoinSet::new();
         for found in changes {
             let (sink, partition, change) =
-                (Arc::clone(&self.means.sink), self.partition, Announced::of(found));
+                (Arc::clone(&self.deps.sink), self.partition, Announced::of(found));
             let control =
                 Control::counter(found.version, found.changed_at, found.counter.clone()).to_json();
             writes.spawn(

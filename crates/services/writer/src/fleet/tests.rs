@@ -228,7 +228,7 @@ fn start(world: &Arc<World>) -> (Troubles, watch::Sender<bool>, JoinHandle<()>) 
         drain_timeout: Duration::ZERO,
         ..worker::Options::default()
     };
-    let fleet = Fleet::new(Means {
+    let fleet = Fleet::new(Deps {
         membership: Arc::clone(world) as Arc<dyn Membership>,
         partitions: Arc::clone(world) as Arc<dyn Partitions>,
         sink: Arc::clone(world) as Arc<dyn EventSink>,
