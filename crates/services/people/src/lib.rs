@@ -21,6 +21,8 @@ pub mod passwords;
 mod principal;
 mod second;
 pub mod secrets;
+#[cfg(test)]
+mod tests;
 pub mod tokens;
 pub mod trips;
 mod users;

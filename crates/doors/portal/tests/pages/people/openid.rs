@@ -7,7 +7,6 @@ use axum::http::{StatusCode, header};
 use raingauge_core::access::Role;
 use raingauge_people::Options;
 use raingauge_people::invitations::Invitee;
-use raingauge_people::openid::Rules;
 use raingauge_people::trips::TRIP_S;
 use raingauge_portal::OPENID_BACK;
 use raingauge_ports::people::{Entry, Filter, People, User, UserChange};
@@ -20,7 +19,7 @@ impl World {
     /// Somebody with a password, whose address an administrator has given.
     async fn with_address(&self, name: &str, email: &str, role: Role) -> User {
         let guest = Invitee { name: name.to_owned(), email: email.to_owned(), role };
-        let link = self.portal.accounts.invite(guest, "root").await.unwrap();
+        let link = self.portal.accounts.invite(guest, "root").await.unwrap().path;
         self.browser().follow_link(&link, name).await.leads_to("/?note=welcome");
         self.called(name).await
     }
@@ -303,76 +302,6 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_domain_comes_in_without_an_invitation() {
-    let provider = Provider::start().await;
-    let domains = vec!["rain.example".to_owned()];
-    let world = provider.world(Rules { domains, role: Role::Editor, ..rules() });
-    provider.claims("7", ZOE, json!({}));
-    let page = provider.sign_in(&mut world.browser(), "/").await;
-    page.refuses(StatusCode::FORBIDDEN, "There is no administrator yet");
-    let link = world.portal.accounts.invite_first().await.unwrap().expect("the link is still good");
-    world.browser().follow_link(&link, "root").await.leads_to("/?note=welcome");
-    let mut browser = world.browser();
-    provider.sign_in(&mut browser, "/").await.leads_to("/");
-    browser.get("/account").await.shows(ZOE).shows("editor");
-    assert_eq!(world.entries_of("person.add").await[0].object, format!("person {ZOE}"));
-    for (subject, email, words) in [
-        ("8", "zoe@snow.example", "nobody has invited"),
-        ("9", ZOE, "belongs to somebody else"),
-        ("10", "<zoe>@rain.example", "nobody has invited"),
-    ] {
-        provider.claims(subject, email, json!({}));
-        provider
-            .sign_in(&mut world.browser(), "/")
-            .await
-            .refuses(StatusCode::FORBIDDEN, words)
-            .lacks("<zoe>");
-    }
-    // Somebody else is called as this address reads.
-    world.user("max@rain.example", Role::Viewer).await;
-    provider.claims("11", "max@rain.example", json!({}));
-    provider
-        .sign_in(&mut world.browser(), "/")
-        .await
-        .refuses(StatusCode::FORBIDDEN, "belongs to somebody else");
-}
-
-#[tokio::test]
-async fn roles_follow_the_groups() {
-    let provider = Provider::start().await;
-    let groups = [("team", Role::Viewer), ("ops", Role::Admin)]
-        .map(|(group, role)| (group.to_owned(), role))
-        .to_vec();
-    let domains = vec!["rain.example".to_owned()];
-    let world = provider.world(Rules { groups, domains, ..rules() });
-    // An administrator by group may be the first one.
-    provider.claims("7", ZOE, json!({ "groups": ["team", "ops"] }));
-    provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
-    assert_eq!(world.called(ZOE).await.role, Role::Admin);
-    provider.claims("7", ZOE, json!({ "groups": "team" }));
-    provider
-        .sign_in(&mut world.browser(), "/")
-        .await
-        .refuses(StatusCode::CONFLICT, "nobody else is an administrator");
-    world.user("root", Role::Admin).await;
-    let mut browser = world.browser();
-    provider.sign_in(&mut browser, "/").await.leads_to("/");
-    browser.get("/people").await.is(StatusCode::FORBIDDEN);
-    assert_eq!(
-        world.entries_of("person.role").await[0].details,
-        r#"{"by":"openid","role":"viewer"}"#
-    );
-    for none in [json!({ "groups": ["guests"] }), json!({ "groups": [] }), json!({})] {
-        provider.claims("7", ZOE, none);
-        provider.says(|says| says.user_info = json!({ "sub": "7" }));
-        provider
-            .sign_in(&mut world.browser(), "/")
-            .await
-            .refuses(StatusCode::FORBIDDEN, "None of your groups");
-    }
-}
-
-#[tokio::test]
 async fn what_the_token_lacks_the_page_of_claims_says() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
@@ -467,37 +396,6 @@ async fn nobody_is_led_elsewhere() {
     come_back(&mut browser, told.text("state"))
         .await
         .refuses(StatusCode::BAD_REQUEST, "Begin again");
-}
-
-#[tokio::test]
-async fn the_provider_is_asked_again_after_eight_hours() {
-    let provider = Provider::start().await;
-    let world = provider.world(rules());
-    world.with_address("zoe", ZOE, Role::Admin).await;
-    provider.claims("7", ZOE, json!({}));
-    let mut browser = world.browser();
-    provider.sign_in(&mut browser, "/").await.leads_to("/");
-    for hour in 1..8 {
-        world.clock.set_s(NOW_S + hour * 3_600);
-        browser.get("/account").await.is(StatusCode::OK);
-    }
-    world.clock.set_s(NOW_S + 8 * 3_600);
-    browser.get("/account").await.leads_to("/sign-in?next=%2Faccount");
-}
-
-#[tokio::test]
-async fn failed_ways_back_keep_nobody_out() {
-    let provider = Provider::start().await;
-    let world = provider.world(rules());
-    world.with_address("zoe", ZOE, Role::Admin).await;
-    provider.claims("7", ZOE, json!({}));
-    provider.says(|says| says.token_status = StatusCode::BAD_REQUEST);
-    for _ in 0..40 {
-        provider.sign_in(&mut world.browser(), "/").await.is(StatusCode::BAD_GATEWAY);
-    }
-
-    provider.says(|says| says.token_status = StatusCode::OK);
-    provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
 }
 
 #[tokio::test]

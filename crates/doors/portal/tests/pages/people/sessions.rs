@@ -1,13 +1,11 @@
 //! Sessions: what begins and ends them.
 
 use crate::browser::PASSWORD;
-use crate::world::{NOW_S, World};
+use crate::world::World;
 use axum::http::{Method, StatusCode, header};
 use raingauge_core::access::Role;
 use raingauge_people::secrets::{hash_of, new_secret};
 use raingauge_ports::people::{People, UserChange};
-
-const HOUR_S: i64 = 3_600;
 
 #[tokio::test]
 async fn signing_in_begins_a_new_session_whatever_the_browser_had() {
@@ -30,27 +28,6 @@ async fn signing_in_begins_a_new_session_whatever_the_browser_had() {
     // The session before is over, and not only forgotten.
     browser.cookie = first;
     browser.get("/account").await.leads_to("/sign-in?next=%2Faccount");
-}
-
-#[tokio::test]
-async fn a_session_ends_by_itself() {
-    let world = World::closed();
-    let mut zoe = world.signed_in("zoe", Role::Viewer).await;
-    // Its absolute end is a day away, and it may rest for twelve hours.
-    for hours in [0, 11, 22] {
-        world.clock.set_s(NOW_S + hours * HOUR_S);
-        zoe.get("/account").await.is(StatusCode::OK);
-    }
-    world.clock.set_s(NOW_S + 24 * HOUR_S);
-    zoe.get("/account").await.leads_to("/sign-in?next=%2Faccount");
-    let max = world.user("max", Role::Viewer).await;
-    world.clock.set_s(NOW_S);
-    let mut max = world.browser_of(&max).await;
-    max.get("/account").await.is(StatusCode::OK);
-    world.clock.set_s(NOW_S + 12 * HOUR_S);
-    max.get("/account").await.leads_to("/sign-in?next=%2Faccount");
-    world.portal.accounts.sweep().await.unwrap();
-    assert_eq!(world.people.sessions(2).await.unwrap(), []);
 }
 
 #[tokio::test]
