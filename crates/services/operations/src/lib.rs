@@ -1,4 +1,5 @@
-//! Operations: what an operator sees of a running system, and what looks after it without being asked.
+//! Operations: what an operator sees of a running system, and what looks after it without being
+//! asked.
 //!
 //! ```text
 //!   metrics of this process ──▶ watch ──▶ instances of the catalog ──▶ watch of every portal ──▶ measures of one hour

@@ -1,4 +1,5 @@
-//! Maintenance: major compaction of an engine, node by node, at times that cron expressions name or when somebody asks.
+//! Maintenance: major compaction of an engine, node by node, at times that cron expressions name or
+//! when somebody asks.
 //!
 //! ```text
 //!   schedules ──due──┐
@@ -7,8 +8,9 @@
 //!                         └── ends early: asked to, window over, lease lost
 //! ```
 //!
-//! One node at a time, all nodes of a rack before the next rack, and never two runs at once: in this process by its
-//! state, in a cluster by a lease. A run that is due while one is under way is passed over.
+//! One node at a time, all nodes of a rack before the next rack, and never two runs at once: in
+//! this process by its state, in a cluster by a lease. A run that is due while one is under way is
+//! passed over.
 
 mod error;
 mod keeper;
@@ -27,8 +29,9 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub schedules: Schedules,
-    /// How long after its beginning a run may still be at work. The node that is being compacted then is stopped, where
-    /// the engine can: a window that ends before the traffic of the day begins has ended by then.
+    /// How long after its beginning a run may still be at work. The node that is being compacted
+    /// then is stopped, where the engine can: a window that ends before the traffic of the day
+    /// begins has ended by then.
     pub max_duration: Duration,
     /// Rest between two nodes, for caches to warm up and for a look at the graphs.
     pub pause: Duration,

@@ -1,5 +1,6 @@
-//! What the process, and with it the whole system, has done lately: its own metrics, read every few seconds and kept for
-//! an hour. So the portal needs no other server to draw from; whoever wants years has Prometheus.
+//! What the process, and with it the whole system, has done lately: its own metrics, read every few
+//! seconds and kept for an hour. So the portal needs no other server to draw from; whoever wants
+//! years has Prometheus.
 //!
 //! ```text
 //!   /metrics of this process ──┐
@@ -80,7 +81,8 @@ impl Span {
         self.values.by(metric).map(|(labels, value)| (labels.to_owned(), value / seconds)).collect()
     }
 
-    /// One metric for each of another: rows for each range count. Nothing when the other one stood still.
+    /// One metric for each of another: rows for each range count. Nothing when the other one stood
+    /// still.
     pub fn ratio(&self, metric: &str, of: &str) -> Option<f64> {
         let of = self.values.total(of);
         (of > 0.0).then(|| self.values.total(metric) / of)
@@ -126,13 +128,14 @@ impl Measures {
         Reading { process: String::new(), at_ms: self.clock.now_ms(), values }
     }
 
-    /// Takes the newest readings of all processes for what they did since they were given before. Processes that are not
-    /// among them are forgotten.
+    /// Takes the newest readings of all processes for what they did since they were given before.
+    /// Processes that are not among them are forgotten.
     pub fn record(&self, readings: Vec<Reading>) {
         let now_ms = self.clock.now_ms();
         let mut kept = self.kept.lock();
         let began_ms = kept.ended_ms.replace(now_ms);
         let mut values = Values::default();
+
         for reading in &readings {
             match kept.newest.get(&reading.process) {
                 Some(before) => values.add(&reading.values.since(&before.values)),
@@ -140,9 +143,12 @@ impl Measures {
                 None => values.add(&reading.values.clone().without_totals()),
             }
         }
+
         kept.newest =
             readings.into_iter().map(|reading| (reading.process.clone(), reading)).collect();
-        // The first reading has nothing to be compared with, and a clock that was set back tells no time.
+
+        // The first reading has nothing to be compared with, and a clock that was set back tells no
+        // time.
         let Some(millis) = began_ms.map(|began_ms| now_ms - began_ms).filter(|millis| *millis > 0)
         else {
             return;
@@ -150,6 +156,7 @@ impl Measures {
         if kept.moments.len() == MOMENTS_MAX {
             kept.moments.pop_front();
         }
+
         let values = values.without_counters().bounded(LABELS_MAX);
         kept.moments.push_back(Moment {
             at_s: now_ms.div_euclid(1_000),
@@ -163,7 +170,8 @@ impl Measures {
         self.kept.lock().moments.iter().cloned().collect()
     }
 
-    /// When the newest moment ended, and what was seen of a rollout's readers in those that ended after one.
+    /// When the newest moment ended, and what was seen of a rollout's readers in those that ended
+    /// after one.
     pub fn tally_after(&self, at_s: i64) -> (i64, Tally) {
         let kept = self.kept.lock();
         let mut tally = Tally::default();
@@ -180,8 +188,8 @@ impl Measures {
         Span::of(self.kept.lock().moments.iter().filter(|moment| moment.at_s > from_s))
     }
 
-    /// Spans of so many seconds from the oldest moment to the newest, for charts. They begin at whole multiples, so that
-    /// a span has the same moments whenever it is asked for.
+    /// Spans of so many seconds from the oldest moment to the newest, for charts. They begin at
+    /// whole multiples, so that a span has the same moments whenever it is asked for.
     pub fn spans(&self, seconds: i64) -> Vec<Span> {
         let kept = self.kept.lock();
         let mut spans = BTreeMap::<i64, Vec<&Moment>>::new();
@@ -202,7 +210,8 @@ impl Measures {
         totals
     }
 
-    /// Contributions to buckets of this counter that came too late to count, by granularity, since the writers began.
+    /// Contributions to buckets of this counter that came too late to count, by granularity, since
+    /// the writers began.
     pub fn late_refused(&self, counter: u32) -> BTreeMap<String, u64> {
         self.totals().under(values::LATE_REFUSED, &counter.to_string())
     }

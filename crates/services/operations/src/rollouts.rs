@@ -6,10 +6,11 @@
 //!   measures, instances ──┴──▶ what was seen ──▶ policy::rollout ──▶ order ──▶ cache policy of the catalog
 //! ```
 //!
-//! The rollout lies in the catalog's database, as the policy does. The right to conduct it lies there too, in its own row
-//! and not in the bucket store as that of the self-audit, because a rollout has to go back just when that store is away:
-//! with each beat the conductor replaces the row, and a row that stands still has lost its conductor. Whoever takes it
-//! over begins the open window anew. What is to be set is kept before it is set, so that a conductor may die anywhere.
+//! The rollout lies in the catalog's database, as the policy does. The right to conduct it lies
+//! there too, in its own row and not in the bucket store as that of the self-audit, because a
+//! rollout has to go back just when that store is away: with each beat the conductor replaces the
+//! row, and a row that stands still has lost its conductor. Whoever takes it over begins the open
+//! window anew. What is to be set is kept before it is set, so that a conductor may die anywhere.
 
 use crate::measures::{Measures, SAMPLE_INTERVAL};
 use crate::watch::Watch;
@@ -50,7 +51,8 @@ pub struct Deps {
     pub measures: Arc<Measures>,
     pub watch: Arc<Watch>,
     pub clock: Arc<dyn Clock>,
-    /// How long a rollout stands still before it is taken over; not at all where there is no other portal.
+    /// How long a rollout stands still before it is taken over; not at all where there is no other
+    /// portal.
     pub still_max: Duration,
 }
 
@@ -111,17 +113,21 @@ impl Conductor {
             self.take_over(&mut state, &mut run);
             run.rollout.resume(self.deps.clock.machine_ms());
         }
+
         let current = self.deps.counters.catalog().cache_policy().await?;
         let (counted_s, grown) = self.deps.measures.tally_after(state.counted_s);
         state.counted_s = counted_s;
-        match run.rollout.is_overruled(current.version, &current.policy) {
-            true => run.rollout.overrule(current.version, &current.changed_by),
-            false => run.rollout.beat(self.deps.clock.machine_ms(), &grown, self.lagging(&current)),
+        if run.rollout.is_overruled(current.version, &current.policy) {
+            run.rollout.overrule(current.version, &current.changed_by)
+        } else {
+            run.rollout.beat(self.deps.clock.machine_ms(), &grown, self.lagging(&current))
         }
+
         self.carry_out(run).await.map(drop)
     }
 
-    /// Whether a rollout of another conductor has not changed for so long that it has none any more.
+    /// Whether a rollout of another conductor has not changed for so long that it has none any
+    /// more.
     fn stands_still(&self, state: &mut State, run: &Run) -> bool {
         let now_ms = self.deps.clock.machine_ms();
         let since_ms = match state.still {
@@ -138,7 +144,8 @@ impl Conductor {
         state.counted_s = self.deps.clock.now_s();
     }
 
-    /// The processes that do not follow the policy yet. One of another version may say in another way what it follows.
+    /// The processes that do not follow the policy yet. One of another version may say in another
+    /// way what it follows.
     fn lagging(&self, current: &VersionedPolicy) -> Vec<String> {
         let seen = self.deps.watch.seen();
         let follows = |name: &str, choice| choice == current.policy.choice_of(name);
@@ -148,13 +155,15 @@ impl Conductor {
         lags.map(|seen| seen.called()).collect()
     }
 
-    /// Keeps the rollout, and sets the policies that it orders. Each order is kept first: whoever takes over finds it.
+    /// Keeps the rollout, and sets the policies that it orders. Each order is kept first: whoever
+    /// takes over finds it.
     async fn carry_out(&self, mut run: Run) -> Result<Run, Error> {
         let Deps { rollouts, counters, clock, .. } = &self.deps;
         loop {
             let end = run.rollout.end();
             run.ended_at = end.map(|_| clock.now_s());
             run = rollouts.replace(run).await?;
+
             if let Some(end) = end {
                 ended(end).increment(1);
             }
@@ -173,6 +182,7 @@ impl Conductor {
     async fn set(&self, run: &mut Run, order: Order, expected: u32) -> Result<(), Error> {
         let Order { policy, reason } = order;
         tracing::info!(rollout = run.id, reason, "the cache policy is set");
+
         let reason = format!("Rollout {}: {reason}", run.id);
         let change = Change { by: run.started_by.clone(), reason, at_s: self.deps.clock.now_s() };
         match self.deps.counters.catalog().set_cache_policy(policy, Some(expected), change).await {
@@ -195,6 +205,7 @@ impl Conductor {
         if let Some(refusal) = plan.refusal(&current.policy) {
             return Err(Error::Senseless(refusal));
         }
+
         let rollout =
             Rollout::new(plan, current.policy, current.version, self.deps.clock.machine_ms());
         let mut run = Run {
@@ -207,6 +218,7 @@ impl Conductor {
             conductor: String::new(),
             rollout,
         };
+
         self.take_over(&mut state, &mut run);
         Ok(self.deps.rollouts.begin(run).await?)
     }
@@ -221,7 +233,8 @@ impl Conductor {
         self.wish(id, |rollout| rollout.go_on(by)).await
     }
 
-    /// Whoever is asked conducts it from then on, so that the wish holds at once, also while the conductor is gone.
+    /// Whoever is asked conducts it from then on, so that the wish holds at once, also while the
+    /// conductor is gone.
     async fn wish(
         &self,
         id: u64,
@@ -229,11 +242,13 @@ impl Conductor {
     ) -> Result<Run, Error> {
         let mut state = self.state.lock().await;
         let mut tries = 0;
+
         loop {
             tries += 1;
             let mut run = self.deps.rollouts.get(id).await?;
             wish(&mut run.rollout)?;
             self.take_over(&mut state, &mut run);
+
             match self.carry_out(run).await {
                 Err(Error::Rollouts(rollouts::Error::RevisionMismatch { .. }))
                     if tries < WISHES_MAX => {}

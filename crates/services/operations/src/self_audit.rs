@@ -1,12 +1,13 @@
-//! The self-audit: counts that are stored, compared with what the log comes to, without anybody asking.
+//! The self-audit: counts that are stored, compared with what the log comes to, without anybody
+//! asking.
 //!
 //! ```text
 //!   every hour ──▶ lease ──▶ sample: recent keys, largest keys, what differed ──▶ Recounter ──▶ Checks ──▶ page, alarm
 //!   a form ──────────────────────────────────────────────────────▶ Job ───────────┘
 //! ```
 //!
-//! In a cluster one portal does it at a time, by the lease that compaction uses too: it lies in the bucket store, which
-//! the audit reads anyway, and runs out by itself when its holder dies.
+//! In a cluster one portal does it at a time, by the lease that compaction uses too: it lies in the
+//! bucket store, which the audit reads anyway, and runs out by itself when its holder dies.
 
 mod job;
 mod sample;
@@ -151,6 +152,7 @@ impl SelfAudit {
             tracing::debug!(%error, "what other portals checked could not be read");
             return;
         }
+
         let Some(interval) = self.interval() else {
             return;
         };
@@ -158,6 +160,7 @@ impl SelfAudit {
         if last_s.is_some_and(|last_s| self.deps.clock.now_s() < last_s + interval) {
             return;
         }
+
         match self.begin(AUDITOR).await {
             Ok(running) => self.finish(running).await,
             Err(Refused::Lease(reason)) => tracing::warn!(reason, "the self-audit could not begin"),
@@ -179,16 +182,20 @@ impl SelfAudit {
             if state.running.is_some() {
                 return Err(Refused::Running);
             }
+
             let began_s = self.deps.clock.now_s();
             let running = Running { by: by.to_owned(), began_s, progress: Progress::default() };
             state.running = Some(running.clone());
+
             running
         };
+
         let refused = match self.deps.lease.hold().await {
             Ok(true) => return Ok(running),
             Ok(false) => Refused::Elsewhere,
             Err(error) => Refused::Lease(error.to_string()),
         };
+
         self.state.lock().running = None;
         Err(refused)
     }
@@ -203,9 +210,11 @@ impl SelfAudit {
             state.running = None;
             state.last_s = Some(running.began_s);
         }
+
         if let Err(reason) = audited {
             tracing::warn!(reason, "the self-audit did not come to its end");
         }
+
         if let Err(error) = self.deps.lease.release().await {
             tracing::debug!(%error, "the right to check could not be given back; it runs out by itself");
         }
@@ -239,6 +248,7 @@ impl SelfAudit {
                 asked.push(sampled);
             }
         }
+
         let recounts = recounter.recount_all(asked.clone(), &running.progress).await;
         let recounts = match recounts {
             Ok(recounts) => {
@@ -246,6 +256,7 @@ impl SelfAudit {
             }
             Err(error) => vec![Err(error.to_string()); asked.len()],
         };
+
         let now_s = clock.now_s();
         let made = asked
             .iter()
@@ -266,7 +277,9 @@ impl SelfAudit {
         let rule = view.ruleset.index_of_key(&asked.key);
         let counter = rule.map_or(0, |rule| view.ruleset.rules()[rule].counter.id);
         let (from_s, to_s) = (asked.range.from_s, asked.range.to_s);
-        let (key, by) = (asked.key.clone(), by.to_owned());
+        let key = asked.key.clone();
+
+        let by = by.to_owned();
         let blank = Check {
             id: 0,
             at_s: now_s,
@@ -282,6 +295,7 @@ impl SelfAudit {
             detail: String::new(),
             differences: Vec::new(),
         };
+
         Some(match found {
             Ok(None) => return None,
             Err(detail) => Check { detail, ..blank },
@@ -316,6 +330,7 @@ impl SelfAudit {
                 );
             }
         }
+
         self.deps.checks.add(made, CHECKS_KEPT).await?;
         self.refresh().await
     }
@@ -336,7 +351,8 @@ impl SelfAudit {
     /// Begins to recount one key, on behalf of `by`. Answers the id of the job.
     pub fn recount(self: &Arc<Self>, asked: Asked, by: &str) -> Result<String, Refused> {
         let job = self.jobs.begin(asked, by, self.deps.clock.now_s())?;
-        let (audit, id) = (Arc::clone(self), job.id.clone());
+        let audit = Arc::clone(self);
+        let id = job.id.clone();
         tokio::spawn(async move {
             let found = audit.recount_now(&job).await;
             audit.jobs.end(&job.id, found);
@@ -357,6 +373,7 @@ impl SelfAudit {
         {
             tracing::warn!(%error, "the result of a recount could not be kept");
         }
+
         found
     }
 

@@ -1,11 +1,13 @@
-//! The processes of the deployment: this one says what it is and what it measured, and hears the same of the others.
+//! The processes of the deployment: this one says what it is and what it measured, and hears the
+//! same of the others.
 //!
 //! ```text
 //!   every process, every few seconds:  its own metrics ──▶ announce ──▶ instances ──▶ list ──▶ Measures, Seen
 //!                                                                                     (portals only)
 //! ```
 //!
-//! So any portal shows the whole system, without a server for metrics and without asking the others over the network.
+//! So any portal shows the whole system, without a server for metrics and without asking the others
+//! over the network.
 
 mod activity;
 
@@ -146,7 +148,8 @@ impl Watch {
         &self.id
     }
 
-    /// Announces this process every few seconds, for as long as it is polled. `listens`: hears of the others, too.
+    /// Announces this process every few seconds, for as long as it is polled. `listens`: hears of
+    /// the others, too.
     pub async fn run(&self, listens: bool) {
         let round = || async {
             self.announce().await;
@@ -197,7 +200,8 @@ impl Watch {
         Instance { id: self.id.clone(), name, roles, version, address, started_s, seen_s, measures }
     }
 
-    /// Hears what all processes announced, and measures with it. While the catalog is away, this process alone is seen.
+    /// Hears what all processes announced, and measures with it. While the catalog is away, this
+    /// process alone is seen.
     pub async fn listen(&self) {
         let listed = self.deps.instances.list().await;
         let now_s = self.deps.clock.now_s();
@@ -207,6 +211,7 @@ impl Watch {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let mut activity = Lately::default();
+
         let others =
             listed.into_iter().filter(|instance| instance.id != self.id).map(|instance| Seen {
                 said: Said::parse(&instance.measures),
@@ -214,6 +219,7 @@ impl Watch {
                 is_own: false,
                 instance,
             });
+
         let own = Seen { instance: self.own(&own), said: own, is_gone: false, is_own: true };
         let mut seen: Vec<Seen> = others.chain([own]).collect();
         for seen in &mut seen {
@@ -222,6 +228,7 @@ impl Watch {
                 activity.join(&told);
             }
         }
+
         seen.sort_by(|one, other| {
             (&one.instance.name, &one.instance.id).cmp(&(&other.instance.name, &other.instance.id))
         });
@@ -230,12 +237,14 @@ impl Watch {
             at_ms: seen.said.at_ms,
             values: seen.said.values.clone(),
         };
+
         self.deps.measures.record(seen.iter().filter(|seen| !seen.is_gone).map(reading).collect());
         let mut heard = self.seen.lock();
         (heard.seen, heard.failure, heard.activity) = (seen, failure, activity);
     }
 
-    /// What all processes lately counted: the others as they announced it last, this one as it is now.
+    /// What all processes lately counted: the others as they announced it last, this one as it is
+    /// now.
     pub fn activity(&self) -> Lately {
         let mut activity = self.seen.lock().activity.clone();
         activity.join(&self.deps.published.activity().all().into());
@@ -282,6 +291,7 @@ mod tests {
         let render = move || format!("raingauge_range_counts_total {}", told.lock());
         let clock = Arc::clone(clock) as Arc<dyn Clock>;
         let measures = Arc::new(Measures::new(render, Arc::clone(&clock)));
+
         let about = About { name: name.to_owned(), version: "1".to_owned(), ..About::default() };
         let deps = Deps {
             about,
@@ -301,27 +311,32 @@ mod tests {
 
     #[tokio::test]
     async fn each_sees_the_whole() {
-        let (instances, clock) =
-            (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let instances = Arc::new(MemoryInstances::default());
+        let clock = Arc::new(ManualClock::at_s(NOW_S));
         let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
         b.watch.deps.published.fail("the disk is full");
+
         for step in 1..=3 {
             clock.set_s(NOW_S + step * 5);
             *a.counts.lock() += 10;
             *b.counts.lock() += 40;
+
             for process in [&a, &b] {
                 process.watch.announce().await;
             }
+
             for process in [&a, &b] {
                 process.watch.listen().await;
             }
         }
+
         for process in [&a, &b] {
             assert_eq!(process.measures.present().rate(RANGE_COUNTS), 10.0);
             let seen = process.watch.seen();
             let names: Vec<&str> = seen.iter().map(|seen| seen.instance.name.as_str()).collect();
             assert_eq!(names, ["a", "b"]);
             assert_eq!(seen[1].said.failure.as_deref(), Some("the disk is full"));
+
             assert_eq!(
                 seen[0].said.choice.as_ref().map(|choice| choice.strategy),
                 Some(Strategy::Live)
@@ -332,28 +347,32 @@ mod tests {
     /// What writers tell is added up wherever somebody listens; each process sees itself as it is.
     #[tokio::test]
     async fn activity_is_added_up() {
-        let (instances, clock) =
-            (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let instances = Arc::new(MemoryInstances::default());
+        let clock = Arc::new(ManualClock::at_s(NOW_S));
         let [portal, one, other] =
             ["portal", "one", "other"].map(|name| process(name, &instances, &clock));
         let count = |process: &Process, events| {
             process.watch.deps.published.activity().counted(7, NOW_S, events)
         };
+
         portal.watch.listen().await;
         assert_eq!(portal.watch.activity().of(7), None);
         count(&one, 2);
         count(&other, 3);
         one.watch.deps.published.activity().skipped(7, "filtered", 1);
+
         for _ in 0..2 {
             one.watch.announce().await;
             other.watch.announce().await;
             portal.watch.listen().await;
         }
+
         let known = portal.watch.activity().of(7).expect("two have told of it");
         assert_eq!((known.day_up_to(NOW_S)[95], known.skipped["filtered"]), (5, 1));
         one.watch.listen().await;
         count(&one, 10);
         assert_eq!(one.watch.activity().of(7).map(|known| known.day_up_to(NOW_S)[95]), Some(15));
+
         // Who ended without leave has counted all the same.
         clock.set_s(NOW_S + GONE_AFTER_S + 1);
         portal.watch.listen().await;
@@ -362,12 +381,13 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_silent_is_gone_and_later_forgotten() {
-        let (instances, clock) =
-            (Arc::new(MemoryInstances::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let instances = Arc::new(MemoryInstances::default());
+        let clock = Arc::new(ManualClock::at_s(NOW_S));
         let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
         b.watch.announce().await;
         clock.set_s(NOW_S + GONE_AFTER_S + 1);
         a.watch.listen().await;
+
         let gone: Vec<bool> = a.watch.seen().iter().map(|seen| seen.is_gone).collect();
         assert_eq!(gone, [false, true]);
         clock.set_s(NOW_S + FORGOTTEN_AFTER_S + 1);

@@ -1,4 +1,5 @@
-//! Runs over an engine in memory, by a clock that jumps from one event to the next: nothing here waits for real time.
+//! Runs over an engine in memory, by a clock that jumps from one event to the next: nothing here
+//! waits for real time.
 
 #[path = "maintenance/engine.rs"]
 mod engine;
@@ -24,6 +25,7 @@ async fn racks_come_one_after_the_other_and_nodes_never_together() {
     let engine = Engine::new(nodes());
     let maintenance = maintenance(&engine, options("0 3 * * *"));
     sleep(at("03:00:00") + Duration::from_secs(1)).await;
+
     let running = maintenance.status().running.expect("it is due");
     assert_eq!(running.trigger, Trigger::Schedule("0 3 * * *".to_owned()));
     assert_eq!(running.nodes[0].state, NodeState::Running);
@@ -34,8 +36,10 @@ async fn racks_come_one_after_the_other_and_nodes_never_together() {
         ["compact a 1", "compact a 3", "compact b 4", "compact b 5", "compact c 2"]
     );
     assert_eq!(engine.at_once_max(), 1);
+
     let run = &maintenance.status().last[0];
     assert_eq!((run.result, &run.detail), (Some(Outcome::Finished), &None));
+
     // Five nodes of ten minutes, and four rests of one minute.
     assert_eq!(run.ended_at.unwrap() - run.started_at, 54 * 60);
     assert!(
@@ -49,15 +53,18 @@ async fn racks_come_one_after_the_other_and_nodes_never_together() {
 #[tokio::test(start_paused = true)]
 async fn what_is_due_while_a_run_is_under_way_is_passed_over() {
     let engine = Engine::new(nodes());
+
     // A run takes 54 minutes: the one of half past is passed over, that of the next hour is not.
     let maintenance = maintenance(&engine, options("0 3 * * *; 30 3 * * *; 0 4 * * *"));
     sleep(at("03:40:00")).await;
     assert_eq!(maintenance.compact("somebody"), Err(Error::Running));
     sleep(2 * HOUR).await;
+
     let last = maintenance.status().last;
     let triggers: Vec<_> = last.iter().map(|run| run.trigger.clone()).collect();
     assert_eq!(triggers, ["0 4 * * *", "0 3 * * *"].map(|text| Trigger::Schedule(text.to_owned())));
     assert_eq!(engine.at_once_max(), 1);
+
     let next: Vec<i64> =
         maintenance.status().schedules.iter().map(|upcoming| upcoming.next).collect();
     let tomorrow = engine::MIDNIGHT_S + 86_400;
@@ -89,6 +96,7 @@ async fn a_run_is_stopped_in_the_middle_of_a_node_and_in_a_rest() {
     sleep(Duration::from_secs(5 * 60)).await;
     maintenance.stop().unwrap();
     maintenance.idle().await;
+
     let run = maintenance.status().last[0].clone();
     assert_eq!(
         (run.trigger, run.result),
@@ -102,6 +110,7 @@ async fn a_run_is_stopped_in_the_middle_of_a_node_and_in_a_rest() {
     assert_eq!(maintenance.status().running.unwrap().nodes[0].state, NodeState::Compacted);
     maintenance.stop().unwrap();
     maintenance.idle().await;
+
     let run = maintenance.status().last[0].clone();
     assert_eq!(
         (run.result, run.ended_at.unwrap() - run.started_at),
@@ -118,6 +127,7 @@ async fn an_engine_that_cannot_stop_is_waited_for() {
     sleep(Duration::from_secs(60)).await;
     maintenance.stop().unwrap();
     maintenance.idle().await;
+
     let run = &maintenance.status().last[0];
     assert_eq!(
         (run.result, run.ended_at.unwrap() - run.started_at),
@@ -150,11 +160,13 @@ async fn nodes_that_cannot_be_listed_and_engines_that_panic_end_the_run_alone() 
     let listless = maintenance(&engine, options(""));
     listless.compact("ann").unwrap();
     listless.idle().await;
+
     let detail = listless.status().last[0].detail.clone().unwrap();
     assert!(detail.starts_with("the nodes cannot be listed"), "{detail}");
 
     let engine = Engine::new(vec![node("a", "panic")]).broken("panic");
     let panicking = maintenance(&engine, options(""));
+
     for _ in 0..2 {
         panicking.compact("ann").unwrap();
         panicking.idle().await;
@@ -196,7 +208,8 @@ async fn a_lease_that_is_lost_ends_the_run() {
     assert_eq!(engine.log(), ["compact a 1", "stop a 1"]);
 }
 
-/// The store of the lease is out of reach: the run ends before the lease, which somebody else could take then.
+/// The store of the lease is out of reach: the run ends before the lease, which somebody else could
+/// take then.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_cannot_be_renewed_ends_the_run_in_time() {
     let engine = Engine::new(nodes());
@@ -215,6 +228,7 @@ async fn a_lease_that_cannot_be_renewed_ends_the_run_in_time() {
 async fn a_clock_that_leaps_does_not_begin_a_run_at_a_wrong_hour() {
     let engine = Engine::new(nodes());
     let maintenance = maintenance(&engine, options("0 3 * * *"));
+
     // The machine sleeps from one until noon; nothing else runs meanwhile.
     advance(at("01:00:00")).await;
     engine.leap(11 * 3_600);
@@ -222,6 +236,7 @@ async fn a_clock_that_leaps_does_not_begin_a_run_at_a_wrong_hour() {
     assert_eq!((maintenance.status().running, maintenance.status().last.len()), (None, 0));
     sleep(at("14:30:00")).await;
     assert!(maintenance.status().running.is_some(), "the next day is kept");
+
     // A clock that is put back does not repeat what was done.
     maintenance.idle().await;
     engine.leap(-3_600);

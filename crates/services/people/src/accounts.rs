@@ -22,8 +22,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
 const SEEN_STEP_S: i64 = 60;
 /// How somebody comes in who is known at a provider.
 pub(super) const BY_OPENID: &str = "openid";
-/// The longest session of somebody who comes from a provider: the provider is asked again after it, so that nobody
-/// stays whom it does not know any more.
+/// The longest session of somebody who comes from a provider: the provider is asked again after it,
+/// so that nobody stays whom it does not know any more.
 pub const OPENID_SESSION_MAX_S: i64 = 8 * 3_600;
 /// What is kept of how a browser calls itself, in characters.
 const BROWSER_CHARS_MAX: usize = 200;
@@ -36,7 +36,8 @@ pub struct Accounts {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) passwords: Passwords,
     attempts: Attempts,
-    /// Somebody was there once. The last administrator is never removed, so there always is somebody then.
+    /// Somebody was there once. The last administrator is never removed, so there always is
+    /// somebody then.
     has_people: AtomicBool,
 }
 
@@ -52,7 +53,8 @@ pub struct Admitted {
 impl Accounts {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>, options: Options) -> Self {
         let audit = AuditLog::new(Arc::clone(&people), Arc::clone(&clock));
-        let (passwords, attempts) = (Passwords::default(), Attempts::default());
+        let passwords = Passwords::default();
+        let attempts = Attempts::default();
         Self {
             people,
             options,
@@ -76,12 +78,15 @@ impl Accounts {
         if !self.is_open(&session, now_s) || !user.may_sign_in() {
             return Ok(None);
         }
+
         if now_s - session.seen_at >= SEEN_STEP_S {
-            // Whoever comes with this session comes in all the same; it only seems idle for a moment longer.
+            // Whoever comes with this session comes in all the same; it only seems idle for a
+            // moment longer.
             if let Err(error) = self.people.touch_session(hash, now_s).await {
                 tracing::warn!(%error, "a session could not be noted as seen");
             }
         }
+
         let own =
             OwnSession { user_id: user.id, role: user.role, hash, since_s: session.created_at };
         Ok(Some(Principal {
@@ -91,7 +96,8 @@ impl Accounts {
         }))
     }
 
-    /// Whether anybody can sign in. Asked by people who are not signed in, and so answered from memory where it can be.
+    /// Whether anybody can sign in. Asked by people who are not signed in, and so answered from
+    /// memory where it can be.
     pub async fn has_people(&self) -> Result<bool, Error> {
         if self.has_people.load(Ordering::Relaxed) {
             return Ok(true);
@@ -116,12 +122,14 @@ impl Accounts {
         if !self.options.passwords {
             return Err(Refusal::NoPasswords);
         }
+
         if name.is_empty()
             || name.len() > PERSON_LEN_MAX
             || password.len() > passwords::PASSWORD_LEN_MAX
         {
             return Err(Refusal::Wrong);
         }
+
         let user = self.people.user_called(name).await?;
         let source = source_of(name, origin, mark, user.as_ref());
         self.attempts.take(&source, self.clock.elapsed_ms())?;
@@ -133,6 +141,7 @@ impl Accounts {
             self.note_failure(name, origin).await;
             return Err(Refusal::Wrong);
         };
+
         self.attempts.succeeded(&source);
         self.admit(&user, origin, "password").await
     }
@@ -144,17 +153,20 @@ impl Accounts {
         origin: &Origin,
         way: &str,
     ) -> Result<Admitted, Refusal> {
-        let (secret, now_s) = (new_secret(), self.clock.now_s());
+        let secret = new_secret();
+        let now_s = self.clock.now_s();
         let max_s = match way {
             BY_OPENID => self.options.session_max_s.min(OPENID_SESSION_MAX_S),
             _ => self.options.session_max_s,
         };
+
         // Whoever cannot be written down does not come in.
         let entry = Entry {
             details: json!({ "with": way }).to_string(),
             ..self.entry(&user.name, origin, "session.begin")
         };
         self.people.record(Entry { object: format!("person {}", user.name), ..entry }).await?;
+
         let session = Session {
             hash: hash_of(&secret),
             user_id: user.id,
@@ -164,6 +176,7 @@ impl Accounts {
             address: origin.address.clone(),
             browser: origin.browser.chars().take(BROWSER_CHARS_MAX).collect(),
         };
+
         self.people.open_session(session).await?;
         Ok(Admitted { session: secret, mark: devices::mark_of(user) })
     }
@@ -215,8 +228,9 @@ impl Accounts {
         if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }
     }
 
-    /// Changes somebody's own password, which ends all their other sessions. The old one is asked for, so that a
-    /// browser that was left open is not enough. Returns by what this browser is recognised from now on.
+    /// Changes somebody's own password, which ends all their other sessions. The old one is asked
+    /// for, so that a browser that was left open is not enough. Returns by what this browser is
+    /// recognised from now on.
     pub async fn change_password(
         &self,
         principal: &Principal,
@@ -229,8 +243,10 @@ impl Accounts {
         if !self.options.passwords {
             return Err(Refusal::NoPasswords);
         }
+
         let source = Source::Account(own.user_id);
         self.attempts.take(&source, self.clock.elapsed_ms())?;
+
         let user =
             self.people.user_called(&principal.name).await?.ok_or(Error::NotFound("person"))?;
         if current.len() > passwords::PASSWORD_LEN_MAX
@@ -239,6 +255,7 @@ impl Accounts {
             let advice = "This is not your password.".to_owned();
             return Err(Refusal::Field("current", advice));
         }
+
         if let Some(problem) = passwords::problem_of(new, &user.name) {
             return Err(Refusal::Field("password", problem));
         }
@@ -246,6 +263,7 @@ impl Accounts {
         let user = self.people.change_user(user.id, UserChange::Password(hash)).await?;
         self.attempts.succeeded(&source);
         self.people.close_sessions(user.id, Some(own.hash)).await?;
+
         Ok(devices::mark_of(&user))
     }
 

@@ -1,8 +1,9 @@
 //! The audit log: every change through a page and through `/v1`.
 //!
-//! Who changes people must be written down, or the change is refused: both lie in the same store. Other changes (of
-//! counters, of the cache policy) are made even while that store is away, since counting goes on without it too; what
-//! could not be written down is then in the log of the process, loudly.
+//! Who changes people must be written down, or the change is refused: both lie in the same store.
+//! Other changes (of counters, of the cache policy) are made even while that store is away, since
+//! counting goes on without it too; what could not be written down is then in the log of the
+//! process, loudly.
 
 use crate::Origin;
 use lru::LruCache;
@@ -22,15 +23,15 @@ const TEXT_LEN_MAX: usize = 512;
 pub const DETAILS_LEN_MAX: usize = 4_096;
 /// Elements of a list in details that are too large.
 const DETAILS_LIST_MAX: usize = 20;
-/// Entries that one principal writes in a row, and how long it takes until one more is allowed. Those beyond are counted, and
-/// the next entry says how many there were.
+/// Entries that one principal writes in a row, and how long it takes until one more is allowed.
+/// Those beyond are counted, and the next entry says how many there were.
 const ENTRIES_IN_A_ROW: i64 = 1_000;
 const ENTRY_PAUSE_MS: i64 = 10_000;
 /// Principals whose rate is remembered.
 const PRINCIPALS_MAX: NonZeroUsize = NonZeroUsize::new(2_000).expect("it is not zero");
 
-/// What was done. A handler puts it into the extensions of its response; without it, the audit log goes by the route
-/// and the path of the request.
+/// What was done. A handler puts it into the extensions of its response; without it, the audit log
+/// goes by the route and the path of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditAction {
     /// Such as `counter.replace`.
@@ -82,8 +83,8 @@ impl AuditLog {
         Self { people, clock, rates: Arc::new(Mutex::new(LruCache::new(PRINCIPALS_MAX))) }
     }
 
-    /// Writes down what a principal of this name did, and how it went: `done`, or the code of the refusal.
-    /// One who does so very often leaves fewer entries, which say how many are missing.
+    /// Writes down what a principal of this name did, and how it went: `done`, or the code of the
+    /// refusal. One who does so very often leaves fewer entries, which say how many are missing.
     pub async fn note(&self, who: &str, origin: &Origin, mut action: AuditAction, outcome: &str) {
         let Some(left_out) = self.admit(who) else {
             return;
@@ -96,7 +97,8 @@ impl AuditLog {
 
     /// How many entries of a principal were left out before this one; none when it is left out too.
     fn admit(&self, who: &str) -> Option<u64> {
-        let (mut rates, now_ms) = (self.rates.lock(), self.clock.elapsed_ms());
+        let mut rates = self.rates.lock();
+        let now_ms = self.clock.elapsed_ms();
         let rate = rates.get_or_insert_mut(who.to_owned(), Rate::default);
         let whole_at_ms = rate.whole_at_ms.max(now_ms) + ENTRY_PAUSE_MS;
         if whole_at_ms - now_ms > ENTRIES_IN_A_ROW * ENTRY_PAUSE_MS {
@@ -195,6 +197,7 @@ pub fn to_csv(entries: &[Entry], is_first: bool) -> String {
     if is_first {
         csv.push_str("id,time,who,address,verb,object,outcome,details\r\n");
     }
+
     for entry in entries {
         let time = raingauge_core::time::format_rfc3339(entry.at_s);
         let texts = [
@@ -206,13 +209,16 @@ pub fn to_csv(entries: &[Entry], is_first: bool) -> String {
             &entry.outcome,
             &entry.details,
         ];
+
         let cells: Vec<String> = texts.into_iter().map(|text| cell(text)).collect();
         let _ = write!(csv, "{},{}\r\n", entry.id, cells.join(","));
     }
+
     csv
 }
 
-/// A text between quotes. One that a spreadsheet would take for a formula is told apart by an apostrophe before it.
+/// A text between quotes. One that a spreadsheet would take for a formula is told apart by an
+/// apostrophe before it.
 fn cell(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     format!("\"{}{}\"", if is_formula { "'" } else { "" }, text.replace('"', "\"\""))
@@ -230,11 +236,13 @@ pub fn to_ndjson(entries: &[Entry]) -> String {
             "address": entry.address, "verb": entry.verb, "object": entry.object, "outcome": entry.outcome,
             "details": details,
         });
+
         if entry.who.starts_with(TOKEN_PREFIX) {
             line["whoKind"] = "token".into();
         }
         let _ = writeln!(lines, "{line}");
     }
+
     lines
 }
 
@@ -261,7 +269,9 @@ mod tests {
     fn entry(who: &str) -> Entry {
         let [verb, object, outcome] =
             ["counter.create", "counter \"34\"", "done"].map(str::to_owned);
-        let (address, details) = ("192.0.2.7".to_owned(), "{\"reason\":\"a, b\"}".to_owned());
+        let address = "192.0.2.7".to_owned();
+        let details = "{\"reason\":\"a, b\"}".to_owned();
+
         Entry {
             id: 7,
             at_s: 1_727_215_200,
@@ -289,12 +299,15 @@ mod tests {
             let details = json!({ "reason": reason, "answer": { "accepted": 3 }, "version": 7 });
             let json = fitting(details);
             assert!(json.len() <= DETAILS_LEN_MAX, "{}", json.len());
+
             let read: Json = serde_json::from_str(&json).unwrap();
             assert_eq!((&read["answer"]["accepted"], &read["version"]), (&3.into(), &7.into()));
             assert!(read["reason"].as_str().unwrap().len() > 50);
         }
+
         let many: Vec<String> = (0..5_000).map(|number| number.to_string()).collect();
         assert!(fitting(json!({ "keys": many })).starts_with("{\"keys\":[\"0\",\"1\""));
+
         let wide: Json =
             (0..2_000).map(|number| (format!("member {number}"), Json::Null)).collect();
         assert!(fitting(wide).starts_with("{\"cut\":\"{"));
@@ -305,18 +318,21 @@ mod tests {
         use raingauge_memory::MemoryPeople;
         use raingauge_ports::clock::ManualClock;
 
-        let (people, clock) = (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(7)));
+        let people = Arc::new(MemoryPeople::default());
+        let clock = Arc::new(ManualClock::at_s(7));
         let audit = AuditLog::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         let note = async |name: &'static str| {
             let action = AuditAction::new("buckets.set", "buckets".to_owned(), json!({}));
             audit.note(name, &Origin::default(), action, "done").await;
         };
+
         for _ in 0..ENTRIES_IN_A_ROW + 5 {
             note("shop").await;
         }
         note("other").await;
         clock.set_s(7 + ENTRY_PAUSE_MS / 1_000);
         note("shop").await;
+
         let newest = people.entries(Filter { limit: 3, ..Filter::default() }).await.unwrap();
         let found: Vec<(&str, &str)> =
             newest.iter().map(|entry| (&*entry.who, &*entry.details)).collect();

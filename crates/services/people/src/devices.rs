@@ -1,8 +1,9 @@
 //! Browsers that are known: a mark that a browser keeps after its person signed in.
 //!
-//! The mark opens nothing. It separates the attempts of a person from those of strangers, so that guessing a password does
-//! not keep its owner out. It is a nonce and a code over the nonce, keyed by what is stored of the password: every portal
-//! can check it, nothing is stored, and a new password ends all marks.
+//! The mark opens nothing. It separates the attempts of a person from those of strangers, so that
+//! guessing a password does not keep its owner out. It is a nonce and a code over the nonce, keyed
+//! by what is stored of the password: every portal can check it, nothing is stored, and a new
+//! password ends all marks.
 
 use super::secrets::is_equal;
 use raingauge_ports::people::User;
@@ -41,7 +42,9 @@ mod tests {
 
     fn user(id: i64, password: &str) -> User {
         let [name, email, openid] = ["zoe", "", ""].map(str::to_owned);
-        let (role, password) = (Role::Admin, password.to_owned());
+        let role = Role::Admin;
+        let password = password.to_owned();
+
         User {
             id,
             name,

@@ -53,7 +53,8 @@ impl Accounts {
         Ok(Link { path, action })
     }
 
-    /// The path of a link for the first administrator, which spends those before it; none when there is somebody already.
+    /// The path of a link for the first administrator, which spends those before it; none when
+    /// there is somebody already.
     pub async fn invite_first(&self) -> Result<Option<String>, Error> {
         if !self.options.sign_in || self.has_people().await? {
             return Ok(None);
@@ -73,7 +74,8 @@ impl Accounts {
         invited_by: &str,
         valid_s: i64,
     ) -> Result<String, Error> {
-        let (secret, now_s) = (new_secret(), self.clock.now_s());
+        let secret = new_secret();
+        let now_s = self.clock.now_s();
         let Invitee { name, email, role } = invitee;
         let invitation = Invitation {
             hash: hash_of(&secret),
@@ -84,6 +86,7 @@ impl Accounts {
             created_at: now_s,
             expires_at: now_s + valid_s,
         };
+
         self.people.invite(invitation).await?;
         Ok(format!("/welcome/{secret}"))
     }
@@ -96,10 +99,7 @@ impl Accounts {
         let invitation =
             found.filter(|invitation| now_s < invitation.expires_at).ok_or(Error::LinkSpent)?;
         let is_first = invitation.name.is_empty();
-        match is_first && self.has_people().await? {
-            true => Err(Error::LinkSpent),
-            false => Ok(invitation),
-        }
+        if is_first && self.has_people().await? { Err(Error::LinkSpent) } else { Ok(invitation) }
     }
 
     /// Uses a link, and signs its person in. The first administrator chooses a name.
@@ -111,16 +111,19 @@ impl Accounts {
         origin: &Origin,
     ) -> Result<Admitted, Refusal> {
         let invitation = self.invitation(secret).await?;
+
         // Where passwords are switched off, the operator of the server still has a way in.
         if !self.options.passwords
             && ![COMMAND_LINE, FIRST_START].contains(&&*invitation.invited_by)
         {
             return Err(Refusal::NoPasswords);
         }
+
         let name = if invitation.name.is_empty() { name } else { &invitation.name };
         if let Some(problem) = problem_of_name(name) {
             return Err(Refusal::Field("name", problem));
         }
+
         if let Some(problem) = passwords::problem_of(password, name) {
             return Err(Refusal::Field("password", problem));
         }
@@ -129,6 +132,7 @@ impl Accounts {
         let at_s = self.clock.now_s();
         let new = NewUser { name, email, role: invitation.role, password, openid, at_s };
         let user = self.people.accept(invitation.hash, new).await?;
+
         self.admit(&user, origin, "one-time link").await
     }
 }
@@ -138,6 +142,7 @@ pub fn problem_of_name(name: &str) -> Option<String> {
     if name.is_empty() {
         return Some("Give a name, such as zoe or zoe@example.com.".to_owned());
     }
+
     if name.len() > PERSON_LEN_MAX {
         return Some(format!("It has more than {PERSON_LEN_MAX} bytes. Choose a shorter one."));
     }
@@ -147,11 +152,13 @@ pub fn problem_of_name(name: &str) -> Option<String> {
             "A name has letters, digits, blanks and . _ - @ + ', and not {strange:?}."
         ));
     }
+
     if RESERVED.contains(&&*name.to_lowercase()) {
         return Some(
             "raingauge itself has this name in its audit log. Choose another one.".to_owned(),
         );
     }
+
     let is_ragged = name.trim() != name || name.contains("  ");
     is_ragged.then(|| "It has blanks in a row, or at an end. Leave them out.".to_owned())
 }
@@ -179,6 +186,7 @@ mod tests {
         {
             assert_eq!(problem_of_name(fine), None, "{fine}");
         }
+
         let long = "x".repeat(PERSON_LEN_MAX + 1);
         for wrong in [
             "",

@@ -8,7 +8,8 @@
 //!   a change ──▶ audit: who, from where, what, how it went
 //! ```
 //!
-//! Nothing here speaks HTTP: a door finds the cookie, the header and the address in a request, and sets cookies.
+//! Nothing here speaks HTTP: a door finds the cookie, the header and the address in a request, and
+//! sets cookies.
 
 pub mod accounts;
 pub mod audit;

@@ -1,7 +1,8 @@
 //! Limits on sign-in attempts.
 //!
-//! An attempt is charged to three budgets: that of the name from its network, that of the name from anywhere, and that of
-//! the network. No budget is shared by people in a way that lets one of them lock out the others:
+//! An attempt is charged to three budgets: that of the name from its network, that of the name from
+//! anywhere, and that of the network. No budget is shared by people in a way that lets one of them
+//! lock out the others:
 //!
 //! ```text
 //!   browser that this person used before ──▶ a budget of its own, whatever strangers do
@@ -10,7 +11,8 @@
 //!                 network: fewer attempts per name once it has failed often
 //! ```
 //!
-//! A budget is one number, the time at which all of its attempts are back. Times are those of a clock that never goes back.
+//! A budget is one number, the time at which all of its attempts are back. Times are those of a
+//! clock that never goes back.
 
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -27,7 +29,8 @@ pub struct Budget {
 
 /// One name from one network, and one browser or account that is known.
 pub const NAME_IN_NETWORK: Budget = Budget { attempts: 10, pause_ms: 30_000 };
-/// One name from one network that has used up its own budget: enough for somebody who knows the password.
+/// One name from one network that has used up its own budget: enough for somebody who knows the
+/// password.
 pub const NAME_IN_SUSPECT_NETWORK: Budget = Budget { attempts: 2, pause_ms: 300_000 };
 /// One name from anywhere. Known browsers are not charged to it.
 pub const NAME: Budget = Budget { attempts: 200, pause_ms: 60_000 };
@@ -100,19 +103,24 @@ impl Attempts {
             NETWORK.wait_ms(whole_at, now_ms).is_some()
         });
         let budget = if is_suspect { NAME_IN_SUSPECT_NETWORK } else { NAME_IN_NETWORK };
-        let (name, address) = (name.clone(), *address);
+        let name = name.clone();
+        let address = *address;
+
         check(&mut tables.names, &name, NAME, now_ms)?;
         charge(&mut tables.sources, source, budget, now_ms)?;
 
         charge(&mut tables.names, name, NAME, now_ms)?;
+
         if let Some(network) = address {
             let whole_at = tables.networks.get(&network).copied().unwrap_or(now_ms);
             tables.networks.put(network, NETWORK.charged(whole_at, now_ms));
         }
+
         Ok(())
     }
 
-    /// Gives a source its attempts back, and the other budgets the one that it took: the password was right.
+    /// Gives a source its attempts back, and the other budgets the one that it took: the password
+    /// was right.
     pub fn succeeded(&self, source: &Source) {
         let mut tables = self.0.lock();
         let source = source.of_network();
@@ -124,6 +132,7 @@ impl Attempts {
         if let Some(whole_at) = tables.names.get_mut(&name) {
             *whole_at -= NAME.pause_ms;
         }
+
         if let Some(whole_at) = address.and_then(|network| tables.networks.get_mut(&network)) {
             *whole_at -= NETWORK.pause_ms;
         }
@@ -219,6 +228,7 @@ mod tests {
         // However often it failed, it is trusted again when its own budget is back.
         let later_ms = NETWORK.pause_ms * NETWORK.attempts;
         assert_eq!(attempts.take(&stranger("max", "192.0.2.7"), later_ms), Ok(()));
+
         for _ in 1..NAME_IN_NETWORK.attempts {
             assert_eq!(attempts.take(&stranger("max", "192.0.2.7"), later_ms), Ok(()));
         }
@@ -259,6 +269,7 @@ mod tests {
                 Ok(())
             );
         }
+
         assert_eq!(attempts.take(&stranger("zoe", "2001:db8::ffff"), 0), Err(Wait(30)));
         assert_eq!(attempts.take(&stranger("zoe", "2001:db8:0:1::1"), 0), Ok(()));
 

@@ -17,7 +17,8 @@ pub struct Network {
 pub struct NotANetwork;
 
 impl Network {
-    /// Whether an address belongs to it. One of version 4 that is written as version 6 is what it stands for.
+    /// Whether an address belongs to it. One of version 4 that is written as version 6 is what it
+    /// stands for.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {

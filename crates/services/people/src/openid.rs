@@ -10,7 +10,8 @@
 //!   refused
 //! ```
 //!
-//! An address says who somebody is once: addresses are given to other people in time, and subjects are not.
+//! An address says who somebody is once: addresses are given to other people in time, and subjects
+//! are not.
 
 use super::accounts::{Accounts, Admitted, BY_OPENID};
 use super::invitations::problem_of_name;
@@ -92,7 +93,8 @@ impl Denial {
 }
 
 impl OpenId {
-    /// Begins a trip to the provider: what the browser keeps of it, and the address that it goes to.
+    /// Begins a trip to the provider: what the browser keeps of it, and the address that it goes
+    /// to.
     pub async fn begin(&self, next: &str, now_s: i64) -> Result<(Trip, String), identity::Error> {
         let trip = Trip::begin(next, now_s);
         let address = self.provider.begin(trip.ticket()).await?;
@@ -127,7 +129,8 @@ impl Rules {
         roles.max().map(Some).ok_or(Denial::NoRole)
     }
 
-    /// Whether people with this address need no invitation. One that cannot be a name needs one, which has a name.
+    /// Whether people with this address need no invitation. One that cannot be a name needs one,
+    /// which has a name.
     fn admit(&self, email: &str) -> bool {
         let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
         self.domains.iter().any(|admitted| is_same(admitted, domain))
@@ -135,14 +138,15 @@ impl Rules {
     }
 }
 
-/// Whether two addresses are one. Only letters of ASCII have two cases here: others would make strangers alike.
+/// Whether two addresses are one. Only letters of ASCII have two cases here: others would make
+/// strangers alike.
 fn is_same(one: &str, other: &str) -> bool {
     !one.is_empty() && one.eq_ignore_ascii_case(other)
 }
 
 impl Accounts {
-    /// Signs in whom the provider proves. No address is limited here: only a browser that left for the provider comes
-    /// back with its trip, and the provider limits those who guess.
+    /// Signs in whom the provider proves. No address is limited here: only a browser that left for
+    /// the provider comes back with its trip, and the provider limits those who guess.
     pub async fn finish_trip(
         &self,
         openid: &OpenId,
@@ -188,6 +192,7 @@ impl Accounts {
         if !user.may_sign_in() {
             return Err(Denial::Disabled);
         }
+
         let Some(role) = role.filter(|role| *role != user.role) else {
             return Ok(user);
         };
@@ -213,6 +218,7 @@ impl Accounts {
         if !identity.is_email_verified || email.is_empty() {
             return Err(Denial::Unverified);
         }
+
         if let Some(user) = self.invited(identity, origin).await? {
             return Ok(user);
         }
@@ -234,6 +240,7 @@ impl Accounts {
             [user] if user.openid.is_empty() => Err(Denial::Disabled),
             [] if rules.admit(email) => {
                 let role = role.unwrap_or(rules.role);
+
                 // Whoever came first would otherwise use up the link of the first administrator.
                 if users.is_empty() && role != Role::Admin {
                     return Err(Denial::NobodyYet);
@@ -247,12 +254,14 @@ impl Accounts {
 
     /// Uses an invitation that waits for this address.
     async fn invited(&self, identity: &Identity, origin: &Origin) -> Result<Option<User>, Denial> {
-        let (now_s, invitations) = (self.clock.now_s(), self.people.invitations().await?);
+        let now_s = self.clock.now_s();
+        let invitations = self.people.invitations().await?;
         let found = invitations.into_iter().find(|invitation| {
             is_same(&invitation.email, &identity.email)
                 && !invitation.name.is_empty()
                 && now_s < invitation.expires_at
         });
+
         let Some(invitation) = found else {
             return Ok(None);
         };
@@ -263,12 +272,13 @@ impl Accounts {
             json!({ "openid": identity.openid }),
         )
         .await?;
+
         let new = self.new_user(&invitation.name, identity, invitation.role);
         Ok(Some(self.people.accept(invitation.hash, new).await?))
     }
 
-    /// Adds somebody of an admitted domain. Their name is the address, which nobody else can have; a name that people
-    /// choose at the provider could be anybody's.
+    /// Adds somebody of an admitted domain. Their name is the address, which nobody else can have;
+    /// a name that people choose at the provider could be anybody's.
     async fn added(
         &self,
         identity: &Identity,
@@ -285,8 +295,9 @@ impl Accounts {
     }
 
     fn new_user(&self, name: &str, identity: &Identity, role: Role) -> NewUser {
-        let (name, email, openid) =
-            (name.to_owned(), identity.email.clone(), identity.openid.clone());
+        let name = name.to_owned();
+        let email = identity.email.clone();
+        let openid = identity.openid.clone();
         NewUser { name, email, role, password: String::new(), openid, at_s: self.clock.now_s() }
     }
 
@@ -311,7 +322,8 @@ impl Accounts {
         verb: &str,
         details: &Json,
     ) -> Entry {
-        let (object, details) = (object.to_owned(), details.to_string());
+        let object = object.to_owned();
+        let details = details.to_string();
         Entry { object, details, ..self.entry(who, origin, verb) }
     }
 }
@@ -335,6 +347,7 @@ mod tests {
         for fine in ["zoe@rain.example", "ZOE@Rain.Example", "a@evil.example@rain.example"] {
             assert!(rules.admit(fine), "{fine}");
         }
+
         for foreign in [
             "",
             "rain.example",
@@ -347,6 +360,7 @@ mod tests {
         ] {
             assert!(!rules.admit(foreign), "{foreign}");
         }
+
         assert!(!self::rules(&[], &[]).admit("zoe@rain.example"));
     }
 

@@ -50,11 +50,11 @@ impl Passwords {
         self.work(move || hash_now(&password)).await
     }
 
-    /// Whether the password is the one of which this was stored. Without anything stored, the same work is done for
-    /// nothing, so that the time does not tell whether somebody exists.
+    /// Whether the password is the one of which this was stored. Without anything stored, the same
+    /// work is done for nothing, so that the time does not tell whether somebody exists.
     pub async fn is_right(&self, password: &str, stored: Option<&str>) -> Result<bool, Busy> {
-        let (password, stored) =
-            (password.to_owned(), stored.filter(|stored| !stored.is_empty()).map(str::to_owned));
+        let password = password.to_owned();
+        let stored = stored.filter(|stored| !stored.is_empty()).map(str::to_owned);
         self.work(move || {
             let is_right = verify_now(&password, stored.as_deref().unwrap_or_else(|| nobodys()));
             is_right && stored.is_some()
@@ -104,9 +104,11 @@ pub fn problem_of(password: &str, name: &str) -> Option<String> {
             "Choose at least {PASSWORD_CHARS_MIN} characters; a few words in a row do well."
         ));
     }
+
     if password.len() > PASSWORD_LEN_MAX {
         return Some(format!("It has more than {PASSWORD_LEN_MAX} bytes. Choose a shorter one."));
     }
+
     if weak::has_name(password, name) {
         return Some("It contains your name. Choose words that nobody would guess.".to_owned());
     }
@@ -127,6 +129,7 @@ mod tests {
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
         assert_ne!(stored, passwords.hash("four words of rain").await.unwrap());
         assert_eq!(passwords.is_right("four words of rain", Some(&stored)).await, Ok(true));
+
         for (password, stored) in [
             ("four words of rai", Some(&*stored)),
             ("", Some(&*stored)),

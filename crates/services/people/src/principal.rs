@@ -81,7 +81,8 @@ impl Principal {
         }
     }
 
-    /// The name as versions and the audit log keep it: that of a token is marked, since a person may have it too.
+    /// The name as versions and the audit log keep it: that of a token is marked, since a person
+    /// may have it too.
     pub fn recorded_name(&self) -> String {
         match self.credential {
             Credential::Token(_) => format!("{TOKEN_MARK}{}", self.name),
@@ -102,6 +103,7 @@ mod tests {
             OwnSession { user_id: 1, role: Role::Editor, hash: Hash::default(), since_s: 7 };
         let credential = Credential::Session(session);
         let person = Principal { name: "zoe".into(), credential, csrf: Some("abc".into()) };
+
         let anonymous = Principal::anonymous(None);
 
         assert!(Role::ALL.into_iter().all(|role| !token.may(role)));
@@ -109,6 +111,7 @@ mod tests {
         assert!(person.may(Role::Editor) && !person.may(Role::Admin));
         assert!(Scope::ALL.into_iter().all(|scope| !person.allows(scope)));
         assert!(anonymous.may(Role::Admin) && anonymous.allows(Scope::Admin));
+
         let names = [&token, &person, &anonymous].map(Principal::recorded_name);
         assert_eq!(names, ["token:zoe", "zoe", "anonymous"]);
     }

@@ -1,5 +1,5 @@
-//! Secrets of 32 random bytes: ids of sessions, one-time links, API tokens. What is stored is their SHA-256, which is
-//! enough for what nobody can guess.
+//! Secrets of 32 random bytes: ids of sessions, one-time links, API tokens. What is stored is their
+//! SHA-256, which is enough for what nobody can guess.
 
 use raingauge_ports::people::Hash;
 use sha2::{Digest as _, Sha256};
@@ -32,14 +32,16 @@ pub fn hash_of_sent(secret: &str) -> Option<Hash> {
     is_one.then(|| hash_of(secret))
 }
 
-/// Compares in a time that does not depend on where they differ; `black_box` keeps the compiler from leaving early.
+/// Compares in a time that does not depend on where they differ; `black_box` keeps the compiler
+/// from leaving early.
 pub fn is_equal(one: &[u8], other: &[u8]) -> bool {
     let differences =
         one.iter().zip(other).fold(0, |found, (one, other)| black_box(found | (one ^ other)));
     one.len() == other.len() && differences == 0
 }
 
-/// What the forms of a session carry. It follows from the secret of the session, and that does not follow from it.
+/// What the forms of a session carry. It follows from the secret of the session, and that does not
+/// follow from it.
 pub fn csrf_of(session: &str) -> String {
     hex::encode(Sha256::digest(format!("raingauge form of {session}")))
 }

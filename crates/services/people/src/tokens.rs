@@ -1,8 +1,8 @@
 //! API tokens: who asks, and what they may do.
 //!
-//! A token is 32 random bytes, so its plain SHA-256 is enough to keep: nobody can guess their way back from it. Only
-//! the hash is in the configuration; what a request carries is hashed and compared with every known hash in a time
-//! that does not depend on where they differ.
+//! A token is 32 random bytes, so its plain SHA-256 is enough to keep: nobody can guess their way
+//! back from it. Only the hash is in the configuration; what a request carries is hashed and
+//! compared with every known hash in a time that does not depend on where they differ.
 
 mod issue;
 mod made;
@@ -79,12 +79,14 @@ impl Tokens {
         }
     }
 
-    /// With those that were made in the portal. They open what is closed, and close nothing that is open.
+    /// With those that were made in the portal. They open what is closed, and close nothing that is
+    /// open.
     pub fn with_made(self, made: Arc<MadeTokens>) -> Self {
         Self { made: Some(made), ..self }
     }
 
-    /// Whether callers are asked for a token. While they are not, only requests of this machine may be taken.
+    /// Whether callers are asked for a token. While they are not, only requests of this machine may
+    /// be taken.
     pub const fn is_asked(&self) -> bool {
         self.is_required
     }
@@ -101,14 +103,18 @@ impl Tokens {
                 None => self.anonymous.clone(),
             });
         }
+
         let hash = hash.ok_or(Denied::Missing)?;
-        // Every hash is compared, to the end, so that the time tells nothing about which one was near.
+
+        // Every hash is compared, to the end, so that the time tells nothing about which one was
+        // near.
         let mut found = None;
         for (known, principal) in &self.known {
             if is_equal(known, &hash) {
                 found = Some(principal.clone());
             }
         }
+
         let made = self.made.as_ref().and_then(|made| made.find(&hash));
         let is_stale = || self.made.as_ref().is_some_and(|made| made.is_stale());
         let principal = found
@@ -118,15 +124,16 @@ impl Tokens {
     }
 }
 
-/// Makes a token. The first text is the secret, for its holder; the second its hash in hexadecimal, for the
-/// configuration.
+/// Makes a token. The first text is the secret, for its holder; the second its hash in hexadecimal,
+/// for the configuration.
 pub fn new_token() -> (String, String) {
     let token = secrets::new_token();
     let hash = hex::encode(hash_of(&token));
     (token, hash)
 }
 
-/// The token of a header in the form of RFC 6750; the scheme's case does not matter (RFC 9110, section 11.1).
+/// The token of a header in the form of RFC 6750; the scheme's case does not matter (RFC 9110,
+/// section 11.1).
 fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.trim().split_once(' ')?;
     let token = token.trim();
@@ -164,7 +171,9 @@ mod tests {
         let tokens = |required| {
             Tokens::new(&Auth { tokens: Vec::new(), required }).with_made(Arc::clone(&made))
         };
-        let (open, closed) = (tokens(false), tokens(true));
+        let open = tokens(false);
+        let closed = tokens(true);
+
         let (secret, shop) = token("shop", &[Scope::CountsRead]);
         let header = format!("Bearer {secret}");
         let ask = |tokens: &Tokens| {
@@ -172,12 +181,14 @@ mod tests {
                 .check(Some(&header), Scope::CountsRead)
                 .map(|principal| principal.name.to_string())
         };
+
         assert_eq!((ask(&open), ask(&closed)), (Ok("anonymous".to_owned()), Err(Denied::Unknown)));
         let api_token =
             ApiToken { hash: shop.sha256, scopes: shop.scopes, ..contract::token(1, "shop") };
         people.add_token(api_token).await.unwrap();
         made.refresh().await.unwrap();
         assert_eq!((ask(&open), ask(&closed)), (Ok("shop".to_owned()), Ok("shop".to_owned())));
+
         // The door that was open stays open, to everybody and for everything.
         assert_eq!(&*open.check(None, Scope::Admin).unwrap().name, "anonymous");
         assert!(open.check(Some(&header), Scope::Admin).is_ok());
@@ -206,6 +217,7 @@ mod tests {
         assert_eq!(check(&writer_secret, Scope::Admin), Err(Denied::Scope(Scope::Admin)));
         assert_eq!(&*check(&reader_secret, Scope::CountsRead).unwrap().name, "reader");
         assert_eq!(&*check(&reader_secret, Scope::CountersWrite).unwrap().name, "reader");
+
         assert_eq!(
             check(&reader_secret, Scope::EventsWrite),
             Err(Denied::Scope(Scope::EventsWrite))
@@ -230,6 +242,7 @@ mod tests {
         let hash = hex::encode(one.sha256);
         let tokens = known(&[one]);
         let check = |header: Option<&str>| tokens.check(header, Scope::CountsRead);
+
         for header in [
             None,
             Some(""),
@@ -240,7 +253,9 @@ mod tests {
         ] {
             assert_eq!(check(header), Err(Denied::Missing), "{header:?}");
         }
+
         let (other, _) = new_token();
+
         // The hash in the configuration opens nothing: whoever reads the file has no token.
         for unknown in [other.as_str(), &hash, &secret[..secret.len() - 1], &secret.to_uppercase()]
         {

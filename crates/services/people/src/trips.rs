@@ -8,8 +8,9 @@
 //!               └─ SHA-256 ─▶ verifier   goes to the provider with the code: the code was given for this trip
 //! ```
 //!
-//! All three follow from the cookie, and it does not follow from them. So nothing is kept on the server, any portal can
-//! take the browser back, and nobody fills a memory with trips that never end.
+//! All three follow from the cookie, and it does not follow from them. So nothing is kept on the
+//! server, any portal can take the browser back, and nobody fills a memory with trips that never
+//! end.
 
 use super::secrets::{hash_of_sent, new_secret};
 use raingauge_ports::identity::Ticket;
@@ -17,7 +18,8 @@ use sha2::{Digest as _, Sha256};
 
 /// How long somebody may take to sign in at the provider.
 pub const TRIP_S: i64 = 600;
-/// Longest place to go on to, as the cookie writes it; a longer one is the first page. Browsers keep 4 KiB.
+/// Longest place to go on to, as the cookie writes it; a longer one is the first page. Browsers
+/// keep 4 KiB.
 const NEXT_LEN_MAX: usize = 3_000;
 
 /// One trip.
@@ -44,7 +46,9 @@ impl Trip {
     /// The trip of a cookie; none when it is not one, or is over.
     fn read(cookie: &str, now_s: i64) -> Option<Self> {
         let mut parts = cookie.splitn(3, '.');
-        let (secret, begun, encoded) = (parts.next()?, parts.next()?, parts.next()?);
+        let secret = parts.next()?;
+        let begun = parts.next()?;
+        let encoded = parts.next()?;
         hash_of_sent(secret)?;
         let begun_s: i64 = begun.parse().ok()?;
         let pair = format!("next={encoded}");
@@ -82,13 +86,16 @@ mod tests {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b".%+-_*".contains(&byte))
             );
+
             for now_s in [NOW_S, NOW_S + TRIP_S - 1] {
                 assert_eq!(Trip::read(trip.cookie(), now_s), Some(trip.clone()));
             }
+
             for now_s in [NOW_S - 1, NOW_S + TRIP_S] {
                 assert_eq!(Trip::read(trip.cookie(), now_s), None);
             }
         }
+
         let long = format!("/query?key={}", "é".repeat(1_000));
         assert_eq!(Trip::begin(&long, NOW_S).next, "/");
     }
@@ -110,6 +117,7 @@ mod tests {
     fn what_is_no_trip_is_not_read() {
         let secret = new_secret();
         let far = i64::MAX;
+
         for wrong in [
             "",
             ".",

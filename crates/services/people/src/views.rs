@@ -1,4 +1,5 @@
-//! Who looked at events: one entry of the audit log for each person, event type and quarter of an hour.
+//! Who looked at events: one entry of the audit log for each person, event type and quarter of an
+//! hour.
 
 use lru::LruCache;
 use parking_lot::Mutex;

@@ -17,7 +17,8 @@ use tokio::task::JoinHandle;
 const RUNS_KEPT: usize = 20;
 /// Longest sleep before the clock is read again: it may be set meanwhile, or the machine suspended.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// A run that could begin only so much later is left out: the hour for which it was planned may be over.
+/// A run that could begin only so much later is left out: the hour for which it was planned may be
+/// over.
 const LATE_MAX_MS: i64 = 5 * 60 * 1_000;
 
 /// The maintenance of one engine. Ends with this value; [`close`](Self::close) ends it in order.
@@ -57,7 +58,8 @@ impl Maintenance {
         options: Options,
     ) -> Self {
         gauge!("raingauge_compaction_running").set(0.0);
-        let (state, busy) = (Mutex::default(), watch::Sender::new(false));
+        let state = Mutex::default();
+        let busy = watch::Sender::new(false);
         let keeper = Arc::new(Keeper { compactor, lease, clock, options, state, busy });
         let time = tokio::spawn(Arc::clone(&keeper).keep_time());
         Self { keeper, time }
@@ -68,8 +70,8 @@ impl Maintenance {
         self.keeper.begin(Trigger::Request(who.to_owned()))
     }
 
-    /// Asks the run under way to end. The node that is being compacted is stopped where the engine can, and waited for
-    /// where it cannot.
+    /// Asks the run under way to end. The node that is being compacted is stopped where the engine
+    /// can, and waited for where it cannot.
     pub fn stop(&self) -> Result<(), Error> {
         let state = self.keeper.state.lock();
         let running = state.running.as_ref().ok_or(Error::Idle)?;
@@ -132,8 +134,10 @@ impl Keeper {
                 .await;
                 continue;
             }
+
             looked_ms = due.at_ms;
             let expression = due.expression;
+
             if now_ms - due.at_ms > LATE_MAX_MS {
                 tracing::warn!(
                     expression,
@@ -153,6 +157,7 @@ impl Keeper {
         if state.is_closing {
             return Err(Error::Closing);
         }
+
         if state.running.is_some() {
             return Err(Error::Running);
         }
@@ -162,9 +167,11 @@ impl Keeper {
         state.running = Some(Running { run, end: end.clone() });
         self.busy.send_replace(true);
         gauge!("raingauge_compaction_running").set(1.0);
+
         let keeper = Arc::clone(self);
         tokio::spawn(async move {
             let roll = tokio::spawn(Roll::new(Arc::clone(&keeper), end).run());
+
             // A panic of an engine ends its run, not all maintenance.
             let ended =
                 roll.await.unwrap_or_else(|error| (Outcome::Failed, Some(error.to_string())));
@@ -176,10 +183,13 @@ impl Keeper {
     fn finish(&self, (result, detail): (Outcome, Option<String>)) {
         counter!("raingauge_compactions_total", "result" => result.name()).increment(1);
         gauge!("raingauge_compaction_running").set(0.0);
+
         let mut state = self.state.lock();
         if let Some(Running { mut run, .. }) = state.running.take() {
             let seconds = self.clock.now_s() - run.started_at;
-            let (result_name, why) = (result.name(), detail.as_deref().unwrap_or_default());
+            let result_name = result.name();
+            let why = detail.as_deref().unwrap_or_default();
+
             if result == Outcome::Finished {
                 tracing::info!(
                     seconds,
@@ -194,11 +204,13 @@ impl Keeper {
                     "the compaction ended before all nodes were compacted"
                 );
             }
+
             (run.ended_at, run.result, run.detail) =
                 (Some(self.clock.now_s()), Some(result), detail);
             state.last.push_front(run);
             state.last.truncate(RUNS_KEPT);
         }
+
         self.busy.send_replace(false);
     }
 

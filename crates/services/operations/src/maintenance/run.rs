@@ -1,4 +1,5 @@
-//! One run: the lease, then every node in its turn, until all are compacted or there is a reason to end.
+//! One run: the lease, then every node in its turn, until all are compacted or there is a reason to
+//! end.
 
 use super::OnFailure;
 use super::keeper::{Keeper, end};
@@ -59,6 +60,7 @@ impl Roll {
                 return (Outcome::Failed, Some(format!("the lease of maintenance: {error}")));
             }
         }
+
         let ended = tokio::select! {
             ended = self.all_nodes() => ended,
             never = self.guard() => match never {},
@@ -82,10 +84,12 @@ impl Roll {
     /// Renews the lease until that is no longer possible.
     async fn lease_lost(&self) {
         let mut held = Instant::now();
-        // The last attempt must be over before the lease is, or another process might begin beside this one.
+        // The last attempt must be over before the lease is, or another process might begin beside
+        // this one.
         while held.elapsed() + RENEW_INTERVAL < LEASE_TTL {
             sleep(RENEW_INTERVAL).await;
             let asked = Instant::now();
+
             match self.keeper.lease.hold().await {
                 Ok(true) => held = asked,
                 Ok(false) => return,
@@ -103,16 +107,20 @@ impl Roll {
                 return (Outcome::Failed, Some(format!("the nodes cannot be listed: {error}")));
             }
         };
+
         nodes.sort();
         self.keeper.set_nodes(nodes.iter().map(Compaction::waiting).collect());
+
         let mut failed = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
             if index > 0 {
                 self.pause().await;
             }
+
             if self.why().is_some() {
                 break;
             }
+
             if let Err(error) = self.one_node(index, node).await {
                 failed.push(format!("{}: {error}", node.name));
                 if self.keeper.options.on_failure == OnFailure::Stop {
@@ -120,6 +128,7 @@ impl Roll {
                 }
             }
         }
+
         let detail = (!failed.is_empty()).then(|| failed.join("; "));
         match self.why() {
             Some(why) => (why.outcome(), detail),
@@ -138,11 +147,13 @@ impl Roll {
     /// Compacts one node to its end, or to the end of the run.
     async fn one_node(&self, index: usize, node: &Node) -> Result<(), Error> {
         let Keeper { compactor, clock, .. } = &*self.keeper;
-        let (began, started_at) = (Instant::now(), clock.now_s());
+        let began = Instant::now();
+        let started_at = clock.now_s();
         tracing::info!(node = node.name, rack = node.rack, "the compaction of a node begins");
         self.keeper.note(index, |noted| {
             (noted.state, noted.started_at) = (NodeState::Running, Some(started_at))
         });
+
         let result = {
             let mut compaction = compactor.compact(node);
             tokio::select! {
@@ -154,13 +165,16 @@ impl Roll {
                 never = self.follow(index, node) => match never {},
             }
         };
+
         let (state, error) = match result {
             Some(Ok(())) => (NodeState::Compacted, None),
             Some(Err(error)) => (NodeState::Failed, Some(error)),
             None => (NodeState::Stopped, self.stop(node).await.err()),
         };
+
         let seconds = began.elapsed().as_secs_f64();
         gauge!("raingauge_compaction_seconds", "node" => node.name.clone()).set(seconds);
+
         match &error {
             None => {
                 tracing::info!(
@@ -175,6 +189,7 @@ impl Roll {
                 tracing::warn!(node = node.name, rack = node.rack, seconds, %error, "the compaction of a node went wrong");
             }
         }
+
         self.keeper.note(index, |noted| {
             (noted.state, noted.seconds, noted.error) =
                 (state, Some(seconds), error.as_ref().map(|error| error.to_string()));

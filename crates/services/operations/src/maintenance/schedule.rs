@@ -12,9 +12,10 @@ const EXPRESSION_BYTES_MAX: usize = 200;
 
 /// Several cron expressions in one time zone.
 ///
-/// An expression has the five fields of cron: minute, hour, day of the month, month, day of the week. Where the clock is
-/// put forward over a time that an expression names, it is due right behind the gap; where the clock is put back, it is
-/// due the first time alone. Expressions with `*` in minute or hour follow the clock on the wall instead.
+/// An expression has the five fields of cron: minute, hour, day of the month, month, day of the
+/// week. Where the clock is put forward over a time that an expression names, it is due right
+/// behind the gap; where the clock is put back, it is due the first time alone. Expressions with
+/// `*` in minute or hour follow the clock on the wall instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedules {
     zone: TimeZone,
@@ -41,7 +42,8 @@ impl Schedules {
         Self { zone: TimeZone::UTC, all: Vec::new() }
     }
 
-    /// Reads expressions that are separated by `;`. Text without any is a schedule on which nothing is ever due.
+    /// Reads expressions that are separated by `;`. Text without any is a schedule on which nothing
+    /// is ever due.
     pub fn parse(text: &str, zone: &str) -> Result<Self, Error> {
         let zone = TimeZone::get(zone).map_err(|_| Error::Zone(zone.to_owned()))?;
         let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
@@ -193,6 +195,7 @@ mod tests {
             let refused = Schedules::parse(wrong, "UTC").unwrap_err();
             assert!(matches!(refused, Error::Expression { .. }), "{wrong}: {refused}");
         }
+
         assert_eq!(
             Schedules::parse("0 0 30 2 *", "UTC"),
             Err(Error::Never("0 0 30 2 *".to_owned()))
@@ -205,6 +208,7 @@ mod tests {
             Schedules::parse(&"0 3 * * *;".repeat(EXPRESSIONS_MAX + 1), "UTC"),
             Err(Error::TooMany)
         );
+
         let long = format!("{} * * * *", vec!["1"; 200].join(","));
         assert!(Schedules::parse(&long, "UTC").is_err());
     }

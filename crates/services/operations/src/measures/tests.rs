@@ -55,9 +55,11 @@ fn rates_are_those_of_all_processes_over_the_last_minute() {
 fn processes_come_go_and_begin_anew() {
     let told = Told::new();
     told.at(0, &[("a", 10)]);
+
     // What b had counted before it was seen did not happen now.
     told.at(5, &[("a", 20), ("b", 9_000)]);
     told.at(10, &[("b", 9_010)]);
+
     // Under the same name, from 0 again.
     told.at(15, &[("b", 4)]);
     let counts: Vec<f64> = told
@@ -66,6 +68,7 @@ fn processes_come_go_and_begin_anew() {
         .iter()
         .map(|moment| moment.values.total(values::RANGE_COUNTS))
         .collect();
+
     assert_eq!(counts, [10.0, 10.0, 4.0]);
     assert_eq!(told.measures.totals().total(values::RANGE_COUNTS), 4.0);
 }
@@ -76,12 +79,14 @@ fn an_hour_is_kept_and_no_more() {
     for step in 0..MOMENTS_MAX as i64 + 50 {
         told.at(step * 5, &[("a", step as u64 * 10)]);
     }
+
     let moments = told.measures.moments();
     assert_eq!(moments.len(), MOMENTS_MAX);
     assert_eq!(
         moments.last().map(|moment| moment.at_s),
         Some(START_S + (MOMENTS_MAX as i64 + 49) * 5)
     );
+
     let spans = told.measures.spans(30);
     assert!(spans.iter().all(|span| span.to_s - span.from_s == 30 && span.from_s % 30 == 0));
     assert!(spans[1..spans.len() - 1].iter().all(|span| span.rate(values::RANGE_COUNTS) == 2.0));
@@ -109,6 +114,7 @@ fn numbers_of_a_counter_are_those_of_all_writers() {
              raingauge_events_skipped_total{{counter=\"341\",reason=\"field_missing\"}} 5"
         )),
     };
+
     told.measures.record(vec![reading("a", 2), reading("b", 3)]);
     assert_eq!(told.measures.late_refused(34), BTreeMap::from([("hour".to_owned(), 5)]));
     assert_eq!(told.measures.skipped(34), BTreeMap::from([("field_missing".to_owned(), 2)]));

@@ -24,28 +24,33 @@ fn line(text: &str) -> Option<Line<'_>> {
     if text.starts_with('#') {
         return None;
     }
+
     let end = text.find(['{', ' '])?;
     let (name, rest) = text.split_at(end);
     let (labels, rest) = match rest.strip_prefix('{') {
         Some(rest) => labels(rest)?,
         None => (Vec::new(), rest),
     };
+
     // A timestamp may stand behind the value.
     let value = rest.split_whitespace().next()?.parse().ok()?;
     Some(Line { name, labels, value })
 }
 
-/// `name="value",…}`, and what stands behind it. A value may have any character, with `\`, `"` and ends of lines escaped.
+/// `name="value",…}`, and what stands behind it. A value may have any character, with `\`, `"` and
+/// ends of lines escaped.
 fn labels(mut text: &str) -> Option<(Vec<(&str, String)>, &str)> {
     let mut labels = Vec::new();
     loop {
         text = text.trim_start_matches([',', ' ']);
+
         if let Some(rest) = text.strip_prefix('}') {
             return Some((labels, rest));
         }
         let (name, rest) = text.split_once("=\"")?;
         let mut value = String::new();
         let mut chars = rest.char_indices();
+
         loop {
             match chars.next()? {
                 (end, '"') => {
@@ -59,6 +64,7 @@ fn labels(mut text: &str) -> Option<(Vec<(&str, String)>, &str)> {
                 (_, other) => value.push(other),
             }
         }
+
         labels.push((name.trim(), value));
     }
 }

@@ -45,7 +45,8 @@ const ROUTE: &str = "/v1/counts";
 /// How a metric moves, and what several processes come to together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Grows from 0 while the process runs: its increase is what happened. Of several processes, the sum.
+    /// Grows from 0 while the process runs: its increase is what happened. Of several processes,
+    /// the sum.
     Total,
     /// Is what it is at each moment. Of several processes, the sum.
     Share,
@@ -115,10 +116,12 @@ impl Values {
             if is_other_route || !line.value.is_finite() {
                 continue;
             }
+
             let kept: Vec<&str> =
                 followed.labels.iter().map(|label| line.label(label).unwrap_or_default()).collect();
             *values.entry(followed.metric, &kept.join("/")) += line.value;
         }
+
         values
     }
 
@@ -148,7 +151,8 @@ impl Values {
         by_labels.map(|(labels, value)| (labels.as_str(), *value))
     }
 
-    /// The numbers of a metric whose first label is this one, by its second label, in whole numbers.
+    /// The numbers of a metric whose first label is this one, by its second label, in whole
+    /// numbers.
     pub fn under(&self, metric: &str, first: &str) -> BTreeMap<String, u64> {
         let second = |(labels, value): (&str, f64)| {
             let (own, second) = labels.split_once('/')?;
@@ -157,8 +161,8 @@ impl Values {
         self.by(metric).filter_map(second).collect()
     }
 
-    /// What happened between two readings of one process, and what is at the end of it. A total that is smaller than
-    /// before was begun anew: then all of it has happened since.
+    /// What happened between two readings of one process, and what is at the end of it. A total
+    /// that is smaller than before was begun anew: then all of it has happened since.
     pub fn since(&self, before: &Self) -> Self {
         let mut increase = self.clone();
         for (metric, by_labels) in &mut increase.0 {
@@ -192,8 +196,8 @@ impl Values {
         }
     }
 
-    /// The latency of counts, in seconds, that this share of them stayed under: by interpolation between the bounds of
-    /// the histogram. Nothing when there were no counts.
+    /// The latency of counts, in seconds, that this share of them stayed under: by interpolation
+    /// between the bounds of the histogram. Nothing when there were no counts.
     pub fn latency(&self, quantile: f64) -> Option<f64> {
         let mut buckets: Vec<(f64, f64)> = self.latencies().collect();
         buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -219,7 +223,8 @@ impl Values {
         }
     }
 
-    /// Each metric with at most so many labels, those with the largest numbers: what is kept for long, or sent.
+    /// Each metric with at most so many labels, those with the largest numbers: what is kept for
+    /// long, or sent.
     pub fn bounded(mut self, labels_max: usize) -> Self {
         for by_labels in self.0.values_mut().filter(|by_labels| by_labels.len() > labels_max) {
             let mut sorted: Vec<(String, f64)> = std::mem::take(by_labels).into_iter().collect();
@@ -292,8 +297,10 @@ mod tests {
              raingauge_late_refused_total{counter=\"3\",granularity=\"day\"} 7\n\
              raingauge_log_lag_seconds{partition=\"1\"} 4.5\n",
         );
+
         assert_eq!(values.total(ACCEPTED), 12.0);
         assert_eq!(values.total(LATE_REFUSED), 10.0);
+
         let of_counter: Vec<_> = values.under(LATE_REFUSED, "34").into_iter().collect();
         assert_eq!(of_counter, [("day".to_owned(), 1), ("hour".to_owned(), 2)]);
         assert_eq!(
@@ -311,10 +318,13 @@ mod tests {
                 "raingauge_events_accepted_total {accepted}\nraingauge_log_lag_events{{partition=\"0\"}} {lag}\n"
             ))
         };
+
         let grown = at(15, 3).since(&at(10, 9));
         assert_eq!((grown.total(ACCEPTED), grown.total(LAG_EVENTS)), (5.0, 3.0));
+
         // It counts from 0 again: what it has counted since is all that is known.
         assert_eq!(at(4, 0).since(&at(10, 0)).total(ACCEPTED), 4.0);
+
         // One that was not there before began at 0.
         assert_eq!(at(4, 0).since(&Values::default()).total(ACCEPTED), 4.0);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Recounts that somebody asked for: they may take longer than a request may, so they run beside it and are looked at.
+//! Recounts that somebody asked for: they may take longer than a request may, so they run beside it
+//! and are looked at.
 
 use super::Refused;
 use parking_lot::Mutex;
@@ -36,6 +37,7 @@ impl Jobs {
         if running >= RUNNING_MAX {
             return Err(Refused::Busy(running));
         }
+
         let id = hex::encode(rand::random::<[u8; 16]>());
         let job = Job {
             id,
@@ -45,6 +47,7 @@ impl Jobs {
             progress: Progress::default(),
             found: None,
         };
+
         jobs.push_front(job.clone());
         jobs.truncate(JOBS_MAX);
         Ok(job)

@@ -1,4 +1,5 @@
-//! Which keys an audit checks: of every counter in turn, those that were counted lately and those with the most counts.
+//! Which keys an audit checks: of every counter in turn, those that were counted lately and those
+//! with the most counts.
 
 use super::Deps;
 use raingauge_core::bucket::{DAY_S, Granularity};
@@ -37,16 +38,18 @@ impl<'a> Sampler<'a> {
         Self { deps }
     }
 
-    /// So many keys with the range of each. Counters whose last check is longest ago come first, so that in the course of
-    /// some audits all have their turn.
+    /// So many keys with the range of each. Counters whose last check is longest ago come first, so
+    /// that in the course of some audits all have their turn.
     pub async fn keys(&self, len_max: usize, checked: &[Check]) -> Vec<Asked> {
         let mut candidates = self.recent().await;
         let mut order: Vec<u32> = candidates.keys().copied().collect();
         order.shuffle(&mut rand::rng());
+
         let last_s = |counter: u32| {
             checked.iter().filter(|check| check.counter == counter).map(|check| check.at_s).max()
         };
         order.sort_by_key(|counter| last_s(*counter));
+
         for counter in order.iter().take(len_max) {
             if let (Some(largest), Some(own)) =
                 (self.largest(*counter, &candidates).await, candidates.get_mut(counter))
@@ -55,8 +58,11 @@ impl<'a> Sampler<'a> {
                 own.push(largest);
             }
         }
+
         let now_s = self.deps.clock.now_s();
-        let (mut asked, mut taken) = (Vec::new(), HashSet::new());
+        let mut asked = Vec::new();
+        let mut taken = HashSet::new();
+
         while asked.len() < len_max {
             let before = taken.len();
             for counter in &order {
@@ -64,22 +70,26 @@ impl<'a> Sampler<'a> {
                     continue;
                 };
                 let is_new = taken.insert(candidate.clone());
+
                 if let (true, true, Some(range)) =
                     (is_new, asked.len() < len_max, range_of(&candidate, now_s))
                 {
                     asked.push(Asked { key: candidate.key, range });
                 }
             }
+
             if taken.len() == before && candidates.values().all(Vec::is_empty) {
                 break;
             }
         }
+
         asked
     }
 
     /// Keys that the newest events of the log were counted under, by counter, in random order.
     async fn recent(&self) -> BTreeMap<u32, Vec<Candidate>> {
-        let (logs, published) = (self.deps.logs.clone(), Arc::clone(&self.deps.published));
+        let logs = self.deps.logs.clone();
+        let published = Arc::clone(&self.deps.published);
         let found = tokio::task::spawn_blocking(move || recent_of(&logs, &published)).await;
         found.unwrap_or_else(|error| {
             tracing::warn!(%error, "the newest events could not be looked at");
@@ -87,7 +97,8 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// One of the largest keys of a counter over the days of its newest events, where the store can tell.
+    /// One of the largest keys of a counter over the days of its newest events, where the store can
+    /// tell.
     async fn largest(
         &self,
         counter: u32,
@@ -119,6 +130,7 @@ fn recent_of(logs: &[Arc<dyn EventLog>], published: &Published) -> BTreeMap<u32,
     let view = Arc::clone(&published.view());
     let mut seen = HashMap::<u32, HashSet<Candidate>>::new();
     let each = ENTRIES_MAX / logs.len().max(1) as u64;
+
     for log in logs {
         let to = published.applied(log.partition());
         let from = to.saturating_sub(each).max(log.start());
@@ -132,10 +144,12 @@ fn recent_of(logs: &[Arc<dyn EventLog>], published: &Published) -> BTreeMap<u32,
             };
             view.ruleset.apply(event, scratch, count, |_, _| {});
         });
+
         if let Err(error) = walked {
             tracing::warn!(%error, partition = log.partition(), "the newest events could not be looked at");
         }
     }
+
     let shuffled = |(counter, candidates): (u32, HashSet<Candidate>)| {
         let mut candidates: Vec<Candidate> = candidates.into_iter().collect();
         candidates.shuffle(&mut rand::rng());
@@ -155,6 +169,7 @@ fn remember(
         return;
     };
     let own = seen.entry(rule.counter.id).or_default();
+
     // The newest ones count as well as the oldest: a full set lets one of its own go.
     let candidate = Candidate { key: key.to_owned(), day_s };
     if own.len() >= CANDIDATES_MAX && !own.contains(&candidate) {
@@ -163,6 +178,7 @@ fn remember(
         };
         own.remove(&given_up);
     }
+
     own.insert(candidate);
 }
 

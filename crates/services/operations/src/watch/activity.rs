@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes of activity in one announcement, as JSON: some hundred counters that are always busy, thousands that hardly are.
+/// Bytes of activity in one announcement, as JSON: some hundred counters that are always busy,
+/// thousands that hardly are.
 pub const ACTIVITY_BYTES_MAX: usize = 64 * 1024;
 
 /// The activity of counters.
@@ -18,12 +19,14 @@ pub struct Lately {
 }
 
 impl Lately {
-    /// As JSON that is not longer than [`ACTIVITY_BYTES_MAX`]: of more than that, the counters that counted most.
+    /// As JSON that is not longer than [`ACTIVITY_BYTES_MAX`]: of more than that, the counters that
+    /// counted most.
     pub fn to_json(&self, now_s: i64) -> Json {
         let events = |recent: &Recent| recent.day_up_to(now_s).iter().sum::<u64>();
         let mut busiest: Vec<(u64, &u32, &Recent)> =
             self.counters.iter().map(|(id, recent)| (events(recent), id, recent)).collect();
         busiest.sort_unstable_by_key(|(events, id, _)| (std::cmp::Reverse(*events), **id));
+
         let mut told = Self { is_cut: self.is_cut, ..Self::default() };
         let mut left = ACTIVITY_BYTES_MAX - json_len(&Self { is_cut: true, ..Self::default() });
         for (_, id, recent) in busiest {
@@ -33,9 +36,11 @@ impl Lately {
                 told.is_cut = true;
                 continue;
             }
+
             left -= len;
             told.counters.insert(*id, recent.clone());
         }
+
         serde_json::to_value(told).unwrap_or_default()
     }
 
@@ -56,7 +61,8 @@ impl Lately {
         self.counters.is_empty()
     }
 
-    /// What is known of a counter; none where that is not known, and nothing of it where it just did nothing.
+    /// What is known of a counter; none where that is not known, and nothing of it where it just
+    /// did nothing.
     pub fn of(&self, counter: u32) -> Option<Recent> {
         let is_known = !self.is_empty() && !self.is_cut;
         self.counters.get(&counter).cloned().or_else(|| is_known.then(Recent::default))

@@ -82,7 +82,8 @@ impl Engine {
         Self { can_stop: false, ..self }
     }
 
-    /// One node fails, or the list of nodes when it is `list`, or everything breaks when it is `panic`.
+    /// One node fails, or the list of nodes when it is `list`, or everything breaks when it is
+    /// `panic`.
     pub fn broken(self, what: &'static str) -> Self {
         Self { broken: Some(what), ..self }
     }

@@ -1,5 +1,6 @@
-//! Passwords that guessers try first: lists of leaked passwords begin with a few words, rows of keys, digits and
-//! repetitions, with digits and signs around them. Rules for these refuse more of such a list than its first lines do.
+//! Passwords that guessers try first: lists of leaked passwords begin with a few words, rows of
+//! keys, digits and repetitions, with digits and signs around them. Rules for these refuse more of
+//! such a list than its first lines do.
 
 /// The words, one a line, in lower case.
 const WORDS: &str = include_str!("common.txt");
@@ -29,12 +30,15 @@ pub fn weakness_of(password: &str) -> Option<&'static str> {
     let mut different = lower.clone();
     different.sort_unstable();
     different.dedup();
+
     if different.len() < DIFFERENT_MIN {
         return Some("it has few different characters");
     }
+
     if lower.iter().all(|char| !char.is_alphabetic()) {
         return Some("it has no letters");
     }
+
     if (1..=UNIT_CHARS_MAX).any(|unit| lower.chunks(unit).all(|chunk| lower.starts_with(chunk))) {
         return Some("it repeats itself");
     }
@@ -42,12 +46,15 @@ pub fn weakness_of(password: &str) -> Option<&'static str> {
     if is_row(&text) {
         return Some("its keys lie beside each other");
     }
+
     is_of_common_words(&text).then_some("it has common words alone")
 }
 
-/// Whether a password has the name of its person, forwards or backwards, or a longer part of the name.
+/// Whether a password has the name of its person, forwards or backwards, or a longer part of the
+/// name.
 pub fn has_name(password: &str, name: &str) -> bool {
-    let (password, name) = (password.to_lowercase(), name.to_lowercase());
+    let password = password.to_lowercase();
+    let name = name.to_lowercase();
     let own = name.split('@').next().unwrap_or_default();
     let parts = own
         .split(|char: char| !char.is_alphanumeric())

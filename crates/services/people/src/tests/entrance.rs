@@ -27,6 +27,7 @@ impl House {
 async fn guessers_do_not_keep_a_known_browser_out() {
     let house = House::with_root().await;
     let mark = house.sign_in("root", PASSWORD, None).await.unwrap().mark.expect("a mark");
+
     for _ in 0..NAME_IN_NETWORK.attempts * 2 {
         house.refusal("root", WRONG).await;
     }
@@ -34,6 +35,7 @@ async fn guessers_do_not_keep_a_known_browser_out() {
 
     // Behind the same proxy, and of the same name.
     let mark = house.sign_in("root", PASSWORD, Some(&mark)).await.unwrap().mark.expect("a mark");
+
     // It is no way round the limit for whoever has the browser.
     for _ in 0..NAME_IN_NETWORK.attempts {
         assert_eq!(house.sign_in("root", WRONG, Some(&mark)).await.err(), Some(Refusal::Wrong));
@@ -61,12 +63,14 @@ async fn wrong_passwords_of_others_keep_nobody_out() {
 #[tokio::test]
 async fn a_session_ends_by_itself() {
     let house = House::with_root().await;
+
     // Its absolute end is a day away, and it may rest for twelve hours.
     let session = house.with("zoe", Role::Viewer).await;
     for hours in [0, 11, 22] {
         house.clock.set_s(NOW_S + hours * HOUR_S);
         assert!(house.principal(&session).await.is_some(), "{hours}");
     }
+
     house.clock.set_s(NOW_S + 24 * HOUR_S);
     assert_eq!(house.principal(&session).await, None);
 
@@ -74,6 +78,7 @@ async fn a_session_ends_by_itself() {
     house.clock.set_s(NOW_S + 36 * HOUR_S);
     assert_eq!(house.principal(&session).await, None);
     house.accounts.sweep().await.unwrap();
+
     let id = house.id_of("max").await;
     assert_eq!(house.accounts.people.sessions(id).await.unwrap(), []);
 }

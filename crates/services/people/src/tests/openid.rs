@@ -77,6 +77,7 @@ async fn a_domain_comes_in_without_an_invitation() {
     let world = World::new(House::empty(), Rules { role: Role::Editor, ..rules() });
     world.says("7", ZOE, &[]);
     assert_eq!(world.denial().await, Some(Denial::NobodyYet));
+
     let path = world.house.accounts.invite_first().await.unwrap();
     world.house.accept(&path.expect("the link is still good"), "root").await.unwrap();
 
@@ -95,6 +96,7 @@ async fn a_domain_comes_in_without_an_invitation() {
         world.says(subject, email, &[]);
         assert_eq!(world.denial().await, Some(denial), "{email}");
     }
+
     // Somebody else is called as this address reads.
     let max = "max@rain.example";
     world.house.with(max, Role::Viewer).await;
@@ -108,6 +110,7 @@ async fn roles_follow_the_groups() {
         .map(|(group, role)| (group.to_owned(), role))
         .to_vec();
     let world = World::new(House::empty(), Rules { groups, ..rules() });
+
     // An administrator by group may be the first one.
     world.says("7", ZOE, &["team", "ops"]);
     let session = world.sign_in().await.ok().expect("an administrator").session;
@@ -120,6 +123,7 @@ async fn roles_follow_the_groups() {
     world.house.with("root", Role::Admin).await;
     assert!(world.sign_in().await.is_ok());
     assert_eq!(role().await, Some(Role::Viewer));
+
     let details = &world.house.entries_of("person.role").await[0].details;
     assert_eq!(details, r#"{"by":"openid","role":"viewer"}"#);
 
@@ -158,6 +162,7 @@ async fn failed_ways_back_keep_nobody_out() {
 async fn what_the_browser_brings_back_is_a_code_or_a_word() {
     let world = World::new(House::with_root().await, rules());
     world.says("7", ZOE, &[]);
+
     let (trip, _) = world.openid.begin("/", NOW_S).await.expect("the provider is there");
     for (code, error, expected) in [
         (None, Some("access_denied"), Error::Refused("access_denied".to_owned())),
@@ -169,5 +174,6 @@ async fn what_the_browser_brings_back_is_a_code_or_a_word() {
         let denied = world.house.accounts.finish_trip(&world.openid, &trip, answer, &origin).await;
         assert_eq!(denied.err(), Some(Denial::Provider(expected)));
     }
+
     assert_eq!(Trip::resume(trip.cookie(), "another state", NOW_S), None);
 }

@@ -30,8 +30,10 @@ async fn an_account_goes_from_invitation_to_removal() {
 
     house.accounts.enable(id).await.unwrap();
     house.accounts.disable(id).await.unwrap();
+
     let removed = house.accounts.remove(id).await.unwrap();
     assert!(!removed.object.contains("zoe"), "{}", removed.object);
+
     let again = house.accounts.sign_out_everywhere(id).await;
     assert_eq!(again, Err(Error::NotFound("person")));
 }
@@ -40,16 +42,19 @@ async fn an_account_goes_from_invitation_to_removal() {
 async fn a_link_is_good_until_it_is_used_withdrawn_or_expired() {
     let house = House::with_root().await;
     house.invite("zoe", "", Role::Viewer).await;
+
     let open = house.accounts.open_invitations().await.unwrap();
     let [open] = open.as_slice() else { panic!("one invitation is open") };
     let withdrawn = house.accounts.withdraw(open.hash).await.unwrap();
     assert_eq!(written(&withdrawn).1, "person zoe");
+
     let again = house.accounts.withdraw(open.hash).await;
     assert_eq!(again, Err(Error::NotFound("invitation")));
 
     let path = house.invite("zoe", "", Role::Viewer).await;
     house.clock.set_s(NOW_S + INVITATION_S);
     assert!(house.accounts.open_invitations().await.unwrap().is_empty());
+
     let late = house.accept(&path, "").await;
     assert_eq!(late.err(), Some(Refusal::Store(Error::LinkSpent)));
 }
@@ -78,6 +83,7 @@ async fn the_last_administrator_stays_one() {
 async fn whoever_is_disabled_leaves_tokens_to_decide_about() {
     let house = House::with_root().await;
     house.with("zoe", Role::Admin).await;
+
     let request = || {
         let scopes = [Scope::CountsRead].into_iter().collect();
         TokenRequest { name: "shop".to_owned(), scopes, lifetime_s: Some(60) }
@@ -85,11 +91,13 @@ async fn whoever_is_disabled_leaves_tokens_to_decide_about() {
     let made = house.accounts.create_token(request(), "zoe").await.unwrap();
     let expected = r#"{"expiresAt":1727215260,"scopes":["counts:read"]}"#;
     assert_eq!(written(&made.action), ("token.create", "token shop", expected.to_owned()));
+
     let twin = house.accounts.create_token(request(), "root").await;
     assert!(matches!(twin, Err(Refusal::Field("name", _))));
 
     let (_, tokens) = house.accounts.disable(house.id_of("zoe").await).await.unwrap();
     assert_eq!(tokens, 1);
+
     let tokens = house.accounts.tokens().await.unwrap();
     let [token] = tokens.as_slice() else { panic!("one token") };
     let revoked = house.accounts.revoke_token(token.id).await.unwrap();

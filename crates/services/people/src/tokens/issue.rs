@@ -41,6 +41,7 @@ impl Accounts {
             );
             return Err(Refusal::Field("name", words));
         }
+
         if scopes.is_empty() {
             let words = "Choose what the token is good for.".to_owned();
             return Err(Refusal::Field("scope", words));
@@ -59,6 +60,7 @@ impl Accounts {
             revoked_at: None,
             used_at: None,
         };
+
         let token = self.people.add_token(token).await.map_err(|error| {
             let words = match error {
                 Error::NameTaken(_) => {
@@ -72,6 +74,7 @@ impl Accounts {
         let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
         let details = json!({ "scopes": scopes, "expiresAt": token.expires_at });
         let action = AuditAction::new("token.create", format!("token {}", token.name), details);
+
         Ok(NewToken { name: token.name, secret, action })
     }
 

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-/// How often the database is asked whether the tokens have changed. What was revoked opens nothing after twice that.
+/// How often the database is asked whether the tokens have changed. What was revoked opens nothing
+/// after twice that.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is written down when tokens were used.
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Revisions count from 0.
 const NEVER_READ: i64 = -1;
-/// How long tokens go on without the database: one that was revoked there would open doors for as long.
+/// How long tokens go on without the database: one that was revoked there would open doors for as
+/// long.
 const STALE_AFTER_MS: i64 = 15 * 60 * 1_000;
 
 /// Every token that was made in the portal and is in use.
@@ -63,20 +65,23 @@ impl MadeTokens {
         if self.is_stale() {
             return None;
         }
-        let (known, now_s) = (self.known.load(), self.clock.now_s());
+        let known = self.known.load();
+        let now_s = self.clock.now_s();
         let mut found = None;
+
         for token in known.iter() {
             if is_equal(&token.hash, hash) {
                 found = Some(token);
             }
         }
+
         let token = found.filter(|token| now_s < token.expires_at)?;
         token.used_at.store(now_s, Ordering::Relaxed);
         Some(token.principal.clone())
     }
 
-    /// Follows the database, for as long as it is polled. While that is away, tokens stay as they were known last, for
-    /// a quarter of an hour.
+    /// Follows the database, for as long as it is polled. While that is away, tokens stay as they
+    /// were known last, for a quarter of an hour.
     pub async fn follow(&self) {
         let following = every(FOLLOW_INTERVAL, || self.follow_once());
         let noting = every(NOTE_INTERVAL, || self.note_used());
@@ -109,7 +114,8 @@ impl MadeTokens {
         Ok(())
     }
 
-    /// Writes down when tokens were used. It is a help to people, and lost when the database is away.
+    /// Writes down when tokens were used. It is a help to people, and lost when the database is
+    /// away.
     pub async fn note_used(&self) {
         let known = self.known.load_full();
         let taken = known.iter().map(|token| (token.id, token.used_at.swap(0, Ordering::Relaxed)));
@@ -141,8 +147,8 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_are_followed_expire_and_are_noted() {
-        let (people, clock) =
-            (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let people = Arc::new(MemoryPeople::default());
+        let clock = Arc::new(ManualClock::at_s(NOW_S));
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         made.refresh().await.unwrap();
         assert_eq!(made.find(&hash(1)), None);
@@ -155,6 +161,7 @@ mod tests {
         made.refresh().await.unwrap();
         assert_eq!(&*made.find(&hash(1)).unwrap().name, "shop");
         assert_eq!(&*made.find(&hash(2)).unwrap().name, "soon");
+
         // It expires without anybody telling.
         clock.set_s(NOW_S + 10);
         assert_eq!(made.find(&hash(2)), None);
@@ -169,8 +176,8 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_do_not_outlast_their_database_for_long() {
-        let (people, clock) =
-            (Arc::new(MemoryPeople::default()), Arc::new(ManualClock::at_s(NOW_S)));
+        let people = Arc::new(MemoryPeople::default());
+        let clock = Arc::new(ManualClock::at_s(NOW_S));
         people.add_token(token(1, "shop")).await.unwrap();
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         made.refresh().await.unwrap();
