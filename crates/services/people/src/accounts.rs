@@ -1,4 +1,4 @@
-//! Signing in and out, and who a session is of.
+//! Signing in and out, and the principal of a session.
 
 use super::audit::AuditLog;
 use super::limits::{Attempts, Source};
@@ -16,19 +16,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often what has expired is removed.
+/// How often expired sessions, links and audit entries are removed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
-/// A session is noted as seen this often, and not with every request.
+/// How often a session is noted as active; noting it with every request would cost a write each.
 const SEEN_STEP_S: i64 = 60;
-/// How somebody comes in who is known at a provider.
+/// The way in recorded for a sign-in at a provider.
 pub(super) const BY_OPENID: &str = "openid";
-/// The longest session of somebody who comes from a provider: the provider is asked again after it,
-/// so that nobody stays whom it does not know any more.
+/// Longest session of a user who signed in at a provider. After it the provider is asked again, so
+/// that a user whom the provider has removed does not stay signed in.
 pub const OPENID_SESSION_MAX_S: i64 = 8 * 3_600;
-/// What is kept of how a browser calls itself, in characters.
+/// Characters that are kept of a browser's own name.
 const BROWSER_CHARS_MAX: usize = 200;
 
-/// Everything about who may come in.
+/// Accounts, sessions and invitations, and the rules for signing in.
 pub struct Accounts {
     pub(super) people: Arc<dyn People>,
     pub options: Options,
@@ -36,17 +36,16 @@ pub struct Accounts {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) passwords: Passwords,
     attempts: Attempts,
-    /// Somebody was there once. The last administrator is never removed, so there always is
-    /// somebody then.
+    /// Set once there was a user. The last administrator is never removed, so it stays true.
     has_people: AtomicBool,
 }
 
-/// What a browser is given when its person comes in.
+/// What a browser receives when its user signs in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Admitted {
-    /// The secret of a new session, whatever session the browser had before.
+    /// The secret of a new session. It never continues a session that the browser had before.
     pub session: String,
-    /// By which the browser is recognised at the next sign-in.
+    /// Identifies the browser at the next sign-in.
     pub mark: Option<String>,
 }
 
@@ -66,7 +65,8 @@ impl Accounts {
         }
     }
 
-    /// Whose session has this secret; none for somebody who is not signed in.
+    /// Returns the principal of the session with this secret, or `None` when nobody is signed in by
+    /// it.
     pub async fn principal(&self, secret: &str) -> Result<Option<Principal>, Error> {
         let Some(hash) = hash_of_sent(secret) else {
             return Ok(None);
@@ -80,10 +80,9 @@ impl Accounts {
         }
 
         if now_s - session.seen_at >= SEEN_STEP_S {
-            // Whoever comes with this session comes in all the same; it only seems idle for a
-            // moment longer.
+            // The request is served all the same; the session only seems idle for a moment longer.
             if let Err(error) = self.people.touch_session(hash, now_s).await {
-                tracing::warn!(%error, "a session could not be noted as seen");
+                tracing::warn!(%error, "the activity of a session could not be noted");
             }
         }
 
@@ -96,8 +95,8 @@ impl Accounts {
         }))
     }
 
-    /// Whether anybody can sign in. Asked by people who are not signed in, and so answered from
-    /// memory where it can be.
+    /// Whether any user exists. Pages ask this before a sign-in, so it is answered from memory
+    /// where possible.
     pub async fn has_people(&self) -> Result<bool, Error> {
         if self.has_people.load(Ordering::Relaxed) {
             return Ok(true);
@@ -111,7 +110,7 @@ impl Accounts {
         now_s < session.expires_at && now_s - session.seen_at < self.options.session_idle_s
     }
 
-    /// Signs somebody in with a password. `mark` is what the browser kept of an earlier sign-in.
+    /// Signs a user in with a password. `mark` is what the browser kept of an earlier sign-in.
     pub async fn sign_in(
         &self,
         name: &str,
@@ -146,7 +145,7 @@ impl Accounts {
         self.admit(&user, origin, "password").await
     }
 
-    /// Begins a session of somebody who has proved who they are.
+    /// Begins a session for a user who has proved their identity.
     pub(super) async fn admit(
         &self,
         user: &User,
@@ -160,7 +159,7 @@ impl Accounts {
             _ => self.options.session_max_s,
         };
 
-        // Whoever cannot be written down does not come in.
+        // Without an audit entry there is no session.
         let entry = Entry {
             details: json!({ "with": way }).to_string(),
             ..self.entry(&user.name, origin, "session.begin")
@@ -181,7 +180,7 @@ impl Accounts {
         Ok(Admitted { session: secret, mark: devices::mark_of(user) })
     }
 
-    /// A name that nobody has is not written down: it may be a password in the wrong field.
+    /// A name without an account is not recorded: it may be a password typed into the wrong field.
     async fn note_failure(&self, name: &str, origin: &Origin) {
         let known = self.people.user_called(name).await.ok().flatten();
         let object = known
@@ -201,14 +200,14 @@ impl Accounts {
         }
     }
 
-    /// The own sessions that are open.
+    /// The open sessions of a user.
     pub async fn sessions(&self, user_id: i64) -> Result<Vec<Session>, Error> {
         let now_s = self.clock.now_s();
         let sessions = self.people.sessions(user_id).await?;
         Ok(sessions.into_iter().filter(|session| self.is_open(session, now_s)).collect())
     }
 
-    /// Ends one of somebody's own sessions, or all but the one that they ask from.
+    /// Ends one of the user's own sessions, or all but the current one.
     pub async fn end_sessions(&self, own: &OwnSession, one: Option<Hash>) -> Result<(), Error> {
         match one {
             Some(hash) => self.close_own(own, hash).await,
@@ -216,7 +215,7 @@ impl Accounts {
         }
     }
 
-    /// Whether somebody signs in by a password, and not at a provider alone.
+    /// Whether the user signs in with a password, not only at a provider.
     pub async fn has_password(&self, principal: &Principal) -> Result<bool, Error> {
         let user = self.people.user_called(&principal.name).await?;
         Ok(self.options.passwords && user.is_some_and(|user| !user.password.is_empty()))
@@ -228,9 +227,8 @@ impl Accounts {
         if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }
     }
 
-    /// Changes somebody's own password, which ends all their other sessions. The old one is asked
-    /// for, so that a browser that was left open is not enough. Returns by what this browser is
-    /// recognised from now on.
+    /// Changes the user's own password and ends all their other sessions. The current password is
+    /// required, so that an unattended browser is not enough. Returns the new mark of this browser.
     pub async fn change_password(
         &self,
         principal: &Principal,
@@ -267,7 +265,7 @@ impl Accounts {
         Ok(devices::mark_of(&user))
     }
 
-    /// Removes sessions, links and audit entries that have expired, for as long as it is polled.
+    /// Removes expired sessions, links and audit entries periodically, for as long as it is polled.
     pub async fn keep_tidy(&self) {
         let sweep = || async {
             if let Err(error) = self.sweep().await {
@@ -277,7 +275,7 @@ impl Accounts {
         every(SWEEP_INTERVAL, sweep).await;
     }
 
-    /// Removes what has expired.
+    /// Removes expired sessions, links and audit entries once.
     pub async fn sweep(&self) -> Result<(), Error> {
         let now_s = self.clock.now_s();
         let idle_since_s = now_s - self.options.session_idle_s;
@@ -300,7 +298,7 @@ impl Accounts {
     }
 }
 
-/// To which budget an attempt is charged.
+/// The budget that an attempt is charged to.
 fn source_of(name: &str, origin: &Origin, mark: Option<&str>, user: Option<&User>) -> Source {
     let nonce = mark.zip(user).and_then(|(mark, user)| devices::nonce_of(mark, user));
     match nonce {

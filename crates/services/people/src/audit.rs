@@ -1,9 +1,8 @@
 //! The audit log: every change through a page and through `/v1`.
 //!
-//! Who changes people must be written down, or the change is refused: both lie in the same store.
-//! Other changes (of counters, of the cache policy) are made even while that store is away, since
-//! counting goes on without it too; what could not be written down is then in the log of the
-//! process, loudly.
+//! A change of people is refused when it cannot be recorded; both lie in the same store. Other
+//! changes (of counters, of the cache policy) are made even while that store is unreachable, since
+//! counting continues without it; their entries then go to the log of the process.
 
 use crate::Origin;
 use lru::LruCache;
@@ -17,28 +16,28 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Bytes of one text of an entry; more is cut off.
+/// Longest text of an entry, in bytes; longer ones are truncated.
 const TEXT_LEN_MAX: usize = 512;
-/// Bytes of the details of an entry. Texts of larger ones are cut, the longest first.
+/// Longest details of an entry, in bytes. Texts of longer details are truncated, the longest first.
 pub const DETAILS_LEN_MAX: usize = 4_096;
-/// Elements of a list in details that are too large.
+/// Elements that are kept of a list in details that are too long.
 const DETAILS_LIST_MAX: usize = 20;
-/// Entries that one principal writes in a row, and how long it takes until one more is allowed.
-/// Those beyond are counted, and the next entry says how many there were.
+/// Entries that one principal may write in a row, and the time after which one more is allowed.
+/// Entries beyond that are counted, and the next one carries their number.
 const ENTRIES_IN_A_ROW: i64 = 1_000;
 const ENTRY_PAUSE_MS: i64 = 10_000;
-/// Principals whose rate is remembered.
+/// Principals whose rate is kept in memory.
 const PRINCIPALS_MAX: NonZeroUsize = NonZeroUsize::new(2_000).expect("it is not zero");
 
 /// What was done. A handler puts it into the extensions of its response; without it, the audit log
-/// goes by the route and the path of the request.
+/// uses the route and the path of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditAction {
     /// Such as `counter.replace`.
     pub verb: Cow<'static, str>,
     /// Such as `counter 34`.
     pub object: String,
-    /// More of it. Never a secret.
+    /// Further facts. Never a secret.
     pub details: Json,
 }
 
@@ -47,8 +46,8 @@ impl AuditAction {
         Self { verb: Cow::Borrowed(verb), object, details }
     }
 
-    /// What a request did, by the verb of its route and the number in its path: `counter.pause` of
-    /// `/counters/34/pause` is about `counter 34`.
+    /// What a request did, from the verb of its route and the number in its path: `counter.pause`
+    /// of `/counters/34/pause` concerns `counter 34`.
     pub fn of_path(verb: &'static str, path: &str) -> Self {
         let noun = verb.split('.').next().unwrap_or(verb).replace('_', " ");
         let is_id =
@@ -72,7 +71,7 @@ pub struct AuditLog {
 /// How often a principal writes entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
-    /// When all entries in a row are allowed again.
+    /// The time at which the whole budget is available again.
     whole_at_ms: i64,
     /// Entries that were left out since the last one.
     left_out: u64,
@@ -83,8 +82,9 @@ impl AuditLog {
         Self { people, clock, rates: Arc::new(Mutex::new(LruCache::new(PRINCIPALS_MAX))) }
     }
 
-    /// Writes down what a principal of this name did, and how it went: `done`, or the code of the
-    /// refusal. One who does so very often leaves fewer entries, which say how many are missing.
+    /// Records what a principal did and the outcome: `done`, or the code of the refusal. A
+    /// principal that acts very often leaves fewer entries, which carry the number of those left
+    /// out.
     pub async fn note(&self, who: &str, origin: &Origin, mut action: AuditAction, outcome: &str) {
         let Some(left_out) = self.admit(who) else {
             return;
@@ -95,7 +95,8 @@ impl AuditLog {
         self.keep(self.entry(who, origin, action, outcome)).await;
     }
 
-    /// How many entries of a principal were left out before this one; none when it is left out too.
+    /// The number of entries that were left out before this one, or `None` when this one is left
+    /// out too.
     fn admit(&self, who: &str) -> Option<u64> {
         let mut rates = self.rates.lock();
         let now_ms = self.clock.elapsed_ms();
@@ -109,7 +110,7 @@ impl AuditLog {
         Some(std::mem::take(&mut rate.left_out))
     }
 
-    /// Writes down what a principal did; an error where that cannot be done.
+    /// Records what a principal did, or fails when that is not possible.
     pub async fn record(
         &self,
         who: &str,
@@ -132,12 +133,12 @@ impl AuditLog {
         }
     }
 
-    /// The entries that a filter lets through, newest first.
+    /// Returns the entries that match the filter, newest first.
     pub async fn entries(&self, filter: Filter) -> Result<Vec<Entry>, Error> {
         self.people.entries(filter).await
     }
 
-    /// Writes an entry; when that fails, into the log of the process.
+    /// Writes an entry; when that fails, writes it to the log of the process.
     pub async fn keep(&self, entry: Entry) {
         let Entry { who, object, .. } = entry;
         let entry = Entry { who: cut(who), object: cut(object), ..entry };
@@ -145,7 +146,7 @@ impl AuditLog {
             let Entry { who, address, verb, object, details, outcome, .. } = entry;
             tracing::error!(
                 %error, who, address, verb, object, details, outcome,
-                "this belongs into the audit log, which could not be written"
+                "the audit log could not be written; this entry is missing from it"
             );
         }
     }
@@ -163,7 +164,7 @@ fn cut_to(mut text: String, len_max: usize) -> String {
     text
 }
 
-/// Details as JSON that fits an entry: with shorter texts and lists where they are too large.
+/// Details as JSON that fits an entry, with shorter texts and lists where necessary.
 fn fitting(mut details: Json) -> String {
     let mut json = details.to_string();
     for len_max in [1_024, 256, 64] {
@@ -191,7 +192,7 @@ fn shorten(json: &mut Json, len_max: usize) {
     }
 }
 
-/// The entries as rows of CSV (RFC 4180), with a row of names first when these are the first ones.
+/// The entries as rows of CSV (RFC 4180), preceded by a header row when `is_first`.
 pub fn to_csv(entries: &[Entry], is_first: bool) -> String {
     let mut csv = String::new();
     if is_first {
@@ -217,8 +218,7 @@ pub fn to_csv(entries: &[Entry], is_first: bool) -> String {
     csv
 }
 
-/// A text between quotes. One that a spreadsheet would take for a formula is told apart by an
-/// apostrophe before it.
+/// A quoted text. One that a spreadsheet would evaluate as a formula gets an apostrophe in front.
 fn cell(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     format!("\"{}{}\"", if is_formula { "'" } else { "" }, text.replace('"', "\"\""))

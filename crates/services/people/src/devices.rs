@@ -1,25 +1,25 @@
-//! Browsers that are known: a mark that a browser keeps after its person signed in.
+//! Known browsers: a mark that a browser keeps after its user signed in.
 //!
-//! The mark opens nothing. It separates the attempts of a person from those of strangers, so that
-//! guessing a password does not keep its owner out. It is a nonce and a code over the nonce, keyed
-//! by what is stored of the password: every portal can check it, nothing is stored, and a new
-//! password ends all marks.
+//! The mark opens nothing. It separates the attempts of a user from those of strangers, so that
+//! guessing a password does not keep its owner out. It consists of a nonce and an authentication
+//! code of the nonce, keyed by the stored password hash: every portal can check it, nothing is
+//! stored, and a new password invalidates all marks.
 
 use super::secrets::is_equal;
 use raingauge_ports::people::User;
 use sha2::{Digest as _, Sha256};
 
-/// Hexadecimal digits of a nonce, and of a mark.
+/// Hexadecimal digits of a nonce and of a mark.
 const NONCE_LEN: usize = 32;
 const MARK_LEN: usize = NONCE_LEN + 64;
 
-/// A new mark for a browser of this person; none where there is no password to guess.
+/// A new mark for a browser of this user; `None` without a password to guess.
 pub fn mark_of(user: &User) -> Option<String> {
     let nonce = hex::encode(rand::random::<[u8; NONCE_LEN / 2]>());
     (!user.password.is_empty()).then(|| format!("{nonce}{}", code(&nonce, user)))
 }
 
-/// The nonce of a mark that is this person's.
+/// The nonce of a mark, when the mark belongs to this user.
 pub fn nonce_of<'a>(mark: &'a str, user: &User) -> Option<&'a str> {
     let is_mark = mark.len() == MARK_LEN && mark.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (nonce, sent) = is_mark.then(|| mark.split_at(NONCE_LEN))?;
@@ -28,7 +28,7 @@ pub fn nonce_of<'a>(mark: &'a str, user: &User) -> Option<&'a str> {
     is_own.then_some(nonce)
 }
 
-/// Both digests have a fixed length, so that nothing can be appended to what is hashed.
+/// Both digests have a fixed length, so that nothing can be appended to the hashed text.
 fn code(nonce: &str, user: &User) -> String {
     let key = Sha256::digest(format!("raingauge browser of {} {}", user.id, user.password));
     let inner = Sha256::new().chain_update(key).chain_update(nonce).finalize();

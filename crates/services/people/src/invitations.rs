@@ -1,4 +1,4 @@
-//! One-time links: for somebody new, for somebody who lost a password, for the first administrator.
+//! One-time links: for new users, for users who lost their password, for the first administrator.
 
 use super::accounts::{Accounts, Admitted};
 use super::audit::AuditAction;
@@ -11,18 +11,18 @@ use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::people::{Error, Invitation, NewUser};
 use serde_json::json;
 
-/// Who invites by a command on the server, in the audit log.
+/// The inviter in the audit log when a command on the server made the link.
 pub const COMMAND_LINE: &str = "the command line";
-/// Who invites the first administrator.
+/// The inviter of the first administrator.
 const FIRST_START: &str = "the first start";
-/// Names that raingauge itself has in versions and in the audit log.
+/// Names that raingauge itself uses in versions and in the audit log.
 const RESERVED: [&str; 4] = ["anonymous", "nobody", COMMAND_LINE, FIRST_START];
-/// How long a link is good.
+/// Validity of a link.
 pub const INVITATION_S: i64 = 24 * 3_600;
-/// How long the link of the first administrator is good.
+/// Validity of the link for the first administrator.
 pub const FIRST_INVITATION_S: i64 = 3_600;
 
-/// Whom to invite.
+/// The person to invite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitee {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Invitee {
     pub role: Role,
 }
 
-/// A one-time link that was just made. Its path is told to nobody else.
+/// A one-time link that was just made. Its path is shown once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub path: String,
@@ -38,7 +38,7 @@ pub struct Link {
 }
 
 impl Accounts {
-    /// Makes a link for somebody new, or for a user who needs a new password.
+    /// Makes a link for a new user, or for a user who needs a new password.
     pub async fn invite(&self, invitee: Invitee, invited_by: &str) -> Result<Link, Refusal> {
         if let Some(problem) = problem_of_name(&invitee.name) {
             return Err(Refusal::Field("name", problem));
@@ -53,8 +53,8 @@ impl Accounts {
         Ok(Link { path, action })
     }
 
-    /// The path of a link for the first administrator, which spends those before it; none when
-    /// there is somebody already.
+    /// Returns the path of a link for the first administrator, or `None` when there is a user
+    /// already. Earlier links become invalid.
     pub async fn invite_first(&self) -> Result<Option<String>, Error> {
         if !self.options.sign_in || self.has_people().await? {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Accounts {
         Ok(format!("/welcome/{secret}"))
     }
 
-    /// The invitation of a link that is still good.
+    /// Returns the invitation of a link that is still valid.
     pub async fn invitation(&self, secret: &str) -> Result<Invitation, Error> {
         let hash = hash_of_sent(secret).ok_or(Error::LinkSpent)?;
         let found = self.people.invitation(hash).await?;
@@ -102,7 +102,7 @@ impl Accounts {
         if is_first && self.has_people().await? { Err(Error::LinkSpent) } else { Ok(invitation) }
     }
 
-    /// Uses a link, and signs its person in. The first administrator chooses a name.
+    /// Uses a link and signs its user in. The first administrator chooses a name.
     pub async fn welcome(
         &self,
         secret: &str,
@@ -112,7 +112,7 @@ impl Accounts {
     ) -> Result<Admitted, Refusal> {
         let invitation = self.invitation(secret).await?;
 
-        // Where passwords are switched off, the operator of the server still has a way in.
+        // With passwords switched off, the operator of the server still has a way in.
         if !self.options.passwords
             && ![COMMAND_LINE, FIRST_START].contains(&&*invitation.invited_by)
         {
@@ -137,7 +137,7 @@ impl Accounts {
     }
 }
 
-/// What is wrong with the name of a person; nothing when it may be used.
+/// What is wrong with a user name; `None` when it may be used.
 pub fn problem_of_name(name: &str) -> Option<String> {
     if name.is_empty() {
         return Some("Give a name, such as zoe or zoe@example.com.".to_owned());
@@ -163,7 +163,7 @@ pub fn problem_of_name(name: &str) -> Option<String> {
     is_ragged.then(|| "It has blanks in a row, or at an end. Leave them out.".to_owned())
 }
 
-/// What is wrong with an e-mail address; nothing when it may be used, or is empty.
+/// What is wrong with an e-mail address; `None` when it is empty or may be used.
 pub fn problem_of_email(email: &str) -> Option<String> {
     let is_fine = email.is_empty()
         || email.len() <= PERSON_LEN_MAX

@@ -34,28 +34,28 @@ pub use principal::{ANONYMOUS, Credential, OwnSession, Principal};
 use raingauge_ports::people;
 pub use second::NotSecond;
 
-/// The settings of the portal that concern people.
+/// The settings that concern people.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether people must sign in. If not, whoever reaches the portal is an administrator.
+    /// Whether users must sign in. If not, everyone who reaches the portal is an administrator.
     pub sign_in: bool,
-    /// Whether people may sign in by passwords.
+    /// Whether users may sign in with passwords.
     pub passwords: bool,
-    /// How browsers reach the portal, `https://host[:port]`; none when that is not known.
+    /// How browsers reach the portal, `https://host[:port]`; `None` when unknown.
     pub public_url: Option<String>,
-    /// Whether the door itself speaks TLS.
+    /// Whether the process itself serves TLS.
     pub has_tls: bool,
-    /// A session without a request for so long ends.
+    /// Idle time after which a session ends.
     pub session_idle_s: i64,
-    /// A session that is so old ends.
+    /// Age at which a session ends.
     pub session_max_s: i64,
-    /// How long audit entries are kept.
+    /// Retention of audit entries.
     pub audit_keep_s: i64,
-    /// The header in which a proxy in front writes the address of its client, in lower case.
+    /// The header in which a proxy passes on the address of its client, in lower case.
     pub address_header: Option<String>,
-    /// The proxies whose word in that header is believed.
+    /// The proxies that this header is accepted from.
     pub proxies: Vec<Network>,
-    /// Whether `/v1` answers nobody without a token.
+    /// Whether `/v1` requires a token.
     pub asks_for_tokens: bool,
 }
 
@@ -77,35 +77,36 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether browsers come over TLS, so that cookies can be kept from any other way.
+    /// Whether browsers use TLS, so that cookies can be restricted to it.
     pub fn is_https(&self) -> bool {
         self.has_tls || self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
     }
 }
 
-/// Where a request comes from.
+/// The source of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// An IP address; empty when it is not known.
+    /// An IP address; empty when unknown.
     pub address: String,
-    /// As the browser calls itself.
+    /// The `User-Agent` of the browser.
     pub browser: String,
 }
 
-/// Why somebody does not come in, or a change of people is not made.
+/// Why a sign-in or a change of people is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Name or password is wrong, or the person may not sign in: which of them is not told.
+    /// The name or the password is wrong, or the user may not sign in. The caller does not learn
+    /// which.
     Wrong,
-    /// Too many tries; one comes back after so many seconds.
+    /// Too many attempts; the next one is possible after this many seconds.
     Wait(i64),
-    /// Too many sign-ins at once.
+    /// Too many concurrent sign-ins.
     Busy,
     /// Passwords are switched off.
     NoPasswords,
-    /// A field of the form: its name, and what is wrong with it.
+    /// The name of a form field, and what is wrong with its value.
     Field(&'static str, String),
-    /// The store's word.
+    /// The store refused the change or is unreachable.
     Store(people::Error),
 }
 

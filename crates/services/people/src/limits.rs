@@ -20,34 +20,34 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroUsize;
 
-/// Attempts in a row, and how long it takes until one of them is back.
+/// A number of attempts, and the time after which one of them is available again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub attempts: i64,
     pub pause_ms: i64,
 }
 
-/// One name from one network, and one browser or account that is known.
+/// One name from one network, or one known browser or account.
 pub const NAME_IN_NETWORK: Budget = Budget { attempts: 10, pause_ms: 30_000 };
-/// One name from one network that has used up its own budget: enough for somebody who knows the
+/// One name from a network that has used up its own budget: enough for a user who knows the
 /// password.
 pub const NAME_IN_SUSPECT_NETWORK: Budget = Budget { attempts: 2, pause_ms: 300_000 };
 /// One name from anywhere. Known browsers are not charged to it.
 pub const NAME: Budget = Budget { attempts: 200, pause_ms: 60_000 };
-/// One network, whatever the names.
+/// One network, for all names together.
 pub const NETWORK: Budget = Budget { attempts: 100, pause_ms: 10_000 };
 
-/// Entries of each table. The one that was not used for longest is forgotten first.
+/// Entries of each table. The least recently used one is removed first.
 const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(20_000).expect("it is not zero");
 
-/// Who attempts to sign in.
+/// The source of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// A browser in which this person has signed in before, by the nonce of its cookie.
+    /// A browser in which this user has signed in before, by the nonce of its cookie.
     Browser(String),
-    /// Somebody signed in who repeats the password, by the id of the account.
+    /// A signed-in user who repeats the password, by the id of the account.
     Account(i64),
-    /// Anybody else.
+    /// Any other source.
     Stranger { name: String, address: Option<IpAddr> },
 }
 
@@ -62,18 +62,18 @@ struct Tables {
     networks: LruCache<IpAddr, i64>,
 }
 
-/// No attempt is left. One comes back after this many seconds.
+/// No attempt is left. The next one is available after this many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait(pub i64);
 
 impl Budget {
-    /// Milliseconds until an attempt is back; none while one is left.
+    /// Milliseconds until the next attempt is available; `None` while one is left.
     fn wait_ms(self, whole_at: i64, now_ms: i64) -> Option<i64> {
         let over_ms = whole_at.max(now_ms) + self.pause_ms - now_ms - self.attempts * self.pause_ms;
         (over_ms > 0).then_some(over_ms)
     }
 
-    /// The budget with one attempt less, and never with more than all of them used.
+    /// The budget with one attempt less, bounded by its size.
     fn charged(self, whole_at: i64, now_ms: i64) -> i64 {
         (whole_at.max(now_ms) + self.pause_ms).min(now_ms + self.attempts * self.pause_ms)
     }
@@ -90,7 +90,7 @@ impl Default for Attempts {
 }
 
 impl Attempts {
-    /// Takes an attempt of this source. A refused one costs nothing.
+    /// Takes an attempt of this source. A refused attempt costs nothing.
     pub fn take(&self, source: &Source, now_ms: i64) -> Result<(), Wait> {
         let mut tables = self.0.lock();
         let source = source.of_network();
@@ -119,8 +119,8 @@ impl Attempts {
         Ok(())
     }
 
-    /// Gives a source its attempts back, and the other budgets the one that it took: the password
-    /// was right.
+    /// Returns all attempts of a source, and to the other budgets the one that was charged: the
+    /// password was right.
     pub fn succeeded(&self, source: &Source) {
         let mut tables = self.0.lock();
         let source = source.of_network();
@@ -172,7 +172,7 @@ fn charge<K: Hash + Eq>(
     Ok(())
 }
 
-/// The holder of one address of version 6 has 2^64 of them.
+/// The network that an address is charged to: a subscriber has 2^64 addresses of version 6.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -4,21 +4,21 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// All addresses that begin with the same bits.
+/// All addresses with the same leading bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
     bits: u32,
 }
 
-/// A text that is no network.
+/// The text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is neither an address nor a network such as 10.0.0.0/8")]
 pub struct NotANetwork;
 
 impl Network {
-    /// Whether an address belongs to it. One of version 4 that is written as version 6 is what it
-    /// stands for.
+    /// Whether an address belongs to the network. A version 4 address mapped into version 6 counts
+    /// as version 4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -56,7 +56,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Whether a host is this machine for whoever asks. What names no host comes from no browser.
+/// Whether a host name denotes this machine. An empty one comes from no browser.
 pub fn is_loopback_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(address) => address.split(']').next().unwrap_or_default(),

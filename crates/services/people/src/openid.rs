@@ -23,7 +23,7 @@ use raingauge_ports::people::{self, Entry, NewUser, User, UserChange};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// A provider, and what holds for those who come from it.
+/// A provider, and the rules for its users.
 #[derive(Clone)]
 pub struct OpenId {
     pub provider: Arc<dyn IdentityProvider>,
@@ -33,40 +33,40 @@ pub struct OpenId {
 /// What the provider sent the browser back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProviderAnswer<'a> {
-    /// Proves the identity, when the provider is asked about it.
+    /// Exchanged at the provider for the identity.
     pub code: Option<&'a str>,
-    /// Why the provider let nobody in.
+    /// Why the provider refused the sign-in.
     pub error: Option<&'a str>,
 }
 
-/// Who may come in, with which role.
+/// Who may sign in, and with which role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The words of the button.
+    /// The label of the button.
     pub label: String,
-    /// Domains of e-mail whose people need no invitation.
+    /// E-mail domains whose users need no invitation.
     pub domains: Vec<String>,
-    /// The role of those people.
+    /// The role of those users.
     pub role: Role,
-    /// Groups and the role of each; none when roles are given in the portal.
+    /// Groups with their roles; empty when roles are assigned in the portal.
     pub groups: Vec<(String, Role)>,
 }
 
-/// Why somebody whom the provider knows does not come in.
+/// Why a user whom the provider identified may not sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// The provider has not made sure that the address is theirs, or says none.
+    /// The provider has not verified the address, or names none.
     Unverified,
-    /// Nobody has invited this address.
+    /// This address has no invitation.
     NotInvited(String),
-    /// None of their groups has a role here.
+    /// None of the user's groups has a role here.
     NoRole,
     Disabled,
-    /// An account with this address, or this name, is somebody else's.
+    /// An account with this address or this name belongs to another identity.
     Contested(String),
     /// There is no administrator yet.
     NobodyYet,
-    /// The provider proves nobody.
+    /// The provider confirms no identity.
     Provider(identity::Error),
     Refusal(Refusal),
 }
@@ -78,7 +78,7 @@ impl<E: Into<Refusal>> From<E> for Denial {
 }
 
 impl Denial {
-    /// As the audit log writes it.
+    /// The outcome in the audit log.
     const fn outcome(&self) -> &'static str {
         match self {
             Self::Unverified => "email_unverified",
@@ -93,7 +93,7 @@ impl Denial {
 }
 
 impl OpenId {
-    /// Begins a trip to the provider: what the browser keeps of it, and the address that it goes
+    /// Begins a sign-in at the provider. Returns what the browser keeps, and the address to send it
     /// to.
     pub async fn begin(&self, next: &str, now_s: i64) -> Result<(Trip, String), identity::Error> {
         let trip = Trip::begin(next, now_s);
@@ -107,7 +107,7 @@ impl OpenId {
         answer: ProviderAnswer<'_>,
     ) -> Result<Identity, identity::Error> {
         if let Some(error) = answer.error {
-            // It came by the browser, so the log shows no more of it than a code can have.
+            // The browser brought it, so the log shows only characters that a code can have.
             let is_plain = |char: &char| char.is_ascii_alphanumeric() || *char == '_';
             let code = error.chars().filter(is_plain).take(64).collect();
             return Err(identity::Error::Refused(code));
@@ -119,7 +119,7 @@ impl OpenId {
 }
 
 impl Rules {
-    /// The role that somebody's groups give them: the highest. None when groups give no roles.
+    /// The highest role of the user's groups; `None` when groups assign no roles.
     fn role_of(&self, groups: &[String]) -> Result<Option<Role>, Denial> {
         if self.groups.is_empty() {
             return Ok(None);
@@ -129,8 +129,8 @@ impl Rules {
         roles.max().map(Some).ok_or(Denial::NoRole)
     }
 
-    /// Whether people with this address need no invitation. One that cannot be a name needs one,
-    /// which has a name.
+    /// Whether users with this address need no invitation. An address that cannot be a user name
+    /// needs one, since an invitation carries a name.
     fn admit(&self, email: &str) -> bool {
         let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
         self.domains.iter().any(|admitted| is_same(admitted, domain))
@@ -138,15 +138,15 @@ impl Rules {
     }
 }
 
-/// Whether two addresses are one. Only letters of ASCII have two cases here: others would make
-/// strangers alike.
+/// Whether two addresses are equal. Case is folded for ASCII alone: folding other letters would
+/// make addresses of strangers equal.
 fn is_same(one: &str, other: &str) -> bool {
     !one.is_empty() && one.eq_ignore_ascii_case(other)
 }
 
 impl Accounts {
-    /// Signs in whom the provider proves. No address is limited here: only a browser that left for
-    /// the provider comes back with its trip, and the provider limits those who guess.
+    /// Signs in the user whom the provider confirms. No address is limited here: only a browser
+    /// that left for the provider comes back with its trip, and the provider limits guessing.
     pub async fn finish_trip(
         &self,
         openid: &OpenId,
@@ -158,7 +158,7 @@ impl Accounts {
         self.sign_in_by(&identity, &openid.rules, origin).await
     }
 
-    /// Signs in whom the provider has proved.
+    /// Signs in the user whom the provider has confirmed.
     async fn sign_in_by(
         &self,
         identity: &Identity,
@@ -206,7 +206,7 @@ impl Accounts {
         Ok(self.people.change_user(user.id, UserChange::Role(role)).await?)
     }
 
-    /// The account of somebody who comes from the provider for the first time.
+    /// The account of a user who comes from the provider for the first time.
     async fn bound(
         &self,
         identity: &Identity,
@@ -241,7 +241,7 @@ impl Accounts {
             [] if rules.admit(email) => {
                 let role = role.unwrap_or(rules.role);
 
-                // Whoever came first would otherwise use up the link of the first administrator.
+                // Otherwise the first arrival would use up the link of the first administrator.
                 if users.is_empty() && role != Role::Admin {
                     return Err(Denial::NobodyYet);
                 }
@@ -252,7 +252,7 @@ impl Accounts {
         }
     }
 
-    /// Uses an invitation that waits for this address.
+    /// Uses an invitation for this address.
     async fn invited(&self, identity: &Identity, origin: &Origin) -> Result<Option<User>, Denial> {
         let now_s = self.clock.now_s();
         let invitations = self.people.invitations().await?;
@@ -277,8 +277,8 @@ impl Accounts {
         Ok(Some(self.people.accept(invitation.hash, new).await?))
     }
 
-    /// Adds somebody of an admitted domain. Their name is the address, which nobody else can have;
-    /// a name that people choose at the provider could be anybody's.
+    /// Adds a user of an admitted domain. The name is the address, which is unique; a name chosen
+    /// at the provider could be another person's.
     async fn added(
         &self,
         identity: &Identity,
@@ -301,7 +301,7 @@ impl Accounts {
         NewUser { name, email, role, password: String::new(), openid, at_s: self.clock.now_s() }
     }
 
-    /// What cannot be written down is not done.
+    /// A change that cannot be recorded is not made.
     async fn write_down(
         &self,
         name: &str,

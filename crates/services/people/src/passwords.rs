@@ -1,4 +1,4 @@
-//! Passwords: what Argon2id makes of them, and whether one is right.
+//! Hashing passwords with Argon2id and verifying them.
 
 mod weak;
 
@@ -8,14 +8,14 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use std::sync::OnceLock;
 use tokio::sync::Semaphore;
 
-/// Fewest characters of a password.
+/// Shortest password, in characters.
 pub const PASSWORD_CHARS_MIN: usize = 10;
-/// Most bytes of a password.
+/// Longest password, in bytes.
 pub const PASSWORD_LEN_MAX: usize = 256;
 
-/// Hashes at work at the same time: each takes the memory below and a core.
+/// Concurrent hashes: each takes a core and the memory below.
 const HASHES_AT_ONCE_MAX: usize = 2;
-/// Callers that wait for one; beyond it they are told to come back.
+/// Callers that may wait for a hash; further ones are refused.
 const HASHES_WAITING_MAX: usize = 64;
 
 /// The recommendation of OWASP for Argon2id: 19 MiB, two passes, one lane.
@@ -30,7 +30,7 @@ pub struct Passwords {
     at_work: Semaphore,
 }
 
-/// There are more sign-ins under way than this process takes at once.
+/// More sign-ins are in progress than this process accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -44,14 +44,14 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// What is stored of a password, with a salt of its own.
+    /// The hash that is stored of a password, with its own salt.
     pub async fn hash(&self, password: &str) -> Result<String, Busy> {
         let password = password.to_owned();
         self.work(move || hash_now(&password)).await
     }
 
-    /// Whether the password is the one of which this was stored. Without anything stored, the same
-    /// work is done for nothing, so that the time does not tell whether somebody exists.
+    /// Whether the password matches the stored hash. Without one, the same work is done, so that
+    /// the time does not reveal whether the account exists.
     pub async fn is_right(&self, password: &str, stored: Option<&str>) -> Result<bool, Busy> {
         let password = password.to_owned();
         let stored = stored.filter(|stored| !stored.is_empty()).map(str::to_owned);
@@ -85,19 +85,19 @@ fn hash_now(password: &str) -> String {
         .to_string()
 }
 
-/// The parameters are those that were stored with it.
+/// The parameters are those stored with the hash.
 fn verify_now(password: &str, stored: &str) -> bool {
     PasswordHash::new(stored)
         .is_ok_and(|stored| argon2().verify_password(password.as_bytes(), &stored).is_ok())
 }
 
-/// What would be stored of a password that nobody has.
+/// The hash of a password that no user has.
 fn nobodys() -> &'static str {
     static NOBODYS: OnceLock<String> = OnceLock::new();
     NOBODYS.get_or_init(|| hash_now(&super::secrets::new_secret()))
 }
 
-/// What is wrong with a new password; nothing when it may be used.
+/// What is wrong with a new password; `None` when it may be used.
 pub fn problem_of(password: &str, name: &str) -> Option<String> {
     if password.chars().count() < PASSWORD_CHARS_MIN {
         return Some(format!(

@@ -1,47 +1,46 @@
-//! Secrets of 32 random bytes: ids of sessions, one-time links, API tokens. What is stored is their
-//! SHA-256, which is enough for what nobody can guess.
+//! Secrets of 32 random bytes: session ids, one-time links, API tokens. Their SHA-256 is stored,
+//! which suffices for values that cannot be guessed.
 
 use raingauge_ports::people::Hash;
 use sha2::{Digest as _, Sha256};
 use std::hint::black_box;
 
-/// What every API token starts with, so that people and secret scanners recognise one.
+/// Prefix of every API token, by which people and secret scanners recognize one.
 pub const TOKEN_PREFIX: &str = "rg_";
-/// Digits of a secret.
+/// Length of a secret, in digits.
 const SECRET_LEN: usize = 64;
 
-/// 64 hexadecimal digits that nobody can guess.
+/// 64 random hexadecimal digits.
 pub fn new_secret() -> String {
     let secret: [u8; 32] = rand::random();
     hex::encode(secret)
 }
 
-/// A new API token, for its holder alone.
+/// A new API token.
 pub fn new_token() -> String {
     format!("{TOKEN_PREFIX}{}", new_secret())
 }
 
-/// What is stored of a secret.
+/// The hash that is stored of a secret.
 pub fn hash_of(secret: &str) -> Hash {
     Sha256::digest(secret).into()
 }
 
-/// What is stored of a secret that somebody sends; none when it does not even look like one.
+/// The hash of a secret from a request; `None` when the text cannot be a secret.
 pub fn hash_of_sent(secret: &str) -> Option<Hash> {
     let is_one = secret.len() == SECRET_LEN && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_one.then(|| hash_of(secret))
 }
 
-/// Compares in a time that does not depend on where they differ; `black_box` keeps the compiler
-/// from leaving early.
+/// Compares in constant time; `black_box` keeps the compiler from returning early.
 pub fn is_equal(one: &[u8], other: &[u8]) -> bool {
     let differences =
         one.iter().zip(other).fold(0, |found, (one, other)| black_box(found | (one ^ other)));
     one.len() == other.len() && differences == 0
 }
 
-/// What the forms of a session carry. It follows from the secret of the session, and that does not
-/// follow from it.
+/// The token in the forms of a session. It is derived from the session's secret, which cannot be
+/// derived from it.
 pub fn csrf_of(session: &str) -> String {
     hex::encode(Sha256::digest(format!("raingauge form of {session}")))
 }

@@ -1,8 +1,8 @@
-//! API tokens: who asks, and what they may do.
+//! API tokens: the principal of a request, and its scopes.
 //!
-//! A token is 32 random bytes, so its plain SHA-256 is enough to keep: nobody can guess their way
-//! back from it. Only the hash is in the configuration; what a request carries is hashed and
-//! compared with every known hash in a time that does not depend on where they differ.
+//! A token is 32 random bytes, so its plain SHA-256 is enough to store: it cannot be inverted by
+//! guessing. The configuration holds only the hash. The token of a request is hashed and compared
+//! with every known hash in constant time.
 
 mod issue;
 mod made;
@@ -14,7 +14,7 @@ pub use made::MadeTokens;
 use raingauge_core::access::{Scope, Scopes};
 use std::sync::Arc;
 
-/// A token as the configuration knows it: without the token.
+/// A token as the configuration holds it, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub name: String,
@@ -26,12 +26,12 @@ pub struct Token {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Auth {
     pub tokens: Vec<Token>,
-    /// Whether a token is asked for even when `tokens` is empty.
+    /// Whether a token is required even when `tokens` is empty.
     pub required: bool,
 }
 
 impl Auth {
-    /// Whether anybody is asked for a token.
+    /// Whether callers need a token.
     pub fn is_asked(&self) -> bool {
         self.required || !self.tokens.is_empty()
     }
@@ -56,18 +56,18 @@ pub enum Denied {
     Scope(Scope),
 }
 
-/// Every token that is known.
+/// All known tokens.
 pub struct Tokens {
     /// Those of the configuration.
     known: Vec<([u8; 32], Principal)>,
-    /// Those that were made in the portal.
+    /// Those made in the portal.
     made: Option<Arc<MadeTokens>>,
     is_required: bool,
     anonymous: Principal,
 }
 
 impl Tokens {
-    /// Without any token everybody may do everything; the settings allow that on loopback only.
+    /// Without any token every caller may do everything; the settings allow that on loopback only.
     pub fn new(auth: &Auth) -> Self {
         let principal =
             |token: &Token| Principal::of_token(token.name.as_str().into(), token.scopes);
@@ -79,23 +79,23 @@ impl Tokens {
         }
     }
 
-    /// With those that were made in the portal. They open what is closed, and close nothing that is
+    /// Adds the tokens made in the portal. They open what is closed, and close nothing that is
     /// open.
     pub fn with_made(self, made: Arc<MadeTokens>) -> Self {
         Self { made: Some(made), ..self }
     }
 
-    /// Whether callers are asked for a token. While they are not, only requests of this machine may
-    /// be taken.
+    /// Whether callers need a token. While they do not, only requests of this machine may be
+    /// accepted.
     pub const fn is_asked(&self) -> bool {
         self.is_required
     }
 
-    /// Returns who sent the header `Authorization`, where they may do what `needed` says.
+    /// Returns the principal of the header `Authorization`, when it has the scope `needed`.
     pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Principal, Denied> {
         let hash = header.and_then(bearer).map(hash_of);
         if !self.is_required {
-            // A token that is not asked for still says who it is, and closes nothing.
+            // A token that is not required still identifies its holder, and restricts nothing.
             let holder = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
             let everything = || [Scope::Admin].into_iter().collect();
             return Ok(match holder {
@@ -106,8 +106,7 @@ impl Tokens {
 
         let hash = hash.ok_or(Denied::Missing)?;
 
-        // Every hash is compared, to the end, so that the time tells nothing about which one was
-        // near.
+        // Every hash is compared, so that the time reveals nothing about near matches.
         let mut found = None;
         for (known, principal) in &self.known {
             if is_equal(known, &hash) {
@@ -124,16 +123,16 @@ impl Tokens {
     }
 }
 
-/// Makes a token. The first text is the secret, for its holder; the second its hash in hexadecimal,
-/// for the configuration.
+/// Makes a token. Returns the secret, for its holder, and its hash in hexadecimal, for the
+/// configuration.
 pub fn new_token() -> (String, String) {
     let token = secrets::new_token();
     let hash = hex::encode(hash_of(&token));
     (token, hash)
 }
 
-/// The token of a header in the form of RFC 6750; the scheme's case does not matter (RFC 9110,
-/// section 11.1).
+/// The token of a header as in RFC 6750; the case of the scheme does not matter (RFC 9110, section
+/// 11.1).
 fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.trim().split_once(' ')?;
     let token = token.trim();
@@ -189,7 +188,7 @@ mod tests {
         made.refresh().await.unwrap();
         assert_eq!((ask(&open), ask(&closed)), (Ok("shop".to_owned()), Ok("shop".to_owned())));
 
-        // The door that was open stays open, to everybody and for everything.
+        // The open door stays open, to every caller and for everything.
         assert_eq!(&*open.check(None, Scope::Admin).unwrap().name, "anonymous");
         assert!(open.check(Some(&header), Scope::Admin).is_ok());
         assert_eq!(closed.check(Some(&header), Scope::Admin), Err(Denied::Scope(Scope::Admin)));
@@ -256,7 +255,7 @@ mod tests {
 
         let (other, _) = new_token();
 
-        // The hash in the configuration opens nothing: whoever reads the file has no token.
+        // The hash in the configuration opens nothing: reading the file yields no token.
         for unknown in [other.as_str(), &hash, &secret[..secret.len() - 1], &secret.to_uppercase()]
         {
             assert_eq!(check(Some(&format!("Bearer {unknown}"))), Err(Denied::Unknown));

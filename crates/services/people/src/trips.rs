@@ -16,17 +16,17 @@ use super::secrets::{hash_of_sent, new_secret};
 use raingauge_ports::identity::Ticket;
 use sha2::{Digest as _, Sha256};
 
-/// How long somebody may take to sign in at the provider.
+/// Time limit of a sign-in at the provider.
 pub const TRIP_S: i64 = 600;
-/// Longest place to go on to, as the cookie writes it; a longer one is the first page. Browsers
-/// keep 4 KiB.
+/// Longest encoded path to continue at; a longer one is replaced by the first page. Browsers keep 4
+/// KiB.
 const NEXT_LEN_MAX: usize = 3_000;
 
-/// One trip.
+/// A sign-in at the provider that is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trip {
     cookie: String,
-    /// Where to go on to. It has been with the browser, and is looked at again before it is used.
+    /// The path to continue at. It has been with the browser, and is checked again before use.
     pub next: String,
 }
 
@@ -38,12 +38,12 @@ impl Trip {
         Self { cookie: format!("{}.{now_s}.{encoded}", new_secret()), next: next.to_owned() }
     }
 
-    /// The trip of a cookie that the browser comes back from, with the state that it left with.
+    /// The trip of a returning browser, when its cookie belongs to this state and is still valid.
     pub fn resume(cookie: &str, state: &str, now_s: i64) -> Option<Self> {
         Self::read(cookie, now_s).filter(|trip| trip.ticket().state == state)
     }
 
-    /// The trip of a cookie; none when it is not one, or is over.
+    /// The trip of a cookie; `None` when it is malformed or expired.
     fn read(cookie: &str, now_s: i64) -> Option<Self> {
         let mut parts = cookie.splitn(3, '.');
         let secret = parts.next()?;
@@ -58,7 +58,7 @@ impl Trip {
         is_under_way.then(|| Self { cookie: cookie.to_owned(), next })
     }
 
-    /// What the browser keeps.
+    /// The cookie that the browser keeps.
     pub fn cookie(&self) -> &str {
         &self.cookie
     }

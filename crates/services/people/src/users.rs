@@ -38,8 +38,8 @@ impl Accounts {
         Ok(action("person.role", &user.name, json!({ "role": role.name() })))
     }
 
-    /// Keeps a user out from now on, and ends their sessions. Also returns how many API tokens of
-    /// theirs stay in use: programs depend on those, so somebody has to decide about each.
+    /// Locks a user out and ends their sessions. Also returns how many API tokens of theirs remain
+    /// in use: programs depend on those, so an administrator decides about each.
     pub async fn disable(&self, id: i64) -> Result<(AuditAction, usize), Error> {
         let now_s = self.clock.now_s();
         let user = self.people.change_user(id, UserChange::Disabled(now_s)).await?;
@@ -56,8 +56,7 @@ impl Accounts {
         Ok(action("person.enable", &user.name, json!({})))
     }
 
-    /// Forgets a disabled user, name and all: a pseudonym takes its place wherever it was written
-    /// down.
+    /// Removes a disabled user. A pseudonym replaces the name wherever it was recorded.
     pub async fn remove(&self, id: i64) -> Result<AuditAction, Error> {
         let removed = self.people.remove_user(id).await?;
         Ok(AuditAction::new("person.remove", removed.pseudonym, json!({})))

@@ -1,16 +1,15 @@
-//! Who looked at events: one entry of the audit log for each person, event type and quarter of an
-//! hour.
+//! Who looked at events: one audit entry per person, event type and quarter of an hour.
 
 use lru::LruCache;
 use parking_lot::Mutex;
 use std::num::NonZeroUsize;
 
-/// How long further views of the same person are part of the first one.
+/// How long further views of the same person belong to the first one.
 pub const VIEW_S: i64 = 900;
-/// Views that are remembered; one that was forgotten is written down again.
+/// Views in memory; one that was evicted is recorded again.
 const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(2_000).expect("it is not zero");
 
-/// Views of late: of whom, of what, and when each began.
+/// Recent views, by person and event type, with the time at which each began.
 #[derive(Debug)]
 pub struct Views(Mutex<LruCache<(String, String), i64>>);
 
@@ -21,7 +20,7 @@ impl Default for Views {
 }
 
 impl Views {
-    /// Whether this is a view of its own, to be written down.
+    /// Whether this is a new view, to be recorded.
     pub fn begins(&self, person: &str, of: &str, now_s: i64) -> bool {
         let mut views = self.0.lock();
         let key = (person.to_owned(), of.to_owned());

@@ -2,9 +2,9 @@
 //! keys, digits and repetitions, with digits and signs around them. Rules for these refuse more of
 //! such a list than its first lines do.
 
-/// The words, one a line, in lower case.
+/// Common words, one a line, in lower case.
 const WORDS: &str = include_str!("common.txt");
-/// Keys in the order in which fingers go over them.
+/// Rows of adjacent keys.
 const ROWS: [&str; 7] = [
     "qwertyuiopasdfghjklzxcvbnm",
     "qwertzuiopasdfghjklyxcvbnm",
@@ -14,17 +14,17 @@ const ROWS: [&str; 7] = [
     "abcdefghijklmnopqrstuvwxyz",
     "01234567890123456789",
 ];
-/// Different characters of a password, at least.
+/// Fewest different characters of a password.
 const DIFFERENT_MIN: usize = 5;
-/// Characters of a unit that must not be the whole password, repeated.
+/// Longest unit, in characters, whose repetition is refused.
 const UNIT_CHARS_MAX: usize = 5;
 /// Letters that a password needs beside common words.
 const OTHER_LETTERS_MIN: usize = 4;
-/// Characters of a name, or of a part of one, that a password must not have.
+/// Shortest part of a name, in characters, that a password must not contain.
 const NAME_CHARS_MIN: usize = 3;
 const NAME_PART_CHARS_MIN: usize = 4;
 
-/// Why a password is easily guessed; none when no rule says so.
+/// Why a password is easily guessed; `None` when no rule applies.
 pub fn weakness_of(password: &str) -> Option<&'static str> {
     let lower: Vec<char> = password.to_lowercase().chars().collect();
     let mut different = lower.clone();
@@ -50,8 +50,7 @@ pub fn weakness_of(password: &str) -> Option<&'static str> {
     is_of_common_words(&text).then_some("it has common words alone")
 }
 
-/// Whether a password has the name of its person, forwards or backwards, or a longer part of the
-/// name.
+/// Whether a password contains the name of its user, forwards or backwards, or a longer part of it.
 pub fn has_name(password: &str, name: &str) -> bool {
     let password = password.to_lowercase();
     let name = name.to_lowercase();
@@ -67,7 +66,7 @@ pub fn has_name(password: &str, name: &str) -> bool {
     })
 }
 
-/// Whether all but the digits and signs at its ends is a piece of a row, in one direction.
+/// Whether the text, apart from digits and signs at its ends, is a piece of a row in one direction.
 fn is_row(text: &str) -> bool {
     let core = text.trim_matches(|char: char| !char.is_ascii_alphanumeric());
     let backwards: String = core.chars().rev().collect();
@@ -77,7 +76,7 @@ fn is_row(text: &str) -> bool {
     is_piece(core) || is_piece(&backwards) || is_piece(letters)
 }
 
-/// Whether hardly a letter is left without common words, however they are written.
+/// Whether hardly a letter remains without common words, in any spelling.
 fn is_of_common_words(text: &str) -> bool {
     let plain: String = text.chars().map(plain).collect();
     [text, plain.as_str()].into_iter().any(|text| {

@@ -1,4 +1,4 @@
-//! Tokens that were made in the portal: in memory, following the database.
+//! The tokens made in the portal: kept in memory, following the database.
 
 use crate::Principal;
 use crate::secrets::is_equal;
@@ -9,15 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-/// How often the database is asked whether the tokens have changed. What was revoked opens nothing
-/// after twice that.
+/// How often the database is polled for changes. A revoked token is refused after twice that.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
-/// How often it is written down when tokens were used.
+/// How often the use of tokens is recorded.
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Revisions count from 0.
 const NEVER_READ: i64 = -1;
-/// How long tokens go on without the database: one that was revoked there would open doors for as
+/// How long tokens remain valid without the database; a token revoked there would open doors as
 /// long.
 const STALE_AFTER_MS: i64 = 15 * 60 * 1_000;
 
@@ -28,7 +27,7 @@ pub struct MadeTokens {
     known: ArcSwap<Vec<Known>>,
     /// The revision of the tokens in memory; [`NEVER_READ`] before the first reading.
     revision: AtomicI64,
-    /// When the database was reached last, by a clock that never goes back.
+    /// When the database was last reached, by a clock that never goes back.
     followed_ms: AtomicI64,
     is_away: AtomicBool,
 }
@@ -38,7 +37,7 @@ struct Known {
     hash: Hash,
     principal: Principal,
     expires_at: i64,
-    /// The second of the newest request that is not written down yet; none when it is 0.
+    /// The second of the newest request that is not recorded yet; 0 when there is none.
     used_at: AtomicI64,
 }
 
@@ -55,12 +54,12 @@ impl MadeTokens {
         }
     }
 
-    /// Whether the database was away for so long that nothing can be said of its tokens.
+    /// Whether the database was unreachable for so long that its tokens are no longer trusted.
     pub fn is_stale(&self) -> bool {
         self.clock.elapsed_ms() - self.followed_ms.load(Ordering::Relaxed) > STALE_AFTER_MS
     }
 
-    /// Whose token has this hash. Every hash is compared, to the end.
+    /// The principal of the token with this hash. Every hash is compared.
     pub fn find(&self, hash: &Hash) -> Option<Principal> {
         if self.is_stale() {
             return None;
@@ -80,8 +79,8 @@ impl MadeTokens {
         Some(token.principal.clone())
     }
 
-    /// Follows the database, for as long as it is polled. While that is away, tokens stay as they
-    /// were known last, for a quarter of an hour.
+    /// Follows the database, for as long as it is polled. While the database is unreachable, tokens
+    /// stay as they are for 15 minutes.
     pub async fn follow(&self) {
         let following = every(FOLLOW_INTERVAL, || self.follow_once());
         let noting = every(NOTE_INTERVAL, || self.note_used());
@@ -105,7 +104,7 @@ impl MadeTokens {
         if self.revision.load(Ordering::Relaxed) == revision {
             return Ok(());
         }
-        // What was used of those before is written down before they go.
+        // The use of the previous tokens is recorded before they go.
         self.note_used().await;
         let now_s = self.clock.now_s();
         let in_use = self.people.tokens().await?.into_iter().filter(|token| token.is_in_use(now_s));
@@ -114,8 +113,8 @@ impl MadeTokens {
         Ok(())
     }
 
-    /// Writes down when tokens were used. It is a help to people, and lost when the database is
-    /// away.
+    /// Records when tokens were used. It is informational, and lost while the database is
+    /// unreachable.
     pub async fn note_used(&self) {
         let known = self.known.load_full();
         let taken = known.iter().map(|token| (token.id, token.used_at.swap(0, Ordering::Relaxed)));
@@ -123,7 +122,7 @@ impl MadeTokens {
         if !used.is_empty()
             && let Err(error) = self.people.note_tokens_used(used).await
         {
-            tracing::debug!(%error, "it could not be written down when tokens were used");
+            tracing::debug!(%error, "the use of tokens could not be recorded");
         }
     }
 }
@@ -162,7 +161,7 @@ mod tests {
         assert_eq!(&*made.find(&hash(1)).unwrap().name, "shop");
         assert_eq!(&*made.find(&hash(2)).unwrap().name, "soon");
 
-        // It expires without anybody telling.
+        // It expires without a message from the database.
         clock.set_s(NOW_S + 10);
         assert_eq!(made.find(&hash(2)), None);
         made.find(&hash(1)).unwrap();
