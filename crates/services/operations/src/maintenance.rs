@@ -1,16 +1,15 @@
-//! Maintenance: major compaction of an engine, node by node, at times that cron expressions name or
-//! when somebody asks.
+//! Maintenance: major compaction of an engine, node by node, on a cron schedule or on request.
 //!
 //! ```text
 //!   schedules ──due──┐
 //!                    ├─▶ run ─▶ rack a: node 1, node 2 ─▶ rack b: node 3 … ─▶ result
 //!   HTTP, command ───┘    ▲
-//!                         └── ends early: asked to, window over, lease lost
+//!                         └── ends early: stopped, window over, lease lost
 //! ```
 //!
-//! One node at a time, all nodes of a rack before the next rack, and never two runs at once: in
-//! this process by its state, in a cluster by a lease. A run that is due while one is under way is
-//! passed over.
+//! One node at a time, all nodes of a rack before the next rack, and never two runs at once: within
+//! this process by its state, in a cluster by a lease. A run that becomes due during another one is
+//! skipped.
 
 mod error;
 mod keeper;
@@ -29,11 +28,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub schedules: Schedules,
-    /// How long after its beginning a run may still be at work. The node that is being compacted
-    /// then is stopped, where the engine can: a window that ends before the traffic of the day
-    /// begins has ended by then.
+    /// Longest duration of a run. The node in progress is then stopped, if the engine can stop it,
+    /// so that compaction has ended before the traffic of the day begins.
     pub max_duration: Duration,
-    /// Rest between two nodes, for caches to warm up and for a look at the graphs.
+    /// Pause between two nodes, for caches to warm up and for a look at the graphs.
     pub pause: Duration,
     pub on_failure: OnFailure,
 }
@@ -41,7 +39,7 @@ pub struct Options {
 /// What a run does when a node fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
-    /// The other nodes are compacted still.
+    /// The other nodes are still compacted.
     Continue,
     Stop,
 }

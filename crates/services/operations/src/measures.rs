@@ -1,10 +1,10 @@
-//! What the process, and with it the whole system, has done lately: its own metrics, read every few
-//! seconds and kept for an hour. So the portal needs no other server to draw from; whoever wants
-//! years has Prometheus.
+//! The recent past of this process, and with it of the whole system: its own metrics, read every
+//! few seconds and kept for an hour. The portal needs no other server to draw from them; Prometheus
+//! keeps years.
 //!
 //! ```text
 //!   /metrics of this process ──┐
-//!   what others announced ─────┴─▶ Values ──▶ increase since the reading before ──▶ Moment, Moment … (one hour)
+//!   announcements of others ───┴─▶ Values ──▶ increase since the last reading ──▶ Moment, Moment … (one hour)
 //! ```
 
 mod text;
@@ -22,15 +22,15 @@ pub use values::Values;
 pub const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Moments that are kept: one hour of them.
 pub const MOMENTS_MAX: usize = 720;
-/// Rates and percentiles of the present are those of so many seconds.
+/// Seconds that rates and percentiles of the present cover.
 pub const PRESENT_S: i64 = 60;
-/// Numbers of a metric that are kept of each moment, those with the most to say.
+/// Series of a metric that are kept of each moment, those with the largest values.
 const LABELS_MAX: usize = 64;
 
-/// What one process has counted since it began.
+/// What one process has counted since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// A name that no other process has, and that it has only until it ends.
+    /// An id of the process, unique and valid until it ends.
     pub process: String,
     /// When it was read, in milliseconds since 1970.
     pub at_ms: i64,
@@ -43,11 +43,11 @@ pub struct Moment {
     /// Its end, in seconds since 1970.
     pub at_s: i64,
     pub seconds: f64,
-    /// What happened in it, and what was at its end.
+    /// Increases over the span, and gauges at its end.
     pub values: Values,
 }
 
-/// Several moments as one.
+/// Several moments together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
     pub from_s: i64,
@@ -70,25 +70,25 @@ impl Span {
         span
     }
 
-    /// How often a second a metric grew.
+    /// Increase of a metric per second.
     pub fn rate(&self, metric: &str) -> f64 {
         if self.seconds > 0.0 { self.values.total(metric) / self.seconds } else { 0.0 }
     }
 
-    /// The same by label.
+    /// Increase per second by label.
     pub fn rates(&self, metric: &str) -> BTreeMap<String, f64> {
         let seconds = self.seconds.max(f64::MIN_POSITIVE);
         self.values.by(metric).map(|(labels, value)| (labels.to_owned(), value / seconds)).collect()
     }
 
-    /// One metric for each of another: rows for each range count. Nothing when the other one stood
-    /// still.
+    /// Ratio of two metrics, such as rows per range count; `None` when the divisor did not
+    /// increase.
     pub fn ratio(&self, metric: &str, of: &str) -> Option<f64> {
         let of = self.values.total(of);
         (of > 0.0).then(|| self.values.total(metric) / of)
     }
 
-    /// The share of lookups that the caches answered; nothing when none was made.
+    /// Share of lookups that the caches answered; `None` without lookups.
     pub fn hit_share(&self) -> Option<f64> {
         let hits = self.values.total(values::CACHE_HITS);
         let others = [values::CACHE_MISSES, values::CACHE_ERRORS, values::CACHE_SKIPPED];
@@ -97,7 +97,7 @@ impl Span {
     }
 }
 
-/// What a reading of the metrics is made with.
+/// Renders the metrics of this process.
 type Render = Box<dyn Fn() -> String + Send + Sync>;
 
 /// The measures of the last hour.
@@ -117,19 +117,19 @@ struct Kept {
 }
 
 impl Measures {
-    /// `render` answers the metrics of this process in the text format of Prometheus.
+    /// `render` returns the metrics of this process in the text format of Prometheus.
     pub fn new(render: impl Fn() -> String + Send + Sync + 'static, clock: Arc<dyn Clock>) -> Self {
         Self { render: Box::new(render), clock, kept: Mutex::default() }
     }
 
-    /// What this process has counted so far.
+    /// Reads the metrics of this process.
     pub fn read(&self) -> Reading {
         let values = Values::parse(&(self.render)());
         Reading { process: String::new(), at_ms: self.clock.now_ms(), values }
     }
 
-    /// Takes the newest readings of all processes for what they did since they were given before.
-    /// Processes that are not among them are forgotten.
+    /// Adds a moment: what all processes did since their previous readings. Processes without a
+    /// reading are forgotten.
     pub fn record(&self, readings: Vec<Reading>) {
         let now_ms = self.clock.now_ms();
         let mut kept = self.kept.lock();
@@ -139,7 +139,7 @@ impl Measures {
         for reading in &readings {
             match kept.newest.get(&reading.process) {
                 Some(before) => values.add(&reading.values.since(&before.values)),
-                // What it did before it was seen is not of this moment.
+                // What it did before it was known does not belong to this moment.
                 None => values.add(&reading.values.clone().without_totals()),
             }
         }
@@ -147,7 +147,7 @@ impl Measures {
         kept.newest =
             readings.into_iter().map(|reading| (reading.process.clone(), reading)).collect();
 
-        // The first reading has nothing to be compared with, and a clock that was set back tells no
+        // The first reading has nothing to compare with, and a clock that was set back measures no
         // time.
         let Some(millis) = began_ms.map(|began_ms| now_ms - began_ms).filter(|millis| *millis > 0)
         else {
@@ -170,8 +170,8 @@ impl Measures {
         self.kept.lock().moments.iter().cloned().collect()
     }
 
-    /// When the newest moment ended, and what was seen of a rollout's readers in those that ended
-    /// after one.
+    /// Returns the end of the newest moment, and what readers did in the moments that ended after
+    /// `at_s`.
     pub fn tally_after(&self, at_s: i64) -> (i64, Tally) {
         let kept = self.kept.lock();
         let mut tally = Tally::default();
@@ -182,14 +182,14 @@ impl Measures {
         (kept.moments.back().map_or(at_s, |moment| moment.at_s), tally)
     }
 
-    /// The last minute, or as much of it as there is.
+    /// The last minute, as far as it is known.
     pub fn present(&self) -> Span {
         let from_s = self.clock.now_s() - PRESENT_S;
         Span::of(self.kept.lock().moments.iter().filter(|moment| moment.at_s > from_s))
     }
 
-    /// Spans of so many seconds from the oldest moment to the newest, for charts. They begin at
-    /// whole multiples, so that a span has the same moments whenever it is asked for.
+    /// Spans of `seconds` from the oldest moment to the newest, for charts. They begin at whole
+    /// multiples, so that a span always contains the same moments.
     pub fn spans(&self, seconds: i64) -> Vec<Span> {
         let kept = self.kept.lock();
         let mut spans = BTreeMap::<i64, Vec<&Moment>>::new();
@@ -203,20 +203,21 @@ impl Measures {
         spans.into_iter().map(span).collect()
     }
 
-    /// What all processes that run now have counted since each of them began.
+    /// What all running processes have counted since their start.
     pub fn totals(&self) -> Values {
         let mut totals = Values::default();
         self.kept.lock().newest.values().for_each(|reading| totals.add(&reading.values));
         totals
     }
 
-    /// Contributions to buckets of this counter that came too late to count, by granularity, since
-    /// the writers began.
+    /// Contributions to buckets of this counter that came too late, by granularity, since the
+    /// writers started.
     pub fn late_refused(&self, counter: u32) -> BTreeMap<String, u64> {
         self.totals().under(values::LATE_REFUSED, &counter.to_string())
     }
 
-    /// Events of this counter's type that gave it nothing, by reason, since the writers began.
+    /// Events of this counter's type that contributed nothing, by reason, since the writers
+    /// started.
     pub fn skipped(&self, counter: u32) -> BTreeMap<String, u64> {
         self.totals().under(values::SKIPPED, &counter.to_string())
     }

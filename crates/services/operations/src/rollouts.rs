@@ -1,16 +1,17 @@
-//! Guarded rollouts of a cache strategy: one portal at a time conducts the one that runs.
+//! Guarded rollouts of a cache strategy: one portal at a time conducts the running one.
 //!
 //! ```text
 //!   form ──▶ begin ──▶ rollouts ◀──┐ every few seconds, by the portal that conducts it
 //!                         │        │
-//!   measures, instances ──┴──▶ what was seen ──▶ policy::rollout ──▶ order ──▶ cache policy of the catalog
+//!   measures, instances ──┴──▶ observations ──▶ policy::rollout ──▶ order ──▶ cache policy of the catalog
 //! ```
 //!
-//! The rollout lies in the catalog's database, as the policy does. The right to conduct it lies
-//! there too, in its own row and not in the bucket store as that of the self-audit, because a
-//! rollout has to go back just when that store is away: with each beat the conductor replaces the
-//! row, and a row that stands still has lost its conductor. Whoever takes it over begins the open
-//! window anew. What is to be set is kept before it is set, so that a conductor may die anywhere.
+//! The rollout lies in the catalog's database, as the policy does. So does the right to conduct it,
+//! in its own row: the lease of the self-audit lies in the bucket store, and a rollout has to go
+//! back just when that store is unreachable. With each beat the conductor replaces the row; a row
+//! that stays unchanged has lost its conductor. The portal that takes over restarts the open
+//! window. Each order is stored before it is carried out, so that a conductor may fail at any
+//! point.
 
 use crate::measures::{Measures, SAMPLE_INTERVAL};
 use crate::watch::Watch;
@@ -25,9 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// A rollout that stood still for so long has lost its conductor: six beats.
+/// A rollout that stays unchanged this long has lost its conductor: six beats.
 pub const STILL_MAX: Duration = Duration::from_secs(30);
-/// How often somebody's wish is tried while the conductor changes the rollout too.
+/// Attempts to apply a request while the conductor changes the rollout concurrently.
 const WISHES_MAX: usize = 5;
 
 /// Why a rollout was not begun or changed.
@@ -43,7 +44,7 @@ pub enum Error {
     Catalog(#[from] catalog::Error),
 }
 
-/// Everything that a rollout is conducted with.
+/// The dependencies of a conductor.
 pub struct Deps {
     pub rollouts: Arc<dyn Rollouts>,
     pub counters: Arc<Counters>,
@@ -51,8 +52,8 @@ pub struct Deps {
     pub measures: Arc<Measures>,
     pub watch: Arc<Watch>,
     pub clock: Arc<dyn Clock>,
-    /// How long a rollout stands still before it is taken over; not at all where there is no other
-    /// portal.
+    /// How long a rollout stays unchanged before another portal takes it over; the maximum where
+    /// there is no other portal.
     pub still_max: Duration,
 }
 
@@ -64,15 +65,15 @@ pub struct Conductor {
 
 #[derive(Default)]
 struct State {
-    /// The end of the newest moment that was taken into account.
+    /// The end of the newest moment that was evaluated.
     counted_s: i64,
-    /// A revision of a rollout of another conductor, and when it was seen first.
+    /// A rollout and revision of another conductor, and when it was first seen.
     still: Option<(u64, u32, i64)>,
 }
 
 impl Conductor {
     pub fn new(deps: Deps) -> Self {
-        // At 0 from the start, so that the first one is seen to add something.
+        // The series exist from the start, so that the first increment is visible.
         End::ALL.into_iter().for_each(|end| ended(end).increment(0));
         Self { deps, state: Mutex::default() }
     }
@@ -81,19 +82,21 @@ impl Conductor {
         &*self.deps.rollouts
     }
 
-    /// Conducts whatever has to be, for as long as it is polled.
+    /// Conducts the running rollout, for as long as it is polled.
     pub async fn run(&self) {
-        // A process that has just started has heard of nobody.
+        // A process that has just started knows no other instance yet.
         tokio::time::sleep(SAMPLE_INTERVAL).await;
         every(SAMPLE_INTERVAL, || self.beat()).await;
     }
 
-    /// Goes on once with the rollout that runs, if it is ours.
+    /// Advances the running rollout once, if this process conducts it.
     pub async fn beat(&self) {
         match self.try_beat().await {
-            // Somebody changed it at this moment: the next beat sees how.
+            // Another process changed it concurrently: the next beat reads the change.
             Ok(()) | Err(Error::Rollouts(rollouts::Error::RevisionMismatch { .. })) => {}
-            Err(error) => tracing::warn!(%error, "the rollout could not go on; it is tried again"),
+            Err(error) => {
+                tracing::warn!(%error, "the rollout could not be advanced; it is tried again")
+            }
         }
     }
 
@@ -126,8 +129,7 @@ impl Conductor {
         self.carry_out(run).await.map(drop)
     }
 
-    /// Whether a rollout of another conductor has not changed for so long that it has none any
-    /// more.
+    /// Whether a rollout of another conductor has stayed unchanged for too long.
     fn stands_still(&self, state: &mut State, run: &Run) -> bool {
         let now_ms = self.deps.clock.machine_ms();
         let since_ms = match state.still {
@@ -140,12 +142,12 @@ impl Conductor {
 
     fn take_over(&self, state: &mut State, run: &mut Run) {
         run.conductor = self.deps.watch.id().to_owned();
-        // What was counted before is not of its windows.
+        // Earlier counts do not belong to its windows.
         state.counted_s = self.deps.clock.now_s();
     }
 
-    /// The processes that do not follow the policy yet. One of another version may say in another
-    /// way what it follows.
+    /// The processes that do not follow the policy yet. A process of another version may announce
+    /// its policy in a way that cannot be read.
     fn lagging(&self, current: &VersionedPolicy) -> Vec<String> {
         let seen = self.deps.watch.seen();
         let follows = |name: &str, choice| choice == current.policy.choice_of(name);
@@ -155,8 +157,8 @@ impl Conductor {
         lags.map(|seen| seen.called()).collect()
     }
 
-    /// Keeps the rollout, and sets the policies that it orders. Each order is kept first: whoever
-    /// takes over finds it.
+    /// Stores the rollout and sets the policies that it orders. Each order is stored first, so that
+    /// the next conductor finds it.
     async fn carry_out(&self, mut run: Run) -> Result<Run, Error> {
         let Deps { rollouts, counters, clock, .. } = &self.deps;
         loop {
@@ -187,12 +189,12 @@ impl Conductor {
         let change = Change { by: run.started_by.clone(), reason, at_s: self.deps.clock.now_s() };
         match self.deps.counters.catalog().set_cache_policy(policy, Some(expected), change).await {
             Ok(set) => {
-                // The others follow the catalog; this process need not wait for itself.
+                // The other processes follow the catalog; this one need not wait for itself.
                 self.deps.policies.set(&set.policy);
                 run.rollout.ordered(set.version, self.deps.clock.machine_ms());
                 Ok(())
             }
-            // Somebody was faster by a moment, and is seen in the next turn.
+            // A concurrent change came first; the next turn sees it.
             Err(catalog::Error::PolicyMismatch { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -223,18 +225,18 @@ impl Conductor {
         Ok(self.deps.rollouts.begin(run).await?)
     }
 
-    /// Ends a rollout, and sets the policy of before.
+    /// Ends a rollout and restores the previous policy.
     pub async fn stop(&self, id: u64, by: &str) -> Result<Run, Error> {
         self.wish(id, |rollout| rollout.stop(by)).await
     }
 
-    /// Goes on with the next stage before the time of this one is over.
+    /// Enters the next stage before the current one is over.
     pub async fn go_on(&self, id: u64, by: &str) -> Result<Run, Error> {
         self.wish(id, |rollout| rollout.go_on(by)).await
     }
 
-    /// Whoever is asked conducts it from then on, so that the wish holds at once, also while the
-    /// conductor is gone.
+    /// Applies a request. This process conducts the rollout from then on, so that the request takes
+    /// effect at once, even when the previous conductor is gone.
     async fn wish(
         &self,
         id: u64,

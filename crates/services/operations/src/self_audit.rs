@@ -1,13 +1,12 @@
-//! The self-audit: counts that are stored, compared with what the log comes to, without anybody
-//! asking.
+//! The self-audit: compares stored counts with the counts that the log yields, on a schedule.
 //!
 //! ```text
-//!   every hour ──▶ lease ──▶ sample: recent keys, largest keys, what differed ──▶ Recounter ──▶ Checks ──▶ page, alarm
-//!   a form ──────────────────────────────────────────────────────▶ Job ───────────┘
+//!   every hour ──▶ lease ──▶ sample: recent keys, largest keys, earlier differences ──▶ Recounter ──▶ Checks ──▶ page, alarm
+//!   a form ──────────────────────────────────────────────────────▶ Job ───────────────┘
 //! ```
 //!
-//! In a cluster one portal does it at a time, by the lease that compaction uses too: it lies in the
-//! bucket store, which the audit reads anyway, and runs out by itself when its holder dies.
+//! In a cluster one portal audits at a time. It holds the lease that compaction uses too: the lease
+//! lies in the bucket store, which the audit reads anyway, and expires when its holder fails.
 
 mod job;
 mod sample;
@@ -32,21 +31,21 @@ use sample::Sampler;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whose checks those are that nobody asked for.
+/// The principal of scheduled checks.
 pub const AUDITOR: &str = "raingauge";
-/// Keys that one audit checks at most, besides those that differed before.
+/// Most keys of one audit, besides those that differed before.
 pub const CHECK_KEYS_MAX: usize = 1_000;
-/// Keys that differed and are checked again by each audit, until they no longer differ.
+/// Keys that differed and are checked again by each audit, until they agree.
 const RECHECKED_MAX: usize = 100;
-/// How often it is looked whether an audit is due, and what other portals found.
+/// How often the schedule and the results of other portals are looked up.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
-/// Newest checks among which the last audit is looked for.
+/// Newest checks that are searched for the last audit.
 const LOOKED_BACK: usize = 500;
 
 /// How the audit is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Nothing: only when somebody asks.
+    /// `None` disables the schedule; audits then run on request only.
     pub interval: Option<Duration>,
     pub keys: usize,
 }
@@ -57,7 +56,7 @@ impl Default for Options {
     }
 }
 
-/// Why a check was not begun, in a sentence.
+/// Why a check was not begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("an audit is running already: wait for its end")]
@@ -70,7 +69,7 @@ pub enum Refused {
     Busy(usize),
 }
 
-/// Everything that an audit looks at.
+/// The dependencies of the audit.
 pub struct Deps {
     pub recounter: Arc<Recounter>,
     pub reader: Arc<Reader>,
@@ -83,7 +82,7 @@ pub struct Deps {
     pub options: Options,
 }
 
-/// An audit that is under way.
+/// An audit in progress.
 #[derive(Clone, Debug)]
 pub struct Running {
     pub by: String,
@@ -101,7 +100,7 @@ pub struct SelfAudit {
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// When the last audit began that this process knows of.
+    /// When the last known audit began, of any portal.
     last_s: Option<i64>,
 }
 
@@ -123,7 +122,7 @@ impl SelfAudit {
         self.state.lock().running.clone()
     }
 
-    /// When the next audit is due, in seconds since 1970; nothing when none is.
+    /// When the next audit is due, in seconds since 1970; `None` without a schedule.
     pub fn next_s(&self) -> Option<i64> {
         let interval = self.interval()?;
         Some(
@@ -139,14 +138,14 @@ impl SelfAudit {
         interval.filter(|_| keys > 0).map(|interval| interval.as_secs() as i64)
     }
 
-    /// Audits whenever it is due, for as long as it is polled.
+    /// Audits on schedule, for as long as it is polled.
     pub async fn run(self: Arc<Self>) {
-        // A process that has just started has other things to do.
+        // A process that has just started has more urgent work.
         tokio::time::sleep(LOOK_INTERVAL).await;
         every(LOOK_INTERVAL, || self.look()).await;
     }
 
-    /// Looks once whether an audit is due, and makes it then.
+    /// Audits once, if an audit is due.
     pub async fn look(self: &Arc<Self>) {
         if let Err(error) = self.refresh().await {
             tracing::debug!(%error, "what other portals checked could not be read");
@@ -168,7 +167,7 @@ impl SelfAudit {
         }
     }
 
-    /// Begins an audit now, on behalf of `by`, in the background.
+    /// Begins an audit in the background, on behalf of `by`.
     pub async fn start(self: &Arc<Self>, by: &str) -> Result<(), Refused> {
         let running = self.begin(by).await?;
         let audit = Arc::clone(self);
@@ -212,15 +211,15 @@ impl SelfAudit {
         }
 
         if let Err(reason) = audited {
-            tracing::warn!(reason, "the self-audit did not come to its end");
+            tracing::warn!(reason, "the self-audit did not complete");
         }
 
         if let Err(error) = self.deps.lease.release().await {
-            tracing::debug!(%error, "the right to check could not be given back; it runs out by itself");
+            tracing::debug!(%error, "the right to check could not be released; it expires by itself");
         }
     }
 
-    /// Ends when the lease is lost.
+    /// Returns when the lease is lost.
     async fn keep_lease(&self) {
         loop {
             tokio::time::sleep(LEASE_TTL / 3).await;
@@ -265,7 +264,7 @@ impl SelfAudit {
         self.keep(made.collect()).await.map_err(|error| error.to_string())
     }
 
-    /// What a recount comes to. A key that no counter has any more is no check.
+    /// The check of a recount; `None` for a key that no counter has any more.
     fn check(
         &self,
         asked: &Asked,
@@ -315,7 +314,7 @@ impl SelfAudit {
         })
     }
 
-    /// Keeps what was found, and says aloud what is wrong.
+    /// Stores the results and logs every difference.
     async fn keep(&self, made: Vec<Check>) -> Result<(), catalog::Error> {
         for check in &made {
             counter!("raingauge_checks_total", "outcome" => check.outcome.name()).increment(1);
@@ -326,7 +325,7 @@ impl SelfAudit {
                     to = check.to_s,
                     stored = %check.stored,
                     recounted = %check.recounted,
-                    "a stored count is not what the log comes to: see the page /checks"
+                    "a stored count differs from the log: see the page /checks"
                 );
             }
         }
@@ -335,7 +334,7 @@ impl SelfAudit {
         self.refresh().await
     }
 
-    /// Learns what this portal and the others have found so far.
+    /// Reads what this portal and the others have found.
     async fn refresh(&self) -> Result<(), catalog::Error> {
         let checks = &self.deps.checks;
         gauge!("raingauge_check_mismatches")
@@ -348,7 +347,7 @@ impl SelfAudit {
         Ok(())
     }
 
-    /// Begins to recount one key, on behalf of `by`. Answers the id of the job.
+    /// Begins to recount one key in the background, on behalf of `by`. Returns the id of the job.
     pub fn recount(self: &Arc<Self>, asked: Asked, by: &str) -> Result<String, Refused> {
         let job = self.jobs.begin(asked, by, self.deps.clock.now_s())?;
         let audit = Arc::clone(self);
@@ -371,7 +370,7 @@ impl SelfAudit {
         if let Some(check) = self.check(&job.asked, found.clone(), &job.by, clock.now_s())
             && let Err(error) = self.keep(vec![check]).await
         {
-            tracing::warn!(%error, "the result of a recount could not be kept");
+            tracing::warn!(%error, "the result of a recount could not be stored");
         }
 
         found
@@ -383,7 +382,7 @@ impl SelfAudit {
     }
 }
 
-/// What of its range a recount could not compare, in a sentence.
+/// Which part of its range a recount could not compare, as a sentence.
 pub fn left_out(recount: &Recount) -> String {
     let Recount { from_time, to_time, compared_from, .. } = *recount;
     match compared_from {

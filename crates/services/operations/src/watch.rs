@@ -1,13 +1,13 @@
-//! The processes of the deployment: this one says what it is and what it measured, and hears the
-//! same of the others.
+//! The processes of the deployment: each announces what it is and what it measured, and portals
+//! read the announcements.
 //!
 //! ```text
-//!   every process, every few seconds:  its own metrics ──▶ announce ──▶ instances ──▶ list ──▶ Measures, Seen
-//!                                                                                     (portals only)
+//!   every process, every few seconds:  own metrics ──▶ announce ──▶ instances ──▶ list ──▶ Measures, KnownInstance
+//!                                                                                  (portals only)
 //! ```
 //!
-//! So any portal shows the whole system, without a server for metrics and without asking the others
-//! over the network.
+//! Any portal thus shows the whole system, without a metrics server and without network requests to
+//! the other processes.
 
 mod activity;
 
@@ -25,26 +25,26 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An instance that was not heard of for so many seconds counts as gone: six announcements.
+/// An instance without an announcement for this long counts as gone: six announcements.
 pub const GONE_AFTER_S: i64 = 30;
-/// One that was not heard of for so many seconds is forgotten.
+/// An instance without an announcement for this long is removed.
 pub const FORGOTTEN_AFTER_S: i64 = 24 * 3_600;
-/// Announcements between two looks for instances to forget.
+/// Announcements between two removals of old instances.
 const FORGET_EVERY: u64 = 120;
-/// Numbers of one metric that an announcement has: those with the most to say.
+/// Series of one metric in an announcement, those with the largest values.
 const LABELS_ANNOUNCED_MAX: usize = 200;
 
-/// Characters of an id that tell processes of one name apart.
+/// Characters of an id that distinguish processes of one name.
 const ID_CHARS: usize = 6;
 
-/// What a process is, as long as it runs.
+/// What a process is, for as long as it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// As its configuration names it.
+    /// The name in its configuration.
     pub name: String,
     pub roles: Vec<String>,
     pub version: String,
-    /// Where its HTTP door is.
+    /// Where it serves HTTP.
     pub address: String,
     pub started_s: i64,
 }
@@ -54,14 +54,14 @@ pub struct About {
 pub struct Seen {
     pub instance: Instance,
     pub said: Said,
-    /// It has not been heard of for a while.
+    /// Its last announcement is too old.
     pub is_gone: bool,
-    /// It is the one that answers.
+    /// It is this process.
     pub is_own: bool,
 }
 
 impl Seen {
-    /// The process in a sentence: its name where it has one, and the beginning of its id.
+    /// The name of the process, where it has one, and the beginning of its id.
     pub fn called(&self) -> String {
         let id: String = self.instance.id.chars().take(ID_CHARS).collect();
         match self.instance.name.as_str() {
@@ -71,18 +71,18 @@ impl Seen {
     }
 }
 
-/// What a process says of itself with each announcement.
+/// What a process announces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
     pub at_ms: i64,
     pub values: Values,
-    /// How it caches; nothing when a program of another version says it in another way.
+    /// Its cache policy; `None` when another version announces it in a way that cannot be read.
     pub choice: Option<Choice>,
     /// Why it has stopped counting.
     pub failure: Option<String>,
-    /// How often each counter was asked of it, about.
+    /// Approximate number of queries per counter.
     pub asked: BTreeMap<u32, u64>,
-    /// What it lately counted; nothing once that is added to what the others tell.
+    /// Its recent activity; empty once it is added to that of the others.
     activity: Lately,
 }
 
@@ -109,7 +109,7 @@ impl Said {
     }
 }
 
-/// Everything that a watch looks at.
+/// The dependencies of a watch.
 pub struct Deps {
     pub about: About,
     pub measures: Arc<Measures>,
@@ -120,7 +120,7 @@ pub struct Deps {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Announces this process, and remembers what the others announced.
+/// Announces this process, and keeps the announcements of the others.
 pub struct Watch {
     deps: Deps,
     id: String,
@@ -130,10 +130,10 @@ pub struct Watch {
 #[derive(Default)]
 struct Heard {
     seen: Vec<Seen>,
-    /// Why the others could not be asked for.
+    /// Why the announcements could not be read.
     failure: Option<String>,
     announcements: u64,
-    /// What the others lately counted, those that are gone among them.
+    /// Recent activity of the other processes, including those that are gone.
     activity: Lately,
 }
 
@@ -143,13 +143,13 @@ impl Watch {
         Self { deps, id, seen: Mutex::default() }
     }
 
-    /// The name of this process that no other one has.
+    /// The unique id of this process.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Announces this process every few seconds, for as long as it is polled. `listens`: hears of
-    /// the others, too.
+    /// Announces this process every few seconds, for as long as it is polled. With `listens`, also
+    /// reads the announcements of the others.
     pub async fn run(&self, listens: bool) {
         let round = || async {
             self.announce().await;
@@ -160,10 +160,10 @@ impl Watch {
         every(SAMPLE_INTERVAL, round).await;
     }
 
-    /// Says once what this process is and has measured.
+    /// Announces this process once.
     pub async fn announce(&self) {
         if let Err(error) = self.try_announce().await {
-            tracing::debug!(%error, "this process could not be announced to the others");
+            tracing::debug!(%error, "this process could not be announced");
         }
     }
 
@@ -200,8 +200,8 @@ impl Watch {
         Instance { id: self.id.clone(), name, roles, version, address, started_s, seen_s, measures }
     }
 
-    /// Hears what all processes announced, and measures with it. While the catalog is away, this
-    /// process alone is seen.
+    /// Reads all announcements and adds a moment to the measures. While the catalog is unreachable,
+    /// only this process is known.
     pub async fn listen(&self) {
         let listed = self.deps.instances.list().await;
         let now_s = self.deps.clock.now_s();
@@ -243,28 +243,27 @@ impl Watch {
         (heard.seen, heard.failure, heard.activity) = (seen, failure, activity);
     }
 
-    /// What all processes lately counted: the others as they announced it last, this one as it is
-    /// now.
+    /// Recent activity of all processes: of the others as last announced, of this one as it is now.
     pub fn activity(&self) -> Lately {
         let mut activity = self.seen.lock().activity.clone();
         activity.join(&self.deps.published.activity().all().into());
         activity
     }
 
-    /// The processes that are known, by name; those that are gone since a day at most among them.
+    /// The known processes, by name, including those that are gone for less than a day.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().seen.clone()
     }
 
-    /// Why the other processes could not be asked for; then those that are seen are not all.
+    /// Why the announcements could not be read; the known processes are then incomplete.
     pub fn failure(&self) -> Option<String> {
         self.seen.lock().failure.clone()
     }
 
-    /// Takes leave of the others: the process ends.
+    /// Withdraws the announcement of this process, which is about to end.
     pub async fn leave(&self) {
         if let Err(error) = self.deps.instances.leave(&self.id).await {
-            tracing::debug!(%error, "this process could not take leave; it is forgotten in time");
+            tracing::debug!(%error, "the announcement of this process could not be withdrawn; it expires");
         }
     }
 }
@@ -344,7 +343,7 @@ mod tests {
         }
     }
 
-    /// What writers tell is added up wherever somebody listens; each process sees itself as it is.
+    /// A portal adds up the activity of all writers; each process knows its own at once.
     #[tokio::test]
     async fn activity_is_added_up() {
         let instances = Arc::new(MemoryInstances::default());
@@ -373,7 +372,7 @@ mod tests {
         count(&one, 10);
         assert_eq!(one.watch.activity().of(7).map(|known| known.day_up_to(NOW_S)[95]), Some(15));
 
-        // Who ended without leave has counted all the same.
+        // A process that ended without leave still counted.
         clock.set_s(NOW_S + GONE_AFTER_S + 1);
         portal.watch.listen().await;
         assert_eq!(portal.watch.activity().of(7).map(|known| known.day_up_to(NOW_S)[95]), Some(5));

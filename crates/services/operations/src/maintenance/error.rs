@@ -1,4 +1,4 @@
-//! What is refused, in sentences that say what to do.
+//! Refusals, as sentences that say what to do.
 
 use super::schedule::EXPRESSIONS_MAX;
 

@@ -1,4 +1,4 @@
-//! Keeps time, begins and ends runs, and remembers them.
+//! Begins runs on schedule and on request, ends them, and keeps their results.
 
 use super::run::{End, Roll};
 use super::status::{Compaction, Outcome, Run, Status, Trigger, Upcoming};
@@ -13,15 +13,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Ended runs that are remembered.
+/// Ended runs that are kept.
 const RUNS_KEPT: usize = 20;
-/// Longest sleep before the clock is read again: it may be set meanwhile, or the machine suspended.
+/// Longest sleep before the clock is read again: it may be set, or the machine suspended.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// A run that could begin only so much later is left out: the hour for which it was planned may be
-/// over.
+/// A run that could begin only this much later is skipped: its planned hour may be over.
 const LATE_MAX_MS: i64 = 5 * 60 * 1_000;
 
-/// The maintenance of one engine. Ends with this value; [`close`](Self::close) ends it in order.
+/// The maintenance of one engine. Dropping it ends it; [`close`](Self::close) ends it in order.
 pub struct Maintenance {
     keeper: Arc<Keeper>,
     time: JoinHandle<()>,
@@ -33,7 +32,7 @@ pub(crate) struct Keeper {
     pub clock: Arc<dyn Clock>,
     pub options: Options,
     state: Mutex<State>,
-    /// Whether a run is under way, for those who wait.
+    /// Whether a run is in progress, for callers that wait.
     busy: watch::Sender<bool>,
 }
 
@@ -50,7 +49,7 @@ struct Running {
 }
 
 impl Maintenance {
-    /// Begins to keep time, on the runtime of the caller.
+    /// Starts the schedule, on the runtime of the caller.
     pub fn start(
         compactor: Arc<dyn Compactor>,
         lease: Arc<dyn Lease>,
@@ -70,8 +69,8 @@ impl Maintenance {
         self.keeper.begin(Trigger::Request(who.to_owned()))
     }
 
-    /// Asks the run under way to end. The node that is being compacted is stopped where the engine
-    /// can, and waited for where it cannot.
+    /// Asks the current run to end. The node in progress is stopped if the engine can stop it, and
+    /// waited for otherwise.
     pub fn stop(&self) -> Result<(), Error> {
         let state = self.keeper.state.lock();
         let running = state.running.as_ref().ok_or(Error::Idle)?;
@@ -94,13 +93,13 @@ impl Maintenance {
         }
     }
 
-    /// Waits until no run is under way.
+    /// Waits until no run is in progress.
     pub async fn idle(&self) {
         // The sender lives as long as the keeper does.
         let _ = self.keeper.busy.subscribe().wait_for(|busy| !busy).await;
     }
 
-    /// Begins no more runs, stops the one under way and waits for its end.
+    /// Begins no more runs, stops the current one and waits for its end.
     pub async fn close(&self) {
         self.keeper.state.lock().is_closing = true;
         self.time.abort();
@@ -116,7 +115,7 @@ impl Drop for Maintenance {
     }
 }
 
-/// The first reason to end is the one that counts.
+/// The first reason to end counts.
 pub(crate) fn end(sender: &watch::Sender<Option<End>>, why: End) {
     sender.send_if_modified(|known| known.is_none() && known.replace(why).is_none());
 }
@@ -146,7 +145,7 @@ impl Keeper {
                 counter!("raingauge_compactions_total", "result" => "missed").increment(1);
                 looked_ms = now_ms;
             } else if let Err(error) = self.begin(Trigger::Schedule(expression.clone())) {
-                tracing::warn!(expression, %error, "a compaction is due and is passed over");
+                tracing::warn!(expression, %error, "a compaction is due and is skipped");
                 counter!("raingauge_compactions_total", "result" => "skipped").increment(1);
             }
         }
@@ -214,14 +213,14 @@ impl Keeper {
         self.busy.send_replace(false);
     }
 
-    /// Says which nodes the run has before it.
+    /// Sets the nodes of the run.
     pub(crate) fn set_nodes(&self, nodes: Vec<Compaction>) {
         if let Some(running) = &mut self.state.lock().running {
             running.run.nodes = nodes;
         }
     }
 
-    /// Notes something about one of them.
+    /// Changes the entry of one node.
     pub(crate) fn note(&self, index: usize, note: impl FnOnce(&mut Compaction)) {
         let mut state = self.state.lock();
         if let Some(node) =

@@ -1,4 +1,4 @@
-//! One run: the lease, then every node in its turn, until all are compacted or there is a reason to
+//! One run: the lease, then every node in turn, until all are compacted or there is a reason to
 //! end.
 
 use super::OnFailure;
@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How often a node is asked how far it is.
+/// How often the progress of a node is read.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
-/// Longest wait for a node that is told to stop.
+/// Longest wait for a node to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the lease is renewed: three attempts may fail before it is lost.
 const RENEW_INTERVAL: Duration = Duration::from_secs(LEASE_TTL.as_secs() / 4);
@@ -66,7 +66,7 @@ impl Roll {
             never = self.guard() => match never {},
         };
         if let Err(error) = lease.release().await {
-            tracing::warn!(%error, "the lease of maintenance could not be given back; it runs out by itself");
+            tracing::warn!(%error, "the lease of maintenance could not be released; it expires by itself");
         }
         ended
     }
@@ -84,8 +84,8 @@ impl Roll {
     /// Renews the lease until that is no longer possible.
     async fn lease_lost(&self) {
         let mut held = Instant::now();
-        // The last attempt must be over before the lease is, or another process might begin beside
-        // this one.
+        // The last attempt must end before the lease does, or another process might begin
+        // concurrently.
         while held.elapsed() + RENEW_INTERVAL < LEASE_TTL {
             sleep(RENEW_INTERVAL).await;
             let asked = Instant::now();
@@ -186,7 +186,7 @@ impl Roll {
                 )
             }
             Some(error) => {
-                tracing::warn!(node = node.name, rack = node.rack, seconds, %error, "the compaction of a node went wrong");
+                tracing::warn!(node = node.name, rack = node.rack, seconds, %error, "the compaction of a node failed");
             }
         }
 
@@ -204,14 +204,14 @@ impl Roll {
         stopped.map_err(|_| late()).flatten().map_err(failed)
     }
 
-    /// Notes from time to time how far a node is.
+    /// Reads the progress of a node periodically.
     async fn follow(&self, index: usize, node: &Node) -> Infallible {
         loop {
             sleep(PROGRESS_INTERVAL).await;
             match self.keeper.compactor.progress(node).await {
                 Ok(progress) => self.keeper.note(index, |noted| noted.progress = progress),
                 Err(error) => {
-                    tracing::debug!(node = node.name, %error, "a node does not say how far it is")
+                    tracing::debug!(node = node.name, %error, "the progress of a node could not be read")
                 }
             }
         }
@@ -223,7 +223,7 @@ impl Roll {
 
     /// Waits for a reason to end.
     async fn ending(&self) {
-        // The sender is ours, so that it cannot be gone.
+        // This value owns the sender, so it cannot be gone.
         let _ = self.end.subscribe().wait_for(Option::is_some).await;
     }
 }

@@ -13,9 +13,9 @@ const EXPRESSION_BYTES_MAX: usize = 200;
 /// Several cron expressions in one time zone.
 ///
 /// An expression has the five fields of cron: minute, hour, day of the month, month, day of the
-/// week. Where the clock is put forward over a time that an expression names, it is due right
-/// behind the gap; where the clock is put back, it is due the first time alone. Expressions with
-/// `*` in minute or hour follow the clock on the wall instead.
+/// week. A time that falls into a gap of the clock is due right after the gap; a time that occurs
+/// twice is due the first time. Expressions with `*` in minute or hour follow the wall clock
+/// instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedules {
     zone: TimeZone,
@@ -28,7 +28,7 @@ struct Schedule {
     cron: croner::Cron,
 }
 
-/// When an expression is due next.
+/// The next time at which an expression is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     pub expression: String,
@@ -37,13 +37,13 @@ pub struct Due {
 }
 
 impl Schedules {
-    /// Nothing is ever due.
+    /// A schedule on which nothing is due.
     pub fn none() -> Self {
         Self { zone: TimeZone::UTC, all: Vec::new() }
     }
 
-    /// Reads expressions that are separated by `;`. Text without any is a schedule on which nothing
-    /// is ever due.
+    /// Reads expressions separated by `;`. A text without any is a schedule on which nothing is
+    /// due.
     pub fn parse(text: &str, zone: &str) -> Result<Self, Error> {
         let zone = TimeZone::get(zone).map_err(|_| Error::Zone(zone.to_owned()))?;
         let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
@@ -52,7 +52,7 @@ impl Schedules {
             return Err(Error::TooMany);
         }
         let schedules = Self { zone, all };
-        // One that is found to be possible once is possible for ever: the calendar repeats itself.
+        // An expression that is due once is due again: the calendar repeats itself.
         match schedules.next_after(REFERENCE_MS).iter().find(|(_, at_ms)| at_ms.is_none()) {
             Some((expression, _)) => Err(Error::Never((*expression).to_owned())),
             None => Ok(schedules),
@@ -68,7 +68,7 @@ impl Schedules {
         self.zone.iana_name().unwrap_or("UTC")
     }
 
-    /// Every expression with the first moment behind `after_ms` at which it is due.
+    /// Every expression with the first time after `after_ms` at which it is due.
     pub fn upcoming(&self, after_ms: i64) -> Vec<Due> {
         let due = |(expression, at_ms): (&str, Option<i64>)| {
             Some(Due { expression: expression.to_owned(), at_ms: at_ms? })
@@ -76,7 +76,7 @@ impl Schedules {
         self.next_after(after_ms).into_iter().filter_map(due).collect()
     }
 
-    /// The first that is due behind `after_ms`.
+    /// The first expression that is due after `after_ms`.
     pub fn next(&self, after_ms: i64) -> Option<Due> {
         self.upcoming(after_ms).into_iter().min_by_key(|due| due.at_ms)
     }
@@ -92,7 +92,7 @@ impl Schedules {
     }
 }
 
-/// 2026-01-01, from which it is looked whether an expression ever comes.
+/// 2026-01-01, from which it is tested whether an expression is ever due.
 const REFERENCE_MS: i64 = 1_767_225_600_000;
 
 impl Schedule {
@@ -119,7 +119,7 @@ mod tests {
         text.parse::<Timestamp>().unwrap().as_millisecond()
     }
 
-    /// The next `count` moments behind `from`, in UTC.
+    /// The next `count` due times after `from`, in UTC.
     fn due(expressions: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
         let schedules = Schedules::parse(expressions, zone).unwrap();
         let mut at_ms = ms(from);
@@ -169,7 +169,7 @@ mod tests {
         );
     }
 
-    /// In Berlin 2026-10-25 has the hour from 02:00 twice.
+    /// In Berlin, 2026-10-25 has the hour from 02:00 twice.
     #[test]
     fn a_time_that_comes_twice_is_due_once() {
         let found = due("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);

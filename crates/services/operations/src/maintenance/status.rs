@@ -1,9 +1,9 @@
-//! What is told of maintenance. Times are seconds since 1970.
+//! The status of maintenance. Times are seconds since 1970.
 
 use raingauge_ports::maintenance::{Node, Progress};
 use serde::Serialize;
 
-/// Everything at one moment.
+/// The status at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
@@ -14,7 +14,7 @@ pub struct Status {
     pub last: Vec<Run>,
 }
 
-/// An expression, and when it is due next.
+/// An expression and the next time at which it is due.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Upcoming {
@@ -32,10 +32,10 @@ pub struct Run {
     pub ended_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Outcome>,
-    /// Why it ended so, where there is more to say.
+    /// Why it ended this way, if there is more to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// In the order in which they are compacted; empty until the engine has named them.
+    /// In the order of compaction; empty until the engine has listed them.
     pub nodes: Vec<Compaction>,
 }
 
@@ -45,7 +45,7 @@ pub struct Run {
 pub enum Trigger {
     /// A cron expression.
     Schedule(String),
-    /// A person or a program, by its name.
+    /// A person or a program, by name.
     Request(String),
 }
 
@@ -56,11 +56,11 @@ pub enum Outcome {
     Finished,
     /// At least one node was not.
     Failed,
-    /// Somebody stopped it.
+    /// It was stopped on request.
     Stopped,
-    /// Its time was over.
+    /// Its window was over.
     WindowOver,
-    /// The right to do maintenance was lost to another process, or could not be renewed.
+    /// The lease was lost to another process, or could not be renewed.
     LeaseLost,
     /// Another process does maintenance.
     Elsewhere,

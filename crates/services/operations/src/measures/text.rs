@@ -1,4 +1,4 @@
-//! The text format of Prometheus, as far as this process writes it.
+//! Reads the text format of Prometheus, as far as this process writes it.
 
 /// One line: a name, its labels, a number.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,7 @@ impl Line<'_> {
     }
 }
 
-/// Every line that carries a number. Comments, and what cannot be read, are passed over.
+/// Every line that carries a value. Comments and malformed lines are skipped.
 pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.lines().filter_map(line)
 }
@@ -32,13 +32,12 @@ fn line(text: &str) -> Option<Line<'_>> {
         None => (Vec::new(), rest),
     };
 
-    // A timestamp may stand behind the value.
+    // A timestamp may follow the value.
     let value = rest.split_whitespace().next()?.parse().ok()?;
     Some(Line { name, labels, value })
 }
 
-/// `name="value",…}`, and what stands behind it. A value may have any character, with `\`, `"` and
-/// ends of lines escaped.
+/// Reads `name="value",…}` and returns the rest. In values, `\`, `"` and line ends are escaped.
 fn labels(mut text: &str) -> Option<(Vec<(&str, String)>, &str)> {
     let mut labels = Vec::new();
     loop {

@@ -42,22 +42,21 @@ pub const DEAD_LETTERS: &str = "raingauge_dead_letters_total";
 /// The route whose latency is followed.
 const ROUTE: &str = "/v1/counts";
 
-/// How a metric moves, and what several processes come to together.
+/// How a metric changes over time, and how it is combined over processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Grows from 0 while the process runs: its increase is what happened. Of several processes,
-    /// the sum.
+    /// A counter: its increase is what happened. Summed over processes.
     Total,
-    /// Is what it is at each moment. Of several processes, the sum.
+    /// A gauge. Summed over processes.
     Share,
-    /// The same; of several processes, the largest.
+    /// A gauge. The largest one of all processes counts.
     Worst,
 }
 
 struct Followed {
     metric: &'static str,
     kind: Kind,
-    /// The labels that are kept, joined by `/`; lines that differ in others are added up.
+    /// The labels that are kept, joined by `/`; series that differ in others are summed.
     labels: &'static [&'static str],
 }
 
@@ -99,12 +98,12 @@ const FOLLOWED: &[Followed] = &[
     followed(DEAD_LETTERS, Kind::Total, &["code"]),
 ];
 
-/// Numbers by metric and the labels that are kept of it.
+/// Values by metric and by the labels that are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(BTreeMap<&'static str, BTreeMap<String, f64>>);
 
 impl Values {
-    /// Reads what is followed out of the text of a process.
+    /// Reads the followed metrics from the page of a process.
     pub fn parse(metrics: &str) -> Self {
         let mut values = Self::default();
         for line in text::lines(metrics) {
@@ -125,34 +124,33 @@ impl Values {
         values
     }
 
-    /// The number of a metric that has these labels, joined by `/`; 0 when there is none.
+    /// The value of a metric with these labels, joined by `/`; 0 when there is none.
     pub fn of(&self, metric: &str, labels: &str) -> f64 {
         self.0.get(metric).and_then(|by_labels| by_labels.get(labels)).copied().unwrap_or(0.0)
     }
 
-    /// All numbers of a metric added up.
+    /// The sum of a metric over all labels.
     pub fn total(&self, metric: &str) -> f64 {
         self.by(metric).map(|(_, value)| value).sum()
     }
 
-    /// The largest number of a metric.
+    /// The largest value of a metric.
     pub fn largest(&self, metric: &str) -> f64 {
         self.by(metric).map(|(_, value)| value).fold(0.0, f64::max)
     }
 
-    /// Whether a metric was there at all.
+    /// Whether a metric is present.
     pub fn has(&self, metric: &str) -> bool {
         self.0.contains_key(metric)
     }
 
-    /// The numbers of a metric with their labels, in the order of the labels.
+    /// The values of a metric with their labels, ordered by label.
     pub fn by(&self, metric: &str) -> impl Iterator<Item = (&str, f64)> {
         let by_labels = self.0.get(metric).into_iter().flatten();
         by_labels.map(|(labels, value)| (labels.as_str(), *value))
     }
 
-    /// The numbers of a metric whose first label is this one, by its second label, in whole
-    /// numbers.
+    /// The values of a metric whose first label is `first`, by the second label, as integers.
     pub fn under(&self, metric: &str, first: &str) -> BTreeMap<String, u64> {
         let second = |(labels, value): (&str, f64)| {
             let (own, second) = labels.split_once('/')?;
@@ -161,8 +159,8 @@ impl Values {
         self.by(metric).filter_map(second).collect()
     }
 
-    /// What happened between two readings of one process, and what is at the end of it. A total
-    /// that is smaller than before was begun anew: then all of it has happened since.
+    /// The increase between two readings of one process, and the gauges of the later one. A counter
+    /// below its earlier value was reset by a restart: all of it counts.
     pub fn since(&self, before: &Self) -> Self {
         let mut increase = self.clone();
         for (metric, by_labels) in &mut increase.0 {
@@ -176,14 +174,14 @@ impl Values {
         increase
     }
 
-    /// Without what has happened: what a process that is seen for the first time adds to a moment.
+    /// The gauges alone: what a newly known process adds to a moment.
     pub fn without_totals(mut self) -> Self {
         self.0
             .retain(|metric, _| find(metric).is_some_and(|followed| followed.kind != Kind::Total));
         self
     }
 
-    /// Adds what another process, or another span of time of the same one, comes to.
+    /// Adds the values of another process, or of another span of the same one.
     pub fn add(&mut self, other: &Self) {
         for (metric, by_labels) in &other.0 {
             let Some(followed) = find(metric) else {
@@ -196,15 +194,15 @@ impl Values {
         }
     }
 
-    /// The latency of counts, in seconds, that this share of them stayed under: by interpolation
-    /// between the bounds of the histogram. Nothing when there were no counts.
+    /// The latency of counts at this quantile, in seconds, interpolated between the bounds of the
+    /// histogram; `None` without counts.
     pub fn latency(&self, quantile: f64) -> Option<f64> {
         let mut buckets: Vec<(f64, f64)> = self.latencies().collect();
         buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
         histogram::quantile(&buckets, quantile)
     }
 
-    /// How many counts were answered within each bound, in seconds.
+    /// The number of counts within each bound, in seconds.
     fn latencies(&self) -> impl Iterator<Item = (f64, f64)> {
         self.by(LATENCY).filter_map(|(le, sum)| Some((le.parse().ok()?, sum)))
     }
@@ -223,8 +221,8 @@ impl Values {
         }
     }
 
-    /// Each metric with at most so many labels, those with the largest numbers: what is kept for
-    /// long, or sent.
+    /// Each metric with at most `labels_max` series, those with the largest values: for long
+    /// retention, or to be sent.
     pub fn bounded(mut self, labels_max: usize) -> Self {
         for by_labels in self.0.values_mut().filter(|by_labels| by_labels.len() > labels_max) {
             let mut sorted: Vec<(String, f64)> = std::mem::take(by_labels).into_iter().collect();
@@ -235,7 +233,7 @@ impl Values {
         self
     }
 
-    /// Without the numbers of single counters.
+    /// Sums the metrics that have a series per counter.
     pub fn without_counters(mut self) -> Self {
         for metric in [LATE_REFUSED, SKIPPED] {
             let total = self.total(metric);
@@ -250,7 +248,7 @@ impl Values {
         json!(self.0)
     }
 
-    /// Metrics that this program does not follow, because a newer one wrote them, are passed over.
+    /// Metrics that are unknown here, written by a newer version, are ignored.
     pub fn from_json(json: &Json) -> Self {
         let mut values = Self::default();
         for (name, by_labels) in json.as_object().into_iter().flatten() {
@@ -322,10 +320,10 @@ mod tests {
         let grown = at(15, 3).since(&at(10, 9));
         assert_eq!((grown.total(ACCEPTED), grown.total(LAG_EVENTS)), (5.0, 3.0));
 
-        // It counts from 0 again: what it has counted since is all that is known.
+        // It restarted: all it has counted since is the increase.
         assert_eq!(at(4, 0).since(&at(10, 0)).total(ACCEPTED), 4.0);
 
-        // One that was not there before began at 0.
+        // A series that is new began at 0.
         assert_eq!(at(4, 0).since(&Values::default()).total(ACCEPTED), 4.0);
         assert_eq!(
             at(4, 8).without_totals(),
@@ -363,7 +361,7 @@ mod tests {
     fn quantiles_of_the_edges() {
         assert_eq!(histogram(&[]).latency(0.5), None);
         assert_eq!(histogram(&[("0.001", 0), ("+Inf", 0)]).latency(0.99), None);
-        // All that is known of what was slower than the largest bound is that it was.
+        // Beyond the largest bound, only the bound itself is known.
         assert_eq!(histogram(&[("0.001", 0), ("30", 1), ("+Inf", 10)]).latency(0.99), Some(30.0));
         assert_eq!(
             histogram(&[("0.001", 3), ("+Inf", 3)]).latency(0.999).map(|found| found < 0.001),

@@ -1,17 +1,16 @@
-//! Recounts that somebody asked for: they may take longer than a request may, so they run beside it
-//! and are looked at.
+//! Recounts on request. They may take longer than a request may, so they run in the background.
 
 use super::Refused;
 use parking_lot::Mutex;
 use raingauge_counters::recount::{Asked, Progress, Recount};
 use std::collections::VecDeque;
 
-/// Recounts that run at a time. Each reads the log.
+/// Concurrent recounts. Each reads the log.
 const RUNNING_MAX: usize = 2;
-/// Recounts that are remembered.
+/// Recounts in memory.
 const JOBS_MAX: usize = 50;
 
-/// What a recount found; nothing when no counter has the key.
+/// The result of a recount; `None` when no counter has the key.
 pub type Result = std::result::Result<Option<Recount>, String>;
 
 /// One recount.
@@ -22,7 +21,7 @@ pub struct Job {
     pub by: String,
     pub began_s: i64,
     pub progress: Progress,
-    /// Nothing while it runs.
+    /// `None` while it runs.
     pub found: Option<Result>,
 }
 

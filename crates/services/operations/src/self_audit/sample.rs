@@ -1,5 +1,5 @@
-//! Which keys an audit checks: of every counter in turn, those that were counted lately and those
-//! with the most counts.
+//! Which keys an audit checks: in turn of every counter, recently counted ones and the largest
+//! ones.
 
 use super::Deps;
 use raingauge_core::bucket::{DAY_S, Granularity};
@@ -19,10 +19,10 @@ use std::sync::Arc;
 const ENTRIES_MAX: u64 = 20_000;
 /// Candidates of each counter.
 const CANDIDATES_MAX: usize = 100;
-/// Largest keys of a counter of which one is checked.
+/// Largest keys of a counter, of which one is checked.
 const LARGEST_MAX: usize = 20;
 
-/// A key, and when something of it happened.
+/// A key and the day of an event that it counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Candidate {
     key: String,
@@ -38,8 +38,8 @@ impl<'a> Sampler<'a> {
         Self { deps }
     }
 
-    /// So many keys with the range of each. Counters whose last check is longest ago come first, so
-    /// that in the course of some audits all have their turn.
+    /// Up to `len_max` keys with their ranges. Counters whose last check is the oldest come first,
+    /// so that all have their turn over some audits.
     pub async fn keys(&self, len_max: usize, checked: &[Check]) -> Vec<Asked> {
         let mut candidates = self.recent().await;
         let mut order: Vec<u32> = candidates.keys().copied().collect();
@@ -54,7 +54,7 @@ impl<'a> Sampler<'a> {
             if let (Some(largest), Some(own)) =
                 (self.largest(*counter, &candidates).await, candidates.get_mut(counter))
             {
-                // Taken from the end: the largest key is the first that is checked.
+                // Keys are taken from the end: the largest key is checked first.
                 own.push(largest);
             }
         }
@@ -86,19 +86,19 @@ impl<'a> Sampler<'a> {
         asked
     }
 
-    /// Keys that the newest events of the log were counted under, by counter, in random order.
+    /// Keys of the newest events of the log, by counter, in random order.
     async fn recent(&self) -> BTreeMap<u32, Vec<Candidate>> {
         let logs = self.deps.logs.clone();
         let published = Arc::clone(&self.deps.published);
         let found = tokio::task::spawn_blocking(move || recent_of(&logs, &published)).await;
         found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the newest events could not be looked at");
+            tracing::warn!(%error, "the newest events could not be read");
             BTreeMap::new()
         })
     }
 
-    /// One of the largest keys of a counter over the days of its newest events, where the store can
-    /// tell.
+    /// One of the largest keys of a counter over the days of its newest events, if the store knows
+    /// them.
     async fn largest(
         &self,
         counter: u32,
@@ -117,7 +117,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// The day and the one before it, as far as their quarter hours are over.
+/// The day and the one before it, up to the last complete quarter hour.
 fn range_of(candidate: &Candidate, now_s: i64) -> Option<Plan> {
     let from_s = (candidate.day_s - DAY_S).max(0);
     Plan::new(from_s, (candidate.day_s + DAY_S).min(Granularity::Quarter.floor(now_s)))
@@ -146,7 +146,7 @@ fn recent_of(logs: &[Arc<dyn EventLog>], published: &Published) -> BTreeMap<u32,
         });
 
         if let Err(error) = walked {
-            tracing::warn!(%error, partition = log.partition(), "the newest events could not be looked at");
+            tracing::warn!(%error, partition = log.partition(), "the newest events could not be read");
         }
     }
 
@@ -170,7 +170,7 @@ fn remember(
     };
     let own = seen.entry(rule.counter.id).or_default();
 
-    // The newest ones count as well as the oldest: a full set lets one of its own go.
+    // Older keys have the same chance as newer ones: a full set evicts a random one.
     let candidate = Candidate { key: key.to_owned(), day_s };
     if own.len() >= CANDIDATES_MAX && !own.contains(&candidate) {
         let Some(given_up) = own.iter().next().cloned() else {
@@ -194,7 +194,7 @@ mod tests {
         };
         assert_eq!(range(9 * DAY_S, 20 * DAY_S), Some((8 * DAY_S, 10 * DAY_S)));
         assert_eq!(range(9 * DAY_S, 9 * DAY_S + 1_000), Some((8 * DAY_S, 9 * DAY_S + 900)));
-        // An event may come from a little ahead of the clock.
+        // An event may be dated a little ahead of the clock.
         assert_eq!(range(9 * DAY_S, 9 * DAY_S - 10), Some((8 * DAY_S, 9 * DAY_S - 900)));
         assert_eq!(range(0, 10), None);
     }

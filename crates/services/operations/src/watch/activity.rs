@@ -1,11 +1,11 @@
-//! What the writers tell of the activity of counters, within bounds, and the sum of it.
+//! The recent activity of counters, as writers announce it, and its sum.
 
 use raingauge_ports::activity::Recent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes of activity in one announcement, as JSON: some hundred counters that are always busy,
+/// Longest activity in one announcement, as JSON: a hundred counters that are always busy, or
 /// thousands that hardly are.
 pub const ACTIVITY_BYTES_MAX: usize = 64 * 1024;
 
@@ -14,13 +14,12 @@ pub const ACTIVITY_BYTES_MAX: usize = 64 * 1024;
 #[serde(default, rename_all = "camelCase")]
 pub struct Lately {
     counters: BTreeMap<u32, Recent>,
-    /// Counters that counted least had no room.
+    /// Some counters were left out, those that counted least.
     is_cut: bool,
 }
 
 impl Lately {
-    /// As JSON that is not longer than [`ACTIVITY_BYTES_MAX`]: of more than that, the counters that
-    /// counted most.
+    /// As JSON of at most [`ACTIVITY_BYTES_MAX`]; the counters that counted most come first.
     pub fn to_json(&self, now_s: i64) -> Json {
         let events = |recent: &Recent| recent.day_up_to(now_s).iter().sum::<u64>();
         let mut busiest: Vec<(u64, &u32, &Recent)> =
@@ -44,7 +43,7 @@ impl Lately {
         serde_json::to_value(told).unwrap_or_default()
     }
 
-    /// What another process told; nothing where it cannot be understood.
+    /// The activity that another process announced; empty when it cannot be read.
     pub fn from_json(json: &Json) -> Self {
         serde_json::from_value(json.clone()).unwrap_or_default()
     }
@@ -56,13 +55,13 @@ impl Lately {
         self.is_cut |= other.is_cut;
     }
 
-    /// Whether nobody has counted anything.
+    /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.counters.is_empty()
     }
 
-    /// What is known of a counter; none where that is not known, and nothing of it where it just
-    /// did nothing.
+    /// The activity of a counter; `None` when it is unknown, and empty when the counter did
+    /// nothing.
     pub fn of(&self, counter: u32) -> Option<Recent> {
         let is_known = !self.is_empty() && !self.is_cut;
         self.counters.get(&counter).cloned().or_else(|| is_known.then(Recent::default))
@@ -87,7 +86,7 @@ mod tests {
 
     const NOW_S: i64 = 2_000_000 * QUARTER_S;
 
-    /// So many counters that counted in every quarter hour of the day, the later ones more.
+    /// Counters that counted in every quarter hour of the day, the later ones more.
     fn busy(counters: u32) -> Lately {
         let activity = Activity::default();
         for (counter, quarter) in
@@ -115,7 +114,7 @@ mod tests {
         }
     }
 
-    /// The busiest have room, and of the others nobody says that they did nothing.
+    /// The busiest counters fit, and the others are unknown rather than idle.
     #[test]
     fn an_announcement_of_activity_is_bounded() {
         let told = busy(1_000).to_json(NOW_S);
