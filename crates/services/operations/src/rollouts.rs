@@ -149,12 +149,15 @@ impl Conductor {
     /// The processes that do not follow the policy yet. A process of another version may announce
     /// its policy in a way that cannot be read.
     fn lagging(&self, current: &VersionedPolicy) -> Vec<String> {
-        let seen = self.deps.watch.seen();
+        let seen = self.deps.watch.instances();
         let follows = |name: &str, choice| choice == current.policy.choice_of(name);
         let lags = seen.iter().filter(|seen| !seen.is_gone).filter(|seen| {
-            seen.said.choice.as_ref().is_some_and(|choice| !follows(&seen.instance.name, choice))
+            seen.announcement
+                .choice
+                .as_ref()
+                .is_some_and(|choice| !follows(&seen.instance.name, choice))
         });
-        lags.map(|seen| seen.called()).collect()
+        lags.map(|seen| seen.title()).collect()
     }
 
     /// Stores the rollout and sets the policies that it orders. Each order is stored first, so that

@@ -58,7 +58,7 @@ impl Default for Options {
 
 /// Why a check was not begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum Refusal {
     #[error("an audit is running already: wait for its end")]
     Running,
     #[error("another portal is checking at this moment: try again when it has ended")]
@@ -162,24 +162,24 @@ impl SelfAudit {
 
         match self.begin(AUDITOR).await {
             Ok(running) => self.finish(running).await,
-            Err(Refused::Lease(reason)) => tracing::warn!(reason, "the self-audit could not begin"),
+            Err(Refusal::Lease(reason)) => tracing::warn!(reason, "the self-audit could not begin"),
             Err(reason) => tracing::debug!(%reason, "no self-audit for now"),
         }
     }
 
     /// Begins an audit in the background, on behalf of `by`.
-    pub async fn start(self: &Arc<Self>, by: &str) -> Result<(), Refused> {
+    pub async fn start(self: &Arc<Self>, by: &str) -> Result<(), Refusal> {
         let running = self.begin(by).await?;
         let audit = Arc::clone(self);
         tokio::spawn(async move { audit.finish(running).await });
         Ok(())
     }
 
-    async fn begin(&self, by: &str) -> Result<Running, Refused> {
+    async fn begin(&self, by: &str) -> Result<Running, Refusal> {
         let running = {
             let mut state = self.state.lock();
             if state.running.is_some() {
-                return Err(Refused::Running);
+                return Err(Refusal::Running);
             }
 
             let began_s = self.deps.clock.now_s();
@@ -191,8 +191,8 @@ impl SelfAudit {
 
         let refused = match self.deps.lease.hold().await {
             Ok(true) => return Ok(running),
-            Ok(false) => Refused::Elsewhere,
-            Err(error) => Refused::Lease(error.to_string()),
+            Ok(false) => Refusal::Elsewhere,
+            Err(error) => Refusal::Lease(error.to_string()),
         };
 
         self.state.lock().running = None;
@@ -348,7 +348,7 @@ impl SelfAudit {
     }
 
     /// Begins to recount one key in the background, on behalf of `by`. Returns the id of the job.
-    pub fn recount(self: &Arc<Self>, asked: Asked, by: &str) -> Result<String, Refused> {
+    pub fn recount(self: &Arc<Self>, asked: Asked, by: &str) -> Result<String, Refusal> {
         let job = self.jobs.begin(asked, by, self.deps.clock.now_s())?;
         let audit = Arc::clone(self);
         let id = job.id.clone();

@@ -11,7 +11,7 @@
 
 mod activity;
 
-pub use activity::{ACTIVITY_BYTES_MAX, Lately};
+pub use activity::{ACTIVITY_BYTES_MAX, RecentActivity};
 
 use crate::measures::{Measures, Reading, SAMPLE_INTERVAL, Values};
 use parking_lot::Mutex;
@@ -51,18 +51,18 @@ pub struct About {
 
 /// A process that announced itself.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct KnownInstance {
     pub instance: Instance,
-    pub said: Said,
+    pub announcement: Announcement,
     /// Its last announcement is too old.
     pub is_gone: bool,
     /// It is this process.
     pub is_own: bool,
 }
 
-impl Seen {
+impl KnownInstance {
     /// The name of the process, where it has one, and the beginning of its id.
-    pub fn called(&self) -> String {
+    pub fn title(&self) -> String {
         let id: String = self.instance.id.chars().take(ID_CHARS).collect();
         match self.instance.name.as_str() {
             "" => format!("The process {id}"),
@@ -73,7 +73,7 @@ impl Seen {
 
 /// What a process announces.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
+pub struct Announcement {
     pub at_ms: i64,
     pub values: Values,
     /// Its cache policy; `None` when another version announces it in a way that cannot be read.
@@ -83,10 +83,10 @@ pub struct Said {
     /// Approximate number of queries per counter.
     pub asked: BTreeMap<u32, u64>,
     /// Its recent activity; empty once it is added to that of the others.
-    activity: Lately,
+    activity: RecentActivity,
 }
 
-impl Said {
+impl Announcement {
     fn to_json(&self) -> Json {
         let mut said = json!({ "atMs": self.at_ms, "values": self.values.to_json(), "choice": self.choice,
             "failure": self.failure, "asked": self.asked });
@@ -104,7 +104,7 @@ impl Said {
             choice: serde_json::from_value(json["choice"].clone()).ok(),
             failure: json["failure"].as_str().map(str::to_owned),
             asked: serde_json::from_value(json["asked"].clone()).unwrap_or_default(),
-            activity: Lately::from_json(&json["activity"]),
+            activity: RecentActivity::from_json(&json["activity"]),
         }
     }
 }
@@ -129,12 +129,12 @@ pub struct Watch {
 
 #[derive(Default)]
 struct Heard {
-    seen: Vec<Seen>,
+    seen: Vec<KnownInstance>,
     /// Why the announcements could not be read.
     failure: Option<String>,
     announcements: u64,
     /// Recent activity of the other processes, including those that are gone.
-    activity: Lately,
+    activity: RecentActivity,
 }
 
 impl Watch {
@@ -180,7 +180,7 @@ impl Watch {
         instances.announce(self.own(&self.say())).await
     }
 
-    fn say(&self) -> Said {
+    fn say(&self) -> Announcement {
         let Deps { measures, reader, policies, published, .. } = &self.deps;
         let Reading { at_ms, values, .. } = measures.read();
         let choice = Some(Choice::clone(&policies.choice()));
@@ -190,10 +190,17 @@ impl Watch {
         asked.truncate(LABELS_ANNOUNCED_MAX);
         let values = values.bounded(LABELS_ANNOUNCED_MAX);
         let activity = published.activity().all().into();
-        Said { at_ms, values, choice, failure, asked: asked.into_iter().collect(), activity }
+        Announcement {
+            at_ms,
+            values,
+            choice,
+            failure,
+            asked: asked.into_iter().collect(),
+            activity,
+        }
     }
 
-    fn own(&self, said: &Said) -> Instance {
+    fn own(&self, said: &Announcement) -> Instance {
         let About { name, roles, version, address, started_s } = self.deps.about.clone();
         let seen_s = said.at_ms.div_euclid(1_000);
         let measures = said.to_json().to_string();
@@ -210,20 +217,26 @@ impl Watch {
             Ok(listed) => (listed, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        let mut activity = Lately::default();
+        let mut activity = RecentActivity::default();
 
-        let others =
-            listed.into_iter().filter(|instance| instance.id != self.id).map(|instance| Seen {
-                said: Said::parse(&instance.measures),
+        let others = listed.into_iter().filter(|instance| instance.id != self.id).map(|instance| {
+            KnownInstance {
+                announcement: Announcement::parse(&instance.measures),
                 is_gone: instance.seen_s < now_s - GONE_AFTER_S,
                 is_own: false,
                 instance,
-            });
+            }
+        });
 
-        let own = Seen { instance: self.own(&own), said: own, is_gone: false, is_own: true };
-        let mut seen: Vec<Seen> = others.chain([own]).collect();
+        let own = KnownInstance {
+            instance: self.own(&own),
+            announcement: own,
+            is_gone: false,
+            is_own: true,
+        };
+        let mut seen: Vec<KnownInstance> = others.chain([own]).collect();
         for seen in &mut seen {
-            let told = std::mem::take(&mut seen.said.activity);
+            let told = std::mem::take(&mut seen.announcement.activity);
             if !seen.is_own {
                 activity.join(&told);
             }
@@ -232,10 +245,10 @@ impl Watch {
         seen.sort_by(|one, other| {
             (&one.instance.name, &one.instance.id).cmp(&(&other.instance.name, &other.instance.id))
         });
-        let reading = |seen: &Seen| Reading {
+        let reading = |seen: &KnownInstance| Reading {
             process: seen.instance.id.clone(),
-            at_ms: seen.said.at_ms,
-            values: seen.said.values.clone(),
+            at_ms: seen.announcement.at_ms,
+            values: seen.announcement.values.clone(),
         };
 
         self.deps.measures.record(seen.iter().filter(|seen| !seen.is_gone).map(reading).collect());
@@ -244,14 +257,14 @@ impl Watch {
     }
 
     /// Recent activity of all processes: of the others as last announced, of this one as it is now.
-    pub fn activity(&self) -> Lately {
+    pub fn activity(&self) -> RecentActivity {
         let mut activity = self.seen.lock().activity.clone();
         activity.join(&self.deps.published.activity().all().into());
         activity
     }
 
     /// The known processes, by name, including those that are gone for less than a day.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn instances(&self) -> Vec<KnownInstance> {
         self.seen.lock().seen.clone()
     }
 
@@ -331,13 +344,13 @@ mod tests {
 
         for process in [&a, &b] {
             assert_eq!(process.measures.present().rate(RANGE_COUNTS), 10.0);
-            let seen = process.watch.seen();
+            let seen = process.watch.instances();
             let names: Vec<&str> = seen.iter().map(|seen| seen.instance.name.as_str()).collect();
             assert_eq!(names, ["a", "b"]);
-            assert_eq!(seen[1].said.failure.as_deref(), Some("the disk is full"));
+            assert_eq!(seen[1].announcement.failure.as_deref(), Some("the disk is full"));
 
             assert_eq!(
-                seen[0].said.choice.as_ref().map(|choice| choice.strategy),
+                seen[0].announcement.choice.as_ref().map(|choice| choice.strategy),
                 Some(Strategy::Live)
             );
         }
@@ -387,16 +400,16 @@ mod tests {
         clock.set_s(NOW_S + GONE_AFTER_S + 1);
         a.watch.listen().await;
 
-        let gone: Vec<bool> = a.watch.seen().iter().map(|seen| seen.is_gone).collect();
+        let gone: Vec<bool> = a.watch.instances().iter().map(|seen| seen.is_gone).collect();
         assert_eq!(gone, [false, true]);
         clock.set_s(NOW_S + FORGOTTEN_AFTER_S + 1);
         a.watch.announce().await;
         a.watch.listen().await;
-        assert_eq!(a.watch.seen().len(), 1);
+        assert_eq!(a.watch.instances().len(), 1);
         b.watch.announce().await;
         b.watch.leave().await;
         a.watch.listen().await;
-        assert_eq!(a.watch.seen().len(), 1);
+        assert_eq!(a.watch.instances().len(), 1);
     }
 
     #[test]
@@ -407,7 +420,7 @@ mod tests {
             "{\"values\":{\"raingauge_new_total\":{\"\":1}},\"choice\":{\"strategy\":\"new\"}}",
             "{\"values\":3}",
         ] {
-            assert_eq!(Said::parse(text), Said::default(), "{text}");
+            assert_eq!(Announcement::parse(text), Announcement::default(), "{text}");
         }
     }
 }

@@ -15,7 +15,7 @@ use axum::response::{Html, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_operations::self_audit::Refused;
+use raingauge_operations::self_audit::Refusal;
 use raingauge_people::Principal;
 use raingauge_ports::checks::{Outcome, Wanted};
 
@@ -65,8 +65,8 @@ pub async fn now(
     Ok(Redirect::to("/checks?note=audit-begun"))
 }
 
-impl From<Refused> for Fault {
-    fn from(refused: Refused) -> Self {
+impl From<Refusal> for Fault {
+    fn from(refused: Refusal) -> Self {
         Self::new(StatusCode::CONFLICT, "Not now", format!("{}.", capital(&refused.to_string())))
     }
 }

@@ -1,6 +1,6 @@
 //! Recounts on request. They may take longer than a request may, so they run in the background.
 
-use super::Refused;
+use super::Refusal;
 use parking_lot::Mutex;
 use raingauge_counters::recount::{Asked, Progress, Recount};
 use std::collections::VecDeque;
@@ -30,11 +30,11 @@ pub struct Job {
 pub struct Jobs(Mutex<VecDeque<Job>>);
 
 impl Jobs {
-    pub fn begin(&self, asked: Asked, by: &str, now_s: i64) -> std::result::Result<Job, Refused> {
+    pub fn begin(&self, asked: Asked, by: &str, now_s: i64) -> std::result::Result<Job, Refusal> {
         let mut jobs = self.0.lock();
         let running = jobs.iter().filter(|job| job.found.is_none()).count();
         if running >= RUNNING_MAX {
-            return Err(Refused::Busy(running));
+            return Err(Refusal::Busy(running));
         }
 
         let id = hex::encode(rand::random::<[u8; 16]>());
@@ -77,7 +77,7 @@ mod tests {
         let jobs = Jobs::default();
         let first = jobs.begin(asked(), "zoe", 7).expect("begun");
         jobs.begin(asked(), "zoe", 7).expect("begun");
-        assert_eq!(jobs.begin(asked(), "max", 7).err(), Some(Refused::Busy(2)));
+        assert_eq!(jobs.begin(asked(), "max", 7).err(), Some(Refusal::Busy(2)));
         assert!(jobs.find(&first.id).expect("known").found.is_none());
         jobs.end(&first.id, Ok(None));
         assert_eq!(jobs.find(&first.id).expect("known").found, Some(Ok(None)));

@@ -12,13 +12,13 @@ pub const ACTIVITY_BYTES_MAX: usize = 64 * 1024;
 /// The activity of counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Lately {
+pub struct RecentActivity {
     counters: BTreeMap<u32, Recent>,
     /// Some counters were left out, those that counted least.
     is_cut: bool,
 }
 
-impl Lately {
+impl RecentActivity {
     /// As JSON of at most [`ACTIVITY_BYTES_MAX`]; the counters that counted most come first.
     pub fn to_json(&self, now_s: i64) -> Json {
         let events = |recent: &Recent| recent.day_up_to(now_s).iter().sum::<u64>();
@@ -68,7 +68,7 @@ impl Lately {
     }
 }
 
-impl From<HashMap<u32, Recent>> for Lately {
+impl From<HashMap<u32, Recent>> for RecentActivity {
     fn from(counters: HashMap<u32, Recent>) -> Self {
         Self { counters: counters.into_iter().collect(), is_cut: false }
     }
@@ -87,7 +87,7 @@ mod tests {
     const NOW_S: i64 = 2_000_000 * QUARTER_S;
 
     /// Counters that counted in every quarter hour of the day, the later ones more.
-    fn busy(counters: u32) -> Lately {
+    fn busy(counters: u32) -> RecentActivity {
         let activity = Activity::default();
         for (counter, quarter) in
             (1..=counters).flat_map(|counter| (0..QUARTERS as i64).map(move |back| (counter, back)))
@@ -101,16 +101,19 @@ mod tests {
     #[test]
     fn what_is_told_comes_back_and_adds_up() {
         let one = busy(2);
-        let mut sum = Lately::from_json(&one.to_json(NOW_S));
+        let mut sum = RecentActivity::from_json(&one.to_json(NOW_S));
         assert_eq!(sum, one);
         sum.join(&one);
         let recent = sum.of(1).expect("it is known");
         assert_eq!((recent.counted[0], recent.skipped["filtered"]), (2_002, 14));
         assert_eq!(sum.of(9), Some(Recent::default()));
-        assert_eq!(Lately::default().of(9), None);
+        assert_eq!(RecentActivity::default().of(9), None);
         for odd in ["null", "3", r#"{"counters":{"x":{}}}"#, r#"{"counters":{"1":{"newest":-1}}}"#]
         {
-            assert!(Lately::from_json(&serde_json::from_str(odd).unwrap()).is_empty(), "{odd}");
+            assert!(
+                RecentActivity::from_json(&serde_json::from_str(odd).unwrap()).is_empty(),
+                "{odd}"
+            );
         }
     }
 
@@ -120,7 +123,7 @@ mod tests {
         let told = busy(1_000).to_json(NOW_S);
         let len = told.to_string().len();
         assert!((ACTIVITY_BYTES_MAX * 9 / 10..=ACTIVITY_BYTES_MAX).contains(&len), "{len}");
-        let told = Lately::from_json(&told);
+        let told = RecentActivity::from_json(&told);
         assert!(told.of(1_000).is_some() && told.counters.len() > 100, "{}", told.counters.len());
         assert_eq!((told.of(1), told.of(4_000)), (None, None));
     }

@@ -5,7 +5,7 @@ use crate::html::parts::Column::{self, Text};
 use crate::html::{parts, words};
 use maud::{Markup, html};
 use raingauge_operations::measures::values::PARTITIONS_COUNTED;
-use raingauge_operations::watch::Seen;
+use raingauge_operations::watch::KnownInstance;
 
 const COLUMNS: [Column<'_>; 8] = [
     Text("Instance"),
@@ -31,15 +31,15 @@ pub fn section(overview: &Overview) -> Markup {
     }
 }
 
-fn row(overview: &Overview, seen: &Seen) -> Markup {
+fn row(overview: &Overview, seen: &KnownInstance) -> Markup {
     let instance = &seen.instance;
     html! {
         tr {
-            th scope="row" { (seen.called()) @if seen.is_own { span.quiet { " this one" } } }
+            th scope="row" { (seen.title()) @if seen.is_own { span.quiet { " this one" } } }
             td {
                 @if seen.is_gone {
                     span.state data-state="bad" { "gone" } " " span.quiet { (parts::ago(overview.now_s - instance.seen_s)) }
-                } @else if seen.said.failure.is_some() {
+                } @else if seen.announcement.failure.is_some() {
                     span.state data-state="bad" { "stopped" }
                 } @else {
                     span.state data-state="good" { "runs" }
@@ -49,9 +49,9 @@ fn row(overview: &Overview, seen: &Seen) -> Markup {
             td { (instance.version) }
             td { code { (instance.address) } }
             td { (parts::moment(instance.started_s, &overview.zone)) }
-            td { @if let Some(choice) = &seen.said.choice { (choice.strategy.name()) @if !choice.rollout.is_empty() { " and others" } } }
+            td { @if let Some(choice) = &seen.announcement.choice { (choice.strategy.name()) @if !choice.rollout.is_empty() { " and others" } } }
             td {
-                @if seen.said.values.has(PARTITIONS_COUNTED) { (words::number(seen.said.values.total(PARTITIONS_COUNTED) as i128)) }
+                @if seen.announcement.values.has(PARTITIONS_COUNTED) { (words::number(seen.announcement.values.total(PARTITIONS_COUNTED) as i128)) }
                 @else if instance.roles.iter().any(|role| role == "writer") { (overview.partitions) }
             }
         }

@@ -5,7 +5,7 @@ use crate::fields::Fields;
 use jiff::tz::TimeZone;
 use raingauge_operations::maintenance::Status;
 use raingauge_operations::measures::{Span, Values};
-use raingauge_operations::watch::Seen;
+use raingauge_operations::watch::KnownInstance;
 use raingauge_ports::catalog::VersionedPolicy;
 
 /// Seconds of a point of a chart.
@@ -24,7 +24,7 @@ pub struct Overview {
     pub spans: Vec<Span>,
     /// What all processes that run counted since each of them began.
     pub totals: Values,
-    pub seen: Vec<Seen>,
+    pub seen: Vec<KnownInstance>,
     /// Partitions of the log.
     pub partitions: usize,
     /// Every version of the cache policy, newest first; none while nobody has set one.
@@ -50,7 +50,7 @@ impl Overview {
             present: portal.operations.measures.present(),
             spans: portal.operations.measures.spans(POINT_S),
             totals: portal.operations.measures.totals(),
-            seen: portal.operations.watch.seen(),
+            seen: portal.operations.watch.instances(),
             partitions: portal.counted.logs.len(),
             policies: policies.unwrap_or_default(),
             mismatches: differing.map_or(0, |differing| differing.len()),
@@ -69,7 +69,7 @@ impl Overview {
     }
 
     /// The processes that run.
-    pub fn present_instances(&self) -> impl Iterator<Item = &Seen> {
+    pub fn present_instances(&self) -> impl Iterator<Item = &KnownInstance> {
         self.seen.iter().filter(|seen| !seen.is_gone)
     }
 

@@ -73,10 +73,10 @@ pub fn section(warnings: &[Warning]) -> Markup {
 
 fn stopped(overview: &Overview, warnings: &mut Vec<Warning>) {
     for seen in overview.present_instances() {
-        if let Some(reason) = &seen.said.failure {
+        if let Some(reason) = &seen.announcement.failure {
             warnings.push(grave(format!(
                 "{} has stopped counting: {reason}. Look at its log, remove the cause and start it anew.",
-                seen.called()
+                seen.title()
             )));
         }
     }
@@ -162,13 +162,13 @@ fn mismatches(overview: &Overview, warnings: &mut Vec<Warning>) {
 
 fn disk(overview: &Overview, warnings: &mut Vec<Warning>) {
     for seen in overview.present_instances() {
-        let values = &seen.said.values;
+        let values = &seen.announcement.values;
         let (free, all) = (values.total(DISK_FREE), values.total(DISK_BYTES));
         if all > 0.0 && free < all * DISK_FREE_MIN {
             warnings.push(grave(format!(
                 "The disk of {} has {} left. Make room, or let the log keep less (log.retention_bytes): when it is full, \
                  events are refused.",
-                seen.called(),
+                seen.title(),
                 words::bytes(free)
             )));
         }
@@ -182,13 +182,13 @@ fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
         return;
     }
     for seen in overview.present_instances() {
-        let Some(choice) = &seen.said.choice else {
+        let Some(choice) = &seen.announcement.choice else {
             continue;
         };
         if choice != policy.policy.choice_of(&seen.instance.name) {
             warnings.push(mild(format!(
                 "{} caches as “{}”, and the policy says otherwise. It may not reach the catalog: look at its log.",
-                seen.called(),
+                seen.title(),
                 choice.strategy.name()
             )));
         }
@@ -203,7 +203,7 @@ fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
     for seen in gone {
         warnings.push(mild(format!(
             "{} was seen {} for the last time and did not take leave. If it should run, start it.",
-            seen.called(),
+            seen.title(),
             parts::ago(overview.now_s - seen.instance.seen_s)
         )));
     }

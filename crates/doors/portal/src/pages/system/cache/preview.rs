@@ -6,7 +6,7 @@ use crate::html::{parts, words};
 use crate::pages::deeds::Share;
 use crate::pages::system::overview::Overview;
 use maud::{Markup, html};
-use raingauge_operations::watch::Seen;
+use raingauge_operations::watch::KnownInstance;
 use raingauge_policy::cache::{Choice, Policy, Strategy};
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeMap;
@@ -53,10 +53,10 @@ fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) 
 }
 
 /// How often each counter was asked of the instances that run.
-fn asked_of(seen: &[Seen]) -> Asked {
+fn asked_of(seen: &[KnownInstance]) -> Asked {
     let mut asked = Asked::new();
     for seen in seen.iter().filter(|seen| !seen.is_gone) {
-        seen.said
+        seen.announcement
             .asked
             .iter()
             .for_each(|(counter, often)| *asked.entry(*counter).or_default() += often);
@@ -69,7 +69,12 @@ fn answering(counters: &[Versioned]) -> Vec<&Versioned> {
 }
 
 /// What a change treats otherwise, in short.
-pub fn share(counters: &[Versioned], seen: &[Seen], before: &Policy, after: &Policy) -> Share {
+pub fn share(
+    counters: &[Versioned],
+    seen: &[KnownInstance],
+    before: &Policy,
+    after: &Policy,
+) -> Share {
     let ids: Vec<u32> = answering(counters).iter().map(|found| found.counter.id).collect();
     let whole = difference(&ids, &asked_of(seen), &before.choice, &after.choice);
     let asked = (whole.asked > 0).then(|| words::share(whole.asked_changed, whole.asked));
