@@ -6,7 +6,6 @@ pub mod origin;
 use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::Fields;
-use crate::origin_of;
 use crate::routes::Needs;
 use crate::{CONTENT_SECURITY_POLICY, Portal};
 use axum::body::to_bytes;

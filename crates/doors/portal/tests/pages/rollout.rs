@@ -251,12 +251,12 @@ async fn somebody_goes_on_and_somebody_stops_and_both_are_written_down() {
     let expected = [
         format!("zoe rollout.begin rollout 1 done {plan}"),
         "zoe rollout.begin rollout refused_409 {}".to_owned(),
-        "zoe rollout.go_on rollout refused_409 {}".to_owned(),
+        "zoe rollout.go_on rollout 1 refused_409 {}".to_owned(),
         r#"zoe rollout.go_on rollout 1 done {"watched":"before"}"#.to_owned(),
-        "max rollout.stop rollout refused_403 {}".to_owned(),
+        "max rollout.stop rollout 1 refused_403 {}".to_owned(),
         r#"zoe rollout.stop rollout 1 done {"watched":"before"}"#.to_owned(),
-        "zoe rollout.stop rollout refused_409 {}".to_owned(),
-        "zoe rollout.stop rollout refused_404 {}".to_owned(),
+        "zoe rollout.stop rollout 1 refused_409 {}".to_owned(),
+        "zoe rollout.stop rollout 9 refused_404 {}".to_owned(),
     ];
     assert_eq!(written(&world).await, expected);
 }

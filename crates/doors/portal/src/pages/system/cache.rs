@@ -129,7 +129,8 @@ async fn put(
     // The others follow the catalog; this process need not wait for itself.
     portal.operations.policies.set(&set.policy);
     let counters = portal.list.counters(portal).await.unwrap_or_default();
-    let share = preview::share(&counters, &portal.operations.watch.instances(), &before, &set.policy);
+    let share =
+        preview::share(&counters, &portal.operations.watch.instances(), &before, &set.policy);
     Ok(deeds::of_policy("cache_policy.replace", &before, &set, &share))
 }
 
