@@ -31,7 +31,8 @@ pub fn options(settings: &Settings) -> Options {
     }
 }
 
-/// How a browser reaches the portal: as the settings say, or under the address on which the server listens.
+/// How a browser reaches the portal: as the settings say, or under the address on which the server
+/// listens.
 pub fn base(settings: &Settings, mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address {

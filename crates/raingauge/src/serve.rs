@@ -17,7 +17,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long connections that came before the server was ready may take to end before they are left behind.
+/// How long connections that came before the server was ready may take to end before they are left
+/// behind.
 const EARLY_CONNECTIONS_MAX: Duration = Duration::from_secs(1);
 /// How long a process whose counting has failed may take to end, beyond draining.
 const FAILED_END_MAX: Duration = Duration::from_secs(5);
@@ -153,7 +154,8 @@ impl Doors {
         Ok(Self { http, http_places: places("http"), grpc, limits, certificates })
     }
 
-    /// Opens the engines, which may take as long as one is away. Meanwhile the HTTP door says what the process waits for.
+    /// Opens the engines, which may take as long as one is away. Meanwhile the HTTP door says what
+    /// the process waits for.
     async fn open_engines(&self, settings: &Settings) -> anyhow::Result<Engines> {
         let startup = Startup::default();
         let awaited = startup.clone();
@@ -206,7 +208,8 @@ impl Doors {
     }
 }
 
-/// Says what an operator should know of a server that takes more callers, or tells fewer of them apart, than it may seem.
+/// Says what an operator should know of a server that takes more callers, or tells fewer of them
+/// apart, than it may seem.
 fn warn_of_open_doors(settings: &Settings, address: SocketAddr) {
     if !settings.auth.is_asked() {
         tracing::warn!(
@@ -276,13 +279,14 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
             reason = server.failed() => end_failed(settings, server, &reason, &mut signals).await,
         }
     });
-    // A try to reach an engine that is away may still be under way on a thread of its own: nobody waits for it.
+    // A try to reach an engine that is away may still be under way on a thread of its own: nobody
+    // waits for it.
     runtime.shutdown_background();
     ran
 }
 
-/// Ends a process whose counting has failed, after a grace period in which `/readyz` says so. Its supervisor starts it
-/// again, and recovery finds out what the disk holds.
+/// Ends a process whose counting has failed, after a grace period in which `/readyz` says so. Its
+/// supervisor starts it again, and recovery finds out what the disk holds.
 async fn end_failed(
     settings: &Settings,
     server: Server,
@@ -301,7 +305,8 @@ async fn end_failed(
     anyhow::bail!("counting has failed: {reason}")
 }
 
-/// Ends the process after this time, whatever hangs by then: a thread that waits for a broken disk cannot be stopped.
+/// Ends the process after this time, whatever hangs by then: a thread that waits for a broken disk
+/// cannot be stopped.
 fn exit_by(time: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(time);
@@ -318,8 +323,8 @@ pub fn announce(has_tls: bool, address: SocketAddr) -> std::io::Result<()> {
     out.flush()
 }
 
-/// SIGTERM and interrupts from the keyboard. Listened to before the server says that it is ready: one that arrives
-/// right behind that line ends it in order too.
+/// SIGTERM and interrupts from the keyboard. Listened to before the server says that it is ready:
+/// one that arrives right behind that line ends it in order too.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -342,7 +347,8 @@ impl Signals {
     }
 }
 
-/// Settings from a file, the environment and options of the command line, or every problem with them.
+/// Settings from a file, the environment and options of the command line, or every problem with
+/// them.
 pub fn load_settings(
     config: Option<&std::path::Path>,
     data_dir: Option<&std::path::Path>,

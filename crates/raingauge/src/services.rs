@@ -60,7 +60,8 @@ pub struct Engines {
     pub published: Arc<Published>,
     pub states: Arc<dyn States>,
     pub shows: Arc<dyn Shows>,
-    /// How changes of the catalog reach writers in other processes; `None` announces them in the log.
+    /// How changes of the catalog reach writers in other processes; `None` announces them in the
+    /// log.
     pub takes_effect: Option<Arc<dyn TakesEffect>>,
     /// The clock of what is counted.
     pub clock: Arc<dyn Clock>,
@@ -129,8 +130,8 @@ impl Running {
         every(FOLLOW_INTERVAL, follow).await;
     }
 
-    /// Commits what is counted, and ends the writers. Over the embedded engines, what the log holds is counted first, as
-    /// far as the drain time allows. Blocks the thread.
+    /// Commits what is counted, and ends the writers. Over the embedded engines, what the log holds
+    /// is counted first, as far as the drain time allows. Blocks the thread.
     fn close(&self) {
         match self {
             Self::Embedded(watchdog) => watchdog.writer.stop(),

@@ -1,4 +1,5 @@
-//! The decision that every door makes before it answers: whether this process can, and whether the caller may.
+//! The decision that every door makes before it answers: whether this process can, and whether the
+//! caller may.
 
 use crate::problem::Problem;
 use crate::{App, origin};

@@ -5,8 +5,8 @@ use axum::http::{Extensions, HeaderMap, header};
 use raingauge_people::{Options, Origin};
 use std::net::{IpAddr, SocketAddr};
 
-/// The origin of a request with this head. A server tells the other end of the connection to its handlers with
-/// `into_make_service_with_connect_info::<SocketAddr>`.
+/// The origin of a request with this head. A server tells the other end of the connection to its
+/// handlers with `into_make_service_with_connect_info::<SocketAddr>`.
 pub fn origin_of(extensions: &Extensions, headers: &HeaderMap, options: &Options) -> Origin {
     let peer = extensions
         .get::<ConnectInfo<SocketAddr>>()
@@ -19,8 +19,8 @@ pub fn origin_of(extensions: &Extensions, headers: &HeaderMap, options: &Options
     }
 }
 
-/// The client that the proxies in front name, where the connection comes from one of them: the last address that is
-/// not a proxy itself. Those before it are the client's own words.
+/// The client that the proxies in front name, where the connection comes from one of them: the last
+/// address that is not a proxy itself. Those before it are the client's own words.
 fn forwarded(peer: IpAddr, headers: &HeaderMap, options: &Options) -> Option<IpAddr> {
     let is_proxy =
         |address: IpAddr| options.proxies.iter().any(|network| network.contains(address));

@@ -1,8 +1,9 @@
 //! How many bytes of bodies may be in memory at once.
 //!
-//! Memory is taken for bytes that are there, never for bytes that are announced, so that a caller who announces much and
-//! sends little keeps nobody out. Each class of routes has a budget of its own, so that bodies of counts do not keep
-//! events out, and within a class short bodies have memory that long ones cannot fill.
+//! Memory is reserved for bytes that have arrived, never for bytes that are announced, so that a
+//! caller that announces much and sends little keeps no other caller out. Each class of routes has
+//! a budget of its own, so that bodies of counts do not keep events out, and within a class short
+//! bodies have memory that long ones cannot fill.
 
 use crate::problem::Problem;
 use raingauge_core::code::Code;
@@ -13,20 +14,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bodies of the largest size of their class that may be in memory at once, or many smaller ones of as many bytes.
+/// The budget of a class for long bodies, in bodies of the largest size.
 const LARGEST_BODIES_MAX: usize = 4;
-/// The same of configurations: parsed, one takes up to thirty times its bytes.
+/// The same for configurations: parsed, one takes up to thirty times its bytes.
 const LARGEST_CONFIGURATIONS_MAX: usize = 8;
 /// Longest body that takes the memory of short ones.
 const SHORT_MAX: usize = 64 * 1_024;
-/// BodyBudget for short bodies: of events, of counts and of buckets, each; and of configurations.
-const SHORT_ROOM: usize = 16 * 1_024 * 1_024;
-const SHORT_CONFIGURATIONS_ROOM: usize = 1_024 * 1_024;
-/// BodyBudget is counted in units of this many bytes.
+/// The budget of a class for short bodies.
+const SHORT_BYTES: usize = 16 * 1_024 * 1_024;
+/// The same for configurations.
+const SHORT_CONFIGURATIONS_BYTES: usize = 1_024 * 1_024;
+/// Memory is reserved in units of this many bytes.
 const UNIT: usize = 1_024;
 /// Advised wait while there is no memory for a body.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// Longest body that is decoded on a worker that also answers counts; a longer one would keep them waiting.
+/// Longest body that is decoded on a thread that also answers counts: a longer one would delay
+/// them.
 const DECODED_AT_ONCE_MAX: usize = 256 * 1_024;
 
 /// Routes that share a budget for their bodies.
@@ -38,7 +41,7 @@ pub enum Class {
     Configurations,
 }
 
-/// BodyBudget for the bodies of all requests, by class.
+/// Memory for the bodies of all requests, by class.
 pub struct BodyBudgets {
     events: BodyBudget,
     counts: BodyBudget,
@@ -49,7 +52,7 @@ pub struct BodyBudgets {
 impl BodyBudgets {
     pub fn new(body_bytes_max: usize) -> Self {
         let budget = |bytes_max: usize| {
-            BodyBudget::new(SHORT_ROOM, LARGEST_BODIES_MAX * bytes_max.min(body_bytes_max))
+            BodyBudget::new(SHORT_BYTES, LARGEST_BODIES_MAX * bytes_max.min(body_bytes_max))
         };
         let configurations =
             LARGEST_CONFIGURATIONS_MAX * CONFIGURATION_BODY_BYTES_MAX.min(body_bytes_max);
@@ -57,7 +60,7 @@ impl BodyBudgets {
             events: budget(body_bytes_max),
             counts: budget(COUNTS_BODY_BYTES_MAX),
             buckets: budget(BUCKETS_BODY_BYTES_MAX),
-            configurations: BodyBudget::new(SHORT_CONFIGURATIONS_ROOM, configurations),
+            configurations: BodyBudget::new(SHORT_CONFIGURATIONS_BYTES, configurations),
         }
     }
 
@@ -71,7 +74,7 @@ impl BodyBudgets {
     }
 }
 
-/// BodyBudget for the bodies of one class.
+/// Memory for the bodies of one class.
 #[derive(Clone)]
 pub struct BodyBudget {
     short: Arc<Semaphore>,
@@ -123,17 +126,19 @@ impl BodyShare {
     }
 }
 
+/// Takes units of what is left.
 fn acquired(left: &Arc<Semaphore>, units: usize) -> Result<OwnedSemaphorePermit, Problem> {
     let units = u32::try_from(units).map_err(|_| exhausted())?;
     Arc::clone(left).try_acquire_many_owned(units).map_err(|_| exhausted())
 }
 
+/// The answer to a body for which no memory is left.
 pub fn exhausted() -> Problem {
     let detail = "the bodies of other requests fill the memory that is set aside for them: try again in a moment";
     Problem::new(Code::BodiesInFlight, detail).retry_after(RETRY_AFTER)
 }
 
-/// Decodes a body of `len` bytes; a long one where it keeps no other request waiting.
+/// Decodes a body of `len` bytes. A long one moves other requests to other threads first.
 pub fn decoded<T>(len: usize, decode: impl FnOnce() -> T) -> T {
     if len > DECODED_AT_ONCE_MAX { tokio::task::block_in_place(decode) } else { decode() }
 }

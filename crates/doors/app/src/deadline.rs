@@ -19,7 +19,8 @@ impl Deadline {
         Self { at: Instant::now() + timeout, timeout }
     }
 
-    /// The end of a wait for events to be counted: the answer still has to tell what became of them.
+    /// The end of a wait for events to be counted: the answer still has to tell what became of
+    /// them.
     pub fn for_counting(self) -> Instant {
         self.at - ANSWERING_MAX.min(self.timeout / 4)
     }

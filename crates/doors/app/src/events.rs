@@ -7,7 +7,8 @@ pub fn media_type(header: &str) -> String {
     header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The data of an event whose attributes stand beside it: JSON text, or nothing when its media type is another.
+/// The data of an event whose attributes stand beside it: JSON text, or nothing when its media type
+/// is another.
 pub fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Refusal> {
     let malformed = |detail: &str| Refusal::new(Code::EventMalformed, detail);
     let is_json =

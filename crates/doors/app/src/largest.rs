@@ -1,4 +1,5 @@
-//! The largest keys of a counter, shared: finding them reads every tile of the counter, and clients ask again and again.
+//! The largest keys of a counter, shared: finding them reads every tile of the counter, and clients
+//! ask again and again.
 
 use crate::App;
 use crate::problem::Problem;
@@ -15,13 +16,14 @@ use tokio::sync::OnceCell;
 pub const KEYS_MAX: usize = 1_000;
 /// Counters and ranges whose keys are remembered.
 const REMEMBERED_MAX: usize = 32;
-/// Keys that took longer than this to find are not looked for again at once when more has been counted.
+/// Keys that took longer than this to find are not looked for again at once when more has been
+/// counted.
 const DEAR_MS: i64 = 250;
 /// How long such keys are answered although more has been counted.
 const STALE_MS: i64 = 10_000;
 
-/// A counter, the UTC days that are looked at, and the newest generation that answers: what was found before counts were
-/// erased or made again says nothing of those that answer now.
+/// A counter, the UTC days that are looked at, and the newest generation that answers: what was
+/// found before counts were erased or made again says nothing of those that answer now.
 type Which = (u32, i64, i64, Option<Generation>);
 type Applied = Vec<(Partition, Offset)>;
 
@@ -45,7 +47,8 @@ struct Found {
 }
 
 impl Memory {
-    /// The search that answers a request: one that runs, one whose result still holds, or a new one.
+    /// The search that answers a request: one that runs, one whose result still holds, or a new
+    /// one.
     fn search(&self, which: Which, applied: Applied, now_ms: i64) -> Arc<OnceCell<Found>> {
         let mut known = self.0.lock();
         let holds = |known: &Known| match known.found.get() {

@@ -25,10 +25,12 @@ pub fn host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> &'a str {
     }
 }
 
-/// Why a request may be that of another machine although this one listens on loopback alone. `None` when it is local.
+/// Why a request may be that of another machine although this one listens on loopback alone. `None`
+/// when it is local.
 ///
-/// A proxy on this machine makes anybody's requests look local, except for the headers that it adds. A page from
-/// elsewhere whose name was made to lead here (DNS rebinding) still names itself in `Host`.
+/// A proxy on this machine makes anybody's requests look local, except for the headers that it
+/// adds. A page from elsewhere whose name was made to lead here (DNS rebinding) still names itself
+/// in `Host`.
 pub fn remote(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
     let is_added = |name: &str| name.starts_with(FORWARDED_PREFIX) || FORWARDED.contains(&name);
     if headers.keys().any(|name| is_added(name.as_str())) {
@@ -37,8 +39,8 @@ pub fn remote(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
     (!is_loopback_name(host(headers, uri))).then_some("its Host is not a name of this machine")
 }
 
-/// Why a request must not be taken without a token or a sign-in: it is [`remote`], or a page of another site sent it.
-/// `None` for one that may be.
+/// Why a request must not be taken without a token or a sign-in: it is [`remote`], or a page of
+/// another site sent it. `None` for one that may be.
 pub fn foreign(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     let is_cross_site = site.is_some_and(|site| site != b"same-origin" && site != b"none");

@@ -1,4 +1,5 @@
-//! What people see of events themselves: payloads, values of fields, keys that a draft would make of them.
+//! What people see of events themselves: payloads, values of fields, keys that a draft would make
+//! of them.
 
 use raingauge_core::template::Template;
 use raingauge_counters::observed::{EventType, Observed};
@@ -12,7 +13,8 @@ const MASK: &str = "•••";
 pub struct Samples {
     /// Whether anybody sees values of events.
     pub are_shown: bool,
-    /// Fields whose values nobody sees, as conditions name them (`data.email`), with everything below them.
+    /// Fields whose values nobody sees, as conditions name them (`data.email`), with everything
+    /// below them.
     pub masked: Vec<String>,
 }
 

@@ -54,8 +54,9 @@ impl proto::events_server::Events for Service {
     }
 }
 
-/// `raingauge.v1.PublishRequest` with its events still encoded: each is decoded when its turn comes, so that a message
-/// of many small parts does not take many times its bytes, and one malformed event is refused alone.
+/// `raingauge.v1.PublishRequest` with its events still encoded: each is decoded when its turn
+/// comes, so that a message of many small parts does not take many times its bytes, and one
+/// malformed event is refused alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublishRequest {
     /// One more than a request may hold, at most.

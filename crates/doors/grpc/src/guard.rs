@@ -1,4 +1,5 @@
-//! What stands before every method: who may call it, memory for the message, the time a call may take, the metrics.
+//! What stands before every method: who may call it, memory for the message, the time a call may
+//! take, the metrics.
 
 use crate::status::{self, refused};
 use axum::body::Body;

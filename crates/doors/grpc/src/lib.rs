@@ -1,5 +1,5 @@
-//! The gRPC door: every method in one place, each with the scope it needs. Codes, limits and answers are those of the
-//! HTTP door.
+//! The gRPC door: every method in one place, each with the scope it needs. Codes, limits and
+//! answers are those of the HTTP door.
 
 mod counts;
 mod events;
@@ -107,7 +107,8 @@ impl Methods<'_> {
     }
 }
 
-/// Ends what the caller asks after the time that a request may take. Answers may go on: a watch of health does.
+/// Ends what the caller asks after the time that a request may take. Answers may go on: a watch of
+/// health does.
 async fn timely(
     axum::extract::State(limit): axum::extract::State<Duration>,
     request: Request,
@@ -120,8 +121,8 @@ async fn timely(
     next.run(request.map(limited)).await
 }
 
-/// Ends what the caller asks when the server is about to stop: reflection goes on for as long as it is asked, and would
-/// hold the server up.
+/// Ends what the caller asks when the server is about to stop: reflection goes on for as long as it
+/// is asked, and would hold the server up.
 async fn until_drained(
     axum::extract::State(mut draining): axum::extract::State<watch::Receiver<bool>>,
     request: Request,

@@ -1,4 +1,5 @@
-//! Errors as gRPC tells them: the status says what kind it is, the metadata `raingauge-code` which one.
+//! Errors as gRPC tells them: the status says what kind it is, the metadata `raingauge-code` which
+//! one.
 
 use raingauge_app::Problem;
 use raingauge_core::code::{Code, Refusal};

@@ -142,8 +142,9 @@ pub fn too_large(bytes_max: usize) -> Problem {
     Problem::new(Code::BodyTooLarge, detail)
 }
 
-/// Reads what is left of a body that is too large, or for which there is no room, and keeps nothing of it: many clients look
-/// for the answer only when they have sent everything. One that announces more than any route takes is not waited for.
+/// Reads and drops the rest of a body that is too large, or for which no memory is left: many
+/// clients read the answer only after they have sent everything. A body that announces more than
+/// any route takes is not read.
 async fn pass_over(body: &mut axum::body::Body, bytes_max: usize, share: &mut BodyShare) {
     let _ = share.resize(0);
     if body.size_hint().lower() > bytes_max as u64 {
@@ -158,7 +159,7 @@ async fn pass_over(body: &mut axum::body::Body, bytes_max: usize, share: &mut Bo
     }
 }
 
-/// Watches that a body keeps coming: what has come takes room that others wait for.
+/// Watches that a body keeps arriving: its first bytes hold memory that other requests wait for.
 struct Pace {
     window_end: Instant,
     in_window: usize,

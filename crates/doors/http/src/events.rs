@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Bytes that are unpacked before room is taken for them.
+/// Bytes that are unpacked before memory is reserved for them.
 const UNPACKED_AT_ONCE: u64 = 256 * 1_024;
 
 pub fn routes() -> Routes {

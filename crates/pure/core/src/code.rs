@@ -1,4 +1,5 @@
-//! Why something was refused: a stable code, which programs read, and a sentence, which people read.
+//! Why something was refused: a stable code, which programs read, and a sentence, which people
+//! read.
 //!
 //! Every door maps a [`Code`] to its own status, with a `match` that names each. `docs/api.md` and
 //! `docs/import.md` say when each is answered.

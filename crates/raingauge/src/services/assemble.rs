@@ -14,6 +14,7 @@ use raingauge_operations::watch::{self, About, Watch};
 use raingauge_people::audit::AuditLog;
 use raingauge_people::tokens::{MadeTokens, Tokens};
 use raingauge_ports::scans::Scans;
+use raingauge_reader::{CachePolicies, Reader};
 use raingauge_writer::{Ingest, KeyLimit, KeyWatch};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -61,46 +62,17 @@ impl Process {
         let (reader, policies) = caching::reader(settings, counters.catalog(), &engines).await?;
         let counted = counted(&engines, settings);
 
-        let Surroundings { address, metrics, draining } = surroundings;
-        let measures = measures(&engines, Arc::clone(&metrics));
-        let watch = Arc::new(Watch::new(watch::Deps {
-            about: about(settings, address, &engines),
-            measures: Arc::clone(&measures),
-            instances: Arc::clone(&engines.database.instances),
-            reader: Arc::clone(&reader),
-            policies: Arc::clone(&policies),
-            published: Arc::clone(&engines.published),
-            clock: Arc::clone(&engines.wall_clock),
-        }));
-        let rollouts = Arc::new(Conductor::new(rollouts::Deps {
-            rollouts: Arc::clone(&engines.database.rollouts),
-            counters: Arc::clone(&counters),
-            policies: Arc::clone(&policies),
-            measures: Arc::clone(&measures),
-            watch: Arc::clone(&watch),
-            clock: Arc::clone(&engines.wall_clock),
-            still_max: engines.rollout_still_max,
-        }));
-        let self_audit = Arc::new(SelfAudit::new(self_audit::Deps {
-            recounter: Arc::clone(&counted.recounter),
-            reader: Arc::clone(&reader),
-            checks: Arc::clone(&engines.database.checks),
-            lease: Arc::clone(&engines.audit_lease),
-            logs: engines.logs.clone(),
-            published: Arc::clone(&engines.published),
-            clock: Arc::clone(&engines.wall_clock),
-            options: settings.portal.checks,
-        }));
-
+        let operations =
+            operations(&engines, settings, &surroundings, &counters, &reader, policies, &counted);
         let (people, made_tokens) = people(&engines, settings);
         let running = Arc::new(engines.running);
         let troubled = Arc::clone(&running);
         let app = App {
             node: Node {
                 roles: settings.cluster.roles.clone(),
-                draining,
+                draining: surroundings.draining,
                 troubles: Box::new(move || troubled.troubles()),
-                metrics,
+                metrics: surroundings.metrics,
             },
             clock: engines.wall_clock,
             ingest,
@@ -109,14 +81,7 @@ impl Process {
             reader,
             counted,
             people,
-            operations: Operations {
-                policies,
-                maintenance: engines.maintenance,
-                measures,
-                watch,
-                self_audit,
-                rollouts,
-            },
+            operations,
             limits: Limits {
                 body_bytes_max: settings.server.body_bytes_max,
                 bodies: BodyBudgets::new(settings.server.body_bytes_max),
@@ -128,7 +93,8 @@ impl Process {
         Ok(Self { app: Arc::new(app), running, key_watch, made_tokens })
     }
 
-    /// Follows what others change in the catalog, and conducts backfills, for as long as it is polled.
+    /// Follows what others change in the catalog, and conducts backfills, for as long as it is
+    /// polled.
     pub async fn follow_catalog(&self) {
         let Self { app, running, key_watch, .. } = self;
         tokio::join!(
@@ -144,7 +110,8 @@ impl Process {
         self.made_tokens.follow().await;
     }
 
-    /// Any process that writes or is a portal conducts; an entry that several write changes nothing.
+    /// Any process that writes or is a portal conducts; an entry that several write changes
+    /// nothing.
     async fn conduct_backfills(&self) {
         let conducts = self.app.node.has(Role::Writer) || self.app.node.has(Role::Portal);
         if let Some(conductor) = self.app.counters.conductor().filter(|_| conducts) {
@@ -212,6 +179,57 @@ fn counted(engines: &Engines, settings: &Settings) -> Counted {
         log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
         recounter: Arc::new(recounter),
         scans: Scans::default(),
+    }
+}
+
+/// What watches the deployment, audits its counts and conducts rollouts.
+fn operations(
+    engines: &Engines,
+    settings: &Settings,
+    surroundings: &Surroundings,
+    counters: &Arc<Counters>,
+    reader: &Arc<Reader>,
+    policies: Arc<CachePolicies>,
+    counted: &Counted,
+) -> Operations {
+    let clock = || Arc::clone(&engines.wall_clock);
+    let measures = measures(engines, Arc::clone(&surroundings.metrics));
+    let watch = Arc::new(Watch::new(watch::Deps {
+        about: about(settings, surroundings.address, engines),
+        measures: Arc::clone(&measures),
+        instances: Arc::clone(&engines.database.instances),
+        reader: Arc::clone(reader),
+        policies: Arc::clone(&policies),
+        published: Arc::clone(&engines.published),
+        clock: clock(),
+    }));
+    let rollouts = Conductor::new(rollouts::Deps {
+        rollouts: Arc::clone(&engines.database.rollouts),
+        counters: Arc::clone(counters),
+        policies: Arc::clone(&policies),
+        measures: Arc::clone(&measures),
+        watch: Arc::clone(&watch),
+        clock: clock(),
+        still_max: engines.rollout_still_max,
+    });
+    let self_audit = SelfAudit::new(self_audit::Deps {
+        recounter: Arc::clone(&counted.recounter),
+        reader: Arc::clone(reader),
+        checks: Arc::clone(&engines.database.checks),
+        lease: Arc::clone(&engines.audit_lease),
+        logs: engines.logs.clone(),
+        published: Arc::clone(&engines.published),
+        clock: clock(),
+        options: settings.portal.checks,
+    });
+
+    Operations {
+        policies,
+        maintenance: engines.maintenance.clone(),
+        measures,
+        watch,
+        self_audit: Arc::new(self_audit),
+        rollouts: Arc::new(rollouts),
     }
 }
 

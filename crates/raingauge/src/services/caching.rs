@@ -9,7 +9,8 @@ use raingauge_ports::clock::every;
 use raingauge_reader::{CachePolicies, Options, Reader};
 use std::sync::Arc;
 
-/// The reader as the settings want it, under the policy that the catalog has, or the default one while that is away.
+/// The reader as the settings want it, under the policy that the catalog has, or the default one
+/// while that is away.
 pub async fn reader(
     settings: &Settings,
     catalog: &dyn Catalog,

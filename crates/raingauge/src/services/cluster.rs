@@ -51,7 +51,8 @@ const STOP_MAX: Duration = Duration::from_secs(15);
 /// How often it is looked whether the fleet lives.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A partition in which events wait while nothing is committed for this long is told by `/readyz` as not counted.
+/// A partition in which events wait while nothing is committed for this long is told by `/readyz`
+/// as not counted.
 const STALLED_AFTER: Duration = Duration::from_secs(15);
 
 /// What has to be kept going and ended.
@@ -77,8 +78,8 @@ impl Running {
         self.troubles.lock().iter().map(say).collect()
     }
 
-    /// Publishes a failure when the fleet has ended by itself. A partition that fails is begun again by the fleet; the fleet
-    /// ends only with the process, or by a defect.
+    /// Publishes a failure when the fleet has ended by itself. A partition that fails is begun
+    /// again by the fleet; the fleet ends only with the process, or by a defect.
     pub async fn watch(&self) {
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
@@ -96,7 +97,8 @@ impl Running {
         let _ = self.stop.send(true);
         self.stream.lock().take();
         if let Some(fleet) = self.fleet.lock().take() {
-            // What an engine that does not answer keeps from ending is left behind: nothing of it is needed.
+            // What an engine that does not answer keeps from ending is left behind: nothing of it
+            // is needed.
             if self.runtime.block_on(async { tokio::time::timeout(STOP_MAX, fleet).await }).is_err()
             {
                 tracing::warn!("the writers did not end in time");

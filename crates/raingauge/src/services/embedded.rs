@@ -31,7 +31,8 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let log_clock = Arc::new(LogClock::new(Arc::clone(&wall_clock), ahead_ms_max));
     let clock = Arc::clone(&log_clock) as Arc<dyn Clock>;
 
-    // What the log holds is read first, and changed last: a start that is refused leaves it as it is.
+    // What the log holds is read first, and changed last: a start that is refused leaves it as it
+    // is.
     let log = SegmentLog::inspect(&folder.join("log"), log_options(settings))?;
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
     let database = database::in_data_folder(settings).await?;
@@ -110,7 +111,8 @@ pub async fn begin_counting(
 ) -> anyhow::Result<()> {
     check_catalog(settings, counters.catalog(), published).await?;
     match counters.follow().await {
-        // Counters are announced as soon as the clock is right; what is known already is counted and answered.
+        // Counters are announced as soon as the clock is right; what is known already is counted
+        // and answered.
         Err(counters::Error::Log(log::Error::ClockUnsound(reason))) => {
             tracing::error!(%reason, "nothing is appended");
             Ok(())

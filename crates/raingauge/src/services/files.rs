@@ -11,9 +11,9 @@ const OTHERS: u32 = 0o077;
 /// Permissions of the data folder.
 const FOLDER: u32 = 0o700;
 
-/// Makes the data folder where there is none. Whatever this process makes from now on, in it or elsewhere, belongs to
-/// its owner alone: events, password hashes and sessions lie there. Engines make files of their own, so that the
-/// process sets it for all.
+/// Makes the data folder where there is none. Whatever this process makes from now on, in it or
+/// elsewhere, belongs to its owner alone: events, password hashes and sessions lie there. Engines
+/// make files of their own, so that the process sets it for all.
 pub fn make_folder(folder: &Path) -> anyhow::Result<()> {
     rustix::process::umask(Mode::from_raw_mode(OTHERS));
     let made = DirBuilder::new().recursive(true).mode(FOLDER).create(folder);

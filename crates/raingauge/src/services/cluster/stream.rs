@@ -1,4 +1,5 @@
-//! The stream of tiles: what a reader keeps in memory by it, and who waits for readers to hear of it.
+//! The stream of tiles: what a reader keeps in memory by it, and who waits for readers to hear of
+//! it.
 
 use crate::services::waiting::{Startup, until_there};
 use crate::settings::Settings;
@@ -27,7 +28,8 @@ pub async fn open_leases(
     ))
 }
 
-/// What a process hears of the tiles that are written, and of the readers that answer by them, for as long as it is kept.
+/// What a process hears of the tiles that are written, and of the readers that answer by them, for
+/// as long as it is kept.
 pub struct Stream {
     _listening: Vec<Listening>,
     tasks: Vec<JoinHandle<()>>,
@@ -40,7 +42,8 @@ impl Drop for Stream {
     }
 }
 
-/// The tiles of active keys in memory, in a process that reads; and everybody who acknowledges knows of them.
+/// The tiles of active keys in memory, in a process that reads; and everybody who acknowledges
+/// knows of them.
 pub fn follow_tiles(
     settings: &Settings,
     topic: &KafkaTopic,
