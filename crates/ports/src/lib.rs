@@ -1,5 +1,5 @@
-//! What the services need of the world, as traits. Each has a suite in
-//! [`contract`] that every adapter passes.
+//! What the services need of the world, as traits. The feature `contract` brings the suites that every
+//! adapter of a port passes in its tests.
 //!
 //! ```text
 //!            ┌────────── EventLog ──────────┐
@@ -16,6 +16,8 @@ pub mod checks;
 pub mod clock;
 pub mod cluster;
 pub mod consumers;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod contract;
 pub mod dedupe;
 pub mod drafts;
