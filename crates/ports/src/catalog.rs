@@ -1,5 +1,7 @@
 //! The catalog: counter configurations and their versions.
 
+pub mod decide;
+
 use crate::BoxFuture;
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_policy::cache::Policy;

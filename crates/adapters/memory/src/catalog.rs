@@ -1,11 +1,10 @@
 //! The catalog in memory.
 
 use parking_lot::Mutex;
-use raingauge_core::counter::{Counter, Problem, State};
-use raingauge_core::limits::{COUNTER_ID_MAX, COUNTERS_MAX};
-use raingauge_core::ruleset::conflicts;
+use raingauge_core::counter::Counter;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
+use raingauge_ports::catalog::decide::{self, Decision};
 use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
 use std::collections::BTreeMap;
 
@@ -20,42 +19,22 @@ pub struct MemoryCatalog {
 }
 
 impl MemoryCatalog {
-    fn create_now(&self, mut counter: Counter, change: Change) -> Result<Versioned, Error> {
-        let mut counters = self.counters.lock();
-        if counter.id == 0 {
-            let largest = counters.last_key_value().map_or(0, |(id, _)| *id);
-            if largest >= COUNTER_ID_MAX {
-                let detail = format!(
-                    "the largest id, {COUNTER_ID_MAX}, is in use: choose a smaller one that is free"
-                );
-                return Err(Error::Invalid(vec![Problem::new("id", detail)]));
-            }
-            counter.id = largest + 1;
-        } else if counters.contains_key(&counter.id) {
-            return Err(Error::IdTaken(counter.id));
-        }
-        check(&counters, &counter)?;
-        Ok(push(&mut counters, counter, change))
+    fn newest(&self) -> Vec<Versioned> {
+        newest(&self.counters.lock())
     }
 
-    fn replace_now(
+    fn change(
         &self,
-        counter: Counter,
-        expected: Option<u32>,
-        change: Change,
+        decide: impl FnOnce(&[Versioned]) -> Result<Decision, Error>,
     ) -> Result<Versioned, Error> {
         let mut counters = self.counters.lock();
-        let id = counter.id;
-        let current =
-            counters.get(&id).and_then(|versions| versions.last()).ok_or(Error::NotFound(id))?;
-        if expected.is_some_and(|expected| expected != current.version) {
-            return Err(Error::VersionMismatch { id, current: current.version });
+        match decide(&newest(&counters))? {
+            Decision::Keep(current) => Ok(current),
+            Decision::Add(added) => {
+                counters.entry(added.counter.id).or_default().push(added.clone());
+                Ok(added)
+            }
         }
-        if current.counter == counter {
-            return Ok(current.clone());
-        }
-        check(&counters, &counter)?;
-        Ok(push(&mut counters, counter, change))
     }
 
     fn versions_now(&self, id: u32) -> Result<Vec<Versioned>, Error> {
@@ -65,37 +44,13 @@ impl MemoryCatalog {
     }
 }
 
-fn check(counters: &Counters, counter: &Counter) -> Result<(), Error> {
-    let newest = counters
-        .values()
-        .filter_map(|versions| versions.last())
-        .map(|versioned| &versioned.counter);
-    let others: Vec<&Counter> = newest.filter(|other| other.id != counter.id).collect();
-    let mut problems = counter.problems();
-    let in_use = others.iter().filter(|other| other.state != State::Archived).count();
-    if counter.state != State::Archived && in_use >= COUNTERS_MAX {
-        let detail = format!(
-            "{COUNTERS_MAX} counters are in use, which is the most there may be: archive one first"
-        );
-        problems.push(Problem::new("state", detail));
-    }
-    problems.extend(conflicts(counter, others));
-    if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems)) }
-}
-
-fn push(counters: &mut Counters, counter: Counter, change: Change) -> Versioned {
-    let versions = counters.entry(counter.id).or_default();
-    let version = versions.len() as u32 + 1;
-    let Change { by, reason, at_s } = change;
-    let versioned = Versioned { counter, version, changed_by: by, reason, changed_at: at_s };
-    versions.push(versioned.clone());
-    versioned
+fn newest(counters: &Counters) -> Vec<Versioned> {
+    counters.values().filter_map(|versions| versions.last()).cloned().collect()
 }
 
 impl Catalog for MemoryCatalog {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
-        let newest =
-            self.counters.lock().values().filter_map(|versions| versions.last()).cloned().collect();
+        let newest = self.newest();
         Box::pin(async move { Ok(newest) })
     }
 
@@ -110,7 +65,8 @@ impl Catalog for MemoryCatalog {
     }
 
     fn create(&self, counter: Counter, change: Change) -> BoxFuture<'_, Result<Versioned, Error>> {
-        Box::pin(async move { self.create_now(counter, change) })
+        let created = self.change(|newest| decide::create(newest, counter, change));
+        Box::pin(async move { created })
     }
 
     fn replace(
@@ -119,7 +75,8 @@ impl Catalog for MemoryCatalog {
         expected: Option<u32>,
         change: Change,
     ) -> BoxFuture<'_, Result<Versioned, Error>> {
-        Box::pin(async move { self.replace_now(counter, expected, change) })
+        let replaced = self.change(|newest| decide::replace(newest, counter, expected, change));
+        Box::pin(async move { replaced })
     }
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
@@ -157,45 +114,8 @@ impl Catalog for MemoryCatalog {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use raingauge_ports::contract::catalog::{change, counter, suite};
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    /// The twin never waits, so one poll is enough.
-    fn now<T>(future: impl Future<Output = T>) -> T {
-        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(answer) => answer,
-            Poll::Pending => panic!("the twin waited"),
-        }
-    }
-
-    #[test]
-    fn the_twin_keeps_the_contract() {
-        now(suite(async || MemoryCatalog::default()));
-    }
-
-    #[test]
-    fn the_twin_keeps_the_limits() {
-        let catalog = MemoryCatalog::default();
-        for id in 1..=COUNTERS_MAX as u32 {
-            push(
-                &mut catalog.counters.lock(),
-                Counter { id, ..counter(&format!("t{id}")) },
-                change(""),
-            );
-        }
-        let refused = now(catalog.create(counter("t"), change("")));
-        assert!(
-            matches!(&refused, Err(Error::Invalid(problems)) if problems[0].field == "state"),
-            "{refused:?}"
-        );
-        let last = Counter { id: COUNTER_ID_MAX, state: State::Archived, ..counter("t") };
-        now(catalog.create(last.clone(), change(""))).unwrap();
-        let refused = now(catalog.create(Counter { id: 0, ..last }, change("")));
-        assert!(
-            matches!(&refused, Err(Error::Invalid(problems)) if problems[0].field == "id"),
-            "{refused:?}"
-        );
+    #[tokio::test]
+    async fn it_keeps_the_contract() {
+        raingauge_ports::contract::catalog::suite(async || super::MemoryCatalog::default()).await;
     }
 }

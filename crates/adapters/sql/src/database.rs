@@ -8,7 +8,7 @@
 //!
 //! A statement is a text of this program with `?` in the places of its values, which never become part of the text.
 
-use raingauge_ports::catalog;
+use crate::catalog::Dialect;
 use sqlx::FromRow;
 #[cfg(feature = "mysql")]
 use sqlx::mysql::MySqlRow;
@@ -17,16 +17,49 @@ use std::future::Future;
 
 /// Why the database did not answer, and what to do: for the `Unavailable` of each port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Away(pub String);
+pub struct Unavailable(pub String);
 
-impl From<catalog::Error> for Away {
-    fn from(error: catalog::Error) -> Self {
-        match error {
-            catalog::Error::Unavailable(sentence) => Self(sentence),
-            other => Self(other.to_string()),
-        }
-    }
+/// Ports whose errors say why the database did not answer.
+macro_rules! ports_over {
+    ($($port:ident),*) => {
+        $(impl From<Unavailable> for raingauge_ports::$port::Error {
+            fn from(Unavailable(sentence): Unavailable) -> Self {
+                Self::Unavailable(sentence)
+            }
+        })*
+    };
 }
+ports_over!(catalog, drafts, people, rollouts);
+
+/// A row that the changes of a port lock, the only one of its table.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock {
+    /// Takes the lock, and counts the change with it.
+    pub take: &'static str,
+    /// The same in a transaction that begins with it.
+    pub begin: &'static str,
+    /// Reads the number of changes.
+    pub read: &'static str,
+    /// The error where the row is missing.
+    pub missing: &'static str,
+}
+
+/// The lock in a table.
+macro_rules! lock {
+    ($table:literal) => {
+        $crate::database::Lock {
+            take: concat!("UPDATE ", $table, " SET revision = revision + 1"),
+            begin: concat!("START TRANSACTION; UPDATE ", $table, " SET revision = revision + 1"),
+            read: concat!("SELECT revision FROM ", $table),
+            missing: concat!(
+                "its table ",
+                $table,
+                " does not have its one row: restore the catalog from a backup"
+            ),
+        }
+    };
+}
+pub(crate) use lock;
 
 /// What stands for one `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,23 +144,31 @@ impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
 
 /// A database as a whole.
 pub trait Database: Clone + Send + Sync + 'static {
+    /// What its statements of the catalog are.
+    const CATALOG: &'static Dialect;
+
     type Change<'a>: Change;
 
-    /// All rows of an answer, as everybody sees them.
+    /// All committed rows of an answer.
     fn rows<R: Row>(
         &self,
         statement: Statement,
-    ) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
+    ) -> impl Future<Output = Result<Vec<R>, Unavailable>> + Send;
 
     /// Runs one statement that writes, by itself.
-    fn run(&self, statement: Statement) -> impl Future<Output = Result<(), Away>> + Send;
+    fn run(&self, statement: Statement) -> impl Future<Output = Result<(), Unavailable>> + Send;
 
-    /// Begins a change that no other one with the same lock runs beside. The lock is a statement that changes exactly
-    /// one row, which always exists: it holds that row until the end of the change, and counts changes with it.
+    /// Begins a change that no other one with the same lock runs beside. It holds the row of the lock until its end.
     fn begin(
         &self,
-        lock: &'static str,
-    ) -> impl Future<Output = Result<Self::Change<'_>, Away>> + Send;
+        lock: Option<&'static Lock>,
+    ) -> impl Future<Output = Result<Self::Change<'_>, Unavailable>> + Send;
+
+    /// Waits for calls in progress and hangs up. Later calls are refused.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+
+    /// An error that says this of the database.
+    fn refuse(&self, sentence: &str) -> Unavailable;
 }
 
 /// Some statements that happen together or not at all. Dropped, it never was.
@@ -135,11 +176,12 @@ pub trait Change: Send {
     fn rows<R: Row>(
         &mut self,
         statement: Statement,
-    ) -> impl Future<Output = Result<Vec<R>, Away>> + Send;
+    ) -> impl Future<Output = Result<Vec<R>, Unavailable>> + Send;
 
-    fn run(&mut self, statement: Statement) -> impl Future<Output = Result<(), Away>> + Send;
+    fn run(&mut self, statement: Statement)
+    -> impl Future<Output = Result<(), Unavailable>> + Send;
 
-    fn commit(self) -> impl Future<Output = Result<(), Away>> + Send;
+    fn commit(self) -> impl Future<Output = Result<(), Unavailable>> + Send;
 
     /// Ends a change that writes nothing, so that its connection can be kept.
     fn give_up(self) -> impl Future<Output = ()> + Send;
@@ -163,6 +205,3 @@ pub trait Change: Send {
         }
     }
 }
-
-/// What is said of a lock whose row is missing.
-pub const NO_LOCK_ROW: &str = "a table that always has one row has none: restore it from a backup";

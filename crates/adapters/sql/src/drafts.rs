@@ -1,12 +1,12 @@
 //! Drafts on any database.
 
-use crate::database::{Away, Change, Database, Statement};
+use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_core::counter::Counter;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::drafts::{Draft, Drafts, Error, State};
 
 /// Every change of a draft begins with this.
-const LOCK: &str = "UPDATE drafts_revision SET revision = revision + 1";
+const LOCK: Lock = lock!("drafts_revision");
 
 macro_rules! drafts {
     ($rest:literal) => {
@@ -41,12 +41,6 @@ type Row =
 #[derive(Clone, Debug)]
 pub struct SqlDrafts<D>(pub(crate) D);
 
-impl From<Away> for Error {
-    fn from(Away(sentence): Away) -> Self {
-        Self::Unavailable(sentence)
-    }
-}
-
 impl<D: Database> SqlDrafts<D> {
     async fn list_now(&self, is_open: bool, limit: u32) -> Result<Vec<Draft>, Error> {
         let statement = Statement::new(LIST).with(i64::from(is_open)).with(i64::from(limit));
@@ -60,7 +54,7 @@ impl<D: Database> SqlDrafts<D> {
     }
 
     async fn create_now(&self, mut draft: Draft) -> Result<Draft, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let next: Vec<(i64,)> = change.rows(Statement::new(NEXT)).await?;
         draft.id = next.first().map_or(1, |(id,)| *id as u64);
         draft.revision = 1;
@@ -71,7 +65,7 @@ impl<D: Database> SqlDrafts<D> {
     }
 
     async fn replace_now(&self, mut draft: Draft) -> Result<Draft, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let rows: Vec<Row> = change.rows(Statement::new(GET).with(key(draft.id))).await?;
         let (mut change, revision) =
             change.decided(next_revision(rows.into_iter().next(), &draft)).await?;

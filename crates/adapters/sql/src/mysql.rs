@@ -1,23 +1,15 @@
-//! The catalog in a database of MySQL or MariaDB.
+//! MySQL and MariaDB under statements that all databases understand.
 
 mod connections;
-mod database;
 mod fault;
 mod options;
 mod schema;
 
-use crate::decide::{self, Decision};
-use crate::drafts::SqlDrafts;
-use crate::people::SqlPeople;
-use crate::rollouts::SqlRollouts;
-use crate::rows::{self, PolicyRow, Row};
-use crate::watch::{SqlChecks, SqlInstances};
+use crate::catalog::{Dialect, SqlCatalog};
+use crate::database::{Change, Database, Lock, Row, Statement, Unavailable, bound, lock};
 use connections::{Connections, Lease};
 pub use options::{MySqlOptions, MySqlTls};
-use raingauge_core::counter::Counter;
-use raingauge_policy::cache::Policy;
-use raingauge_ports::BoxFuture;
-use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
+use raingauge_ports::catalog::Error;
 pub use schema::Migrated;
 use std::fmt;
 use std::sync::Arc;
@@ -26,224 +18,123 @@ use std::time::Duration;
 /// Longest time of a migration, with waiting for another one.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Every change begins with this. It locks the one row until the change ends, so that what a change decides by is
-/// still true when it writes, and so that numbers become visible in their order: who has seen 7 will never find a 6
-/// that was not there before. To write the row, and not only to lock it, also makes one of two changes fail that
-/// meet on different nodes of a cluster with several primaries, where locks hold on one node only.
-const BEGIN: &str = "START TRANSACTION; UPDATE catalog_revision SET revision = revision + 1";
-const REVISION: &str = "SELECT revision FROM catalog_revision";
-const ADD: &str = "INSERT INTO counter_versions
-    (revision, counter_id, version, configuration, changed_by, reason, changed_at)
-    VALUES ((SELECT revision FROM catalog_revision), ?, ?, ?, ?, ?, ?)";
-
-const NO_REVISION: &str =
-    "its table catalog_revision does not have its one row: restore the catalog from a backup";
+/// Every change locks one row until it ends, so that what a change decides by is still true when it writes, and so
+/// that numbers become visible in their order: a reader that has seen 7 will never find a 6 that was not there
+/// before. To write the row, and not only to lock it, also makes one of two changes fail that meet on different
+/// nodes of a cluster with several primaries, where locks hold on one node only.
+const CATALOG: Dialect = Dialect {
+    lock: Some(lock!("catalog_revision")),
+    revision: "SELECT revision FROM catalog_revision",
+    add: "INSERT INTO counter_versions
+        (revision, counter_id, version, configuration, changed_by, reason, changed_at)
+        VALUES ((SELECT revision FROM catalog_revision), ?, ?, ?, ?, ?, ?)",
+    changed_since: None,
+};
 
 /// The catalog in a database of MySQL or MariaDB, which any number of processes and machines may share.
-#[derive(Clone)]
-pub struct MySqlCatalog {
-    connections: Arc<Connections>,
-}
+pub type MySqlCatalog = SqlCatalog<MySql>;
 
 impl MySqlCatalog {
     /// Connects, and refuses a database whose schema is not the one of this program.
     pub async fn open(options: &MySqlOptions) -> Result<Self, Error> {
-        let catalog = Self::lazy(options)?;
-        catalog.connections.lease().await?.give_back();
-        Ok(catalog)
+        let database = MySql::lazy(options)?;
+        database.connections.lease().await?.give_back();
+        Ok(Self::over(database))
     }
 
     /// Checks the options only; the first call connects. For roles that may start before their database.
     /// Whether the schema fits is found out with every connection, so a call says what `open` would have said.
     pub fn lazy(options: &MySqlOptions) -> Result<Self, Error> {
-        Ok(Self { connections: Arc::new(Connections::new(options)?) })
+        Ok(Self::over(MySql::lazy(options)?))
     }
 
     /// Makes the tables or brings them up to date. Several may try at once: they wait for each other.
     pub async fn migrate(options: &MySqlOptions) -> Result<Migrated, Error> {
-        Connections::new(options)?.migrate(MIGRATION_TIMEOUT).await
+        Ok(Connections::new(options)?.migrate(MIGRATION_TIMEOUT).await?)
+    }
+}
+
+/// A database on a server.
+#[derive(Clone)]
+pub struct MySql {
+    connections: Arc<Connections>,
+}
+
+impl MySql {
+    fn lazy(options: &MySqlOptions) -> Result<Self, Unavailable> {
+        Ok(Self { connections: Arc::new(Connections::new(options)?) })
+    }
+}
+
+/// Without the connections, whose address holds a password.
+impl fmt::Debug for MySql {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MySql").finish_non_exhaustive()
+    }
+}
+
+impl Database for MySql {
+    const CATALOG: &'static Dialect = &CATALOG;
+
+    type Change<'a> = Lease<'a>;
+
+    async fn rows<R: Row>(&self, statement: Statement) -> Result<Vec<R>, Unavailable> {
+        let mut lease = self.connections.lease().await?;
+        let rows = Change::rows(&mut lease, statement).await?;
+        lease.give_back();
+        Ok(rows)
     }
 
-    /// The drafts in the same database.
-    pub fn drafts(&self) -> SqlDrafts<Self> {
-        SqlDrafts(self.clone())
+    async fn run(&self, statement: Statement) -> Result<(), Unavailable> {
+        let mut lease = self.connections.lease().await?;
+        Change::run(&mut lease, statement).await?;
+        lease.give_back();
+        Ok(())
     }
 
-    /// The instances in the same database.
-    pub fn instances(&self) -> SqlInstances<Self> {
-        SqlInstances(self.clone())
+    async fn begin(&self, lock: Option<&'static Lock>) -> Result<Lease<'_>, Unavailable> {
+        let mut lease = self.connections.lease().await?;
+        let Some(lock) = lock else {
+            lease.run_all("START TRANSACTION").await?;
+            return Ok(lease);
+        };
+
+        match lease.run_all(lock.begin).await? {
+            1 => Ok(lease),
+            _ => Err(self.refuse(lock.missing)),
+        }
     }
 
-    /// The checks in the same database.
-    pub fn checks(&self) -> SqlChecks<Self> {
-        SqlChecks(self.clone())
-    }
-
-    /// The people in the same database.
-    pub fn people(&self) -> SqlPeople<Self> {
-        SqlPeople(self.clone())
-    }
-
-    /// The rollouts in the same database.
-    pub fn rollouts(&self) -> SqlRollouts<Self> {
-        SqlRollouts(self.clone())
-    }
-
-    /// Hangs up. Later calls are refused.
-    pub async fn close(&self) {
+    async fn close(&self) {
         self.connections.close().await;
     }
 
-    async fn rows(
-        &self,
-        statement: &'static str,
-        id: Option<u32>,
-    ) -> Result<Vec<Versioned>, Error> {
-        let mut lease = self.connections.lease().await?;
-        let mut query = sqlx::query_as(statement);
-        if let Some(id) = id {
-            query = query.bind(i64::from(id));
+    fn refuse(&self, sentence: &str) -> Unavailable {
+        self.connections.refuse(sentence)
+    }
+}
+
+impl Change for Lease<'_> {
+    async fn rows<R: Row>(&mut self, statement: Statement) -> Result<Vec<R>, Unavailable> {
+        let query = bound!(sqlx::query_as::<sqlx::MySql, R>(statement.text), statement.values);
+        self.fetch(query).await
+    }
+
+    async fn run(&mut self, statement: Statement) -> Result<(), Unavailable> {
+        let query = bound!(sqlx::query::<sqlx::MySql>(statement.text), statement.values);
+        self.execute(query).await
+    }
+
+    async fn commit(mut self) -> Result<(), Unavailable> {
+        self.commit_all().await?;
+        self.give_back();
+        Ok(())
+    }
+
+    async fn give_up(mut self) {
+        // When that fails, hanging up does the same.
+        if self.run_all("ROLLBACK").await.is_ok() {
+            self.give_back();
         }
-        let rows: Vec<Row> = lease.rows(query).await?;
-        lease.give_back();
-        rows::from_rows(rows)
-    }
-
-    /// Decides and writes in one transaction that no other change runs beside.
-    async fn change(
-        &self,
-        decide: impl FnOnce(&[Versioned]) -> Result<Decision, Error> + Send,
-    ) -> Result<Versioned, Error> {
-        let mut lease = self.begin().await?;
-        let newest: Vec<Row> = lease.rows(sqlx::query_as(rows::LIST)).await?;
-        let added = match rows::from_rows(newest).and_then(|newest| decide(&newest)) {
-            Ok(Decision::Add(added)) => added,
-            Ok(Decision::Keep(current)) => return give_up(lease, Ok(current)).await,
-            Err(refusal) => return give_up(lease, Err(refusal)).await,
-        };
-        let (id, version, configuration, changed_by, reason, changed_at) = rows::to_row(&added);
-        let statement = sqlx::query(ADD).bind(id).bind(version).bind(configuration);
-        lease.execute(statement.bind(changed_by).bind(reason).bind(changed_at)).await?;
-        lease.commit().await?;
-        lease.give_back();
-        Ok(added)
-    }
-
-    async fn change_policy(
-        &self,
-        policy: Policy,
-        expected: Option<u32>,
-        change: Change,
-    ) -> Result<VersionedPolicy, Error> {
-        let mut lease = self.begin().await?;
-        let newest: Vec<PolicyRow> = lease.rows(sqlx::query_as(rows::POLICY)).await?;
-        let decision = rows::policy_of(newest.into_iter().next())
-            .and_then(|current| Ok((current.next(policy, expected, change)?, current)));
-        let next = match decision {
-            Ok((Some(next), _)) => next,
-            Ok((None, current)) => return give_up(lease, Ok(current)).await,
-            Err(refusal) => return give_up(lease, Err(refusal)).await,
-        };
-        let (version, policy, changed_by, reason, changed_at) = rows::policy_row(&next);
-        let statement = sqlx::query(rows::ADD_POLICY).bind(version).bind(policy);
-        lease.execute(statement.bind(changed_by).bind(reason).bind(changed_at)).await?;
-        lease.commit().await?;
-        lease.give_back();
-        Ok(next)
-    }
-
-    /// Begins a change; it waits for those that are under way.
-    async fn begin(&self) -> Result<Lease<'_>, Error> {
-        let mut lease = self.connections.lease().await?;
-        if lease.run(BEGIN).await? == 1 {
-            return Ok(lease);
-        }
-        Err(lease.refuse(NO_REVISION))
-    }
-}
-
-/// Ends a change that writes nothing. When that fails, hanging up does the same.
-async fn give_up<T>(mut lease: Lease<'_>, answer: Result<T, Error>) -> Result<T, Error> {
-    if lease.run("ROLLBACK").await.is_ok() {
-        lease.give_back();
-    }
-    answer
-}
-
-impl fmt::Debug for MySqlCatalog {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("MySqlCatalog").finish_non_exhaustive()
-    }
-}
-
-impl Catalog for MySqlCatalog {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
-        Box::pin(self.rows(rows::LIST, None))
-    }
-
-    fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>> {
-        Box::pin(
-            async move { self.rows(rows::GET, Some(id)).await?.pop().ok_or(Error::NotFound(id)) },
-        )
-    }
-
-    fn versions(&self, id: u32) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
-        Box::pin(async move {
-            let versions = self.rows(rows::VERSIONS, Some(id)).await?;
-            if versions.is_empty() { Err(Error::NotFound(id)) } else { Ok(versions) }
-        })
-    }
-
-    fn create(&self, counter: Counter, change: Change) -> BoxFuture<'_, Result<Versioned, Error>> {
-        Box::pin(self.change(|newest| decide::create(newest, counter, change)))
-    }
-
-    fn replace(
-        &self,
-        counter: Counter,
-        expected: Option<u32>,
-        change: Change,
-    ) -> BoxFuture<'_, Result<Versioned, Error>> {
-        Box::pin(self.change(move |newest| decide::replace(newest, counter, expected, change)))
-    }
-
-    fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
-        Box::pin(async {
-            let mut lease = self.connections.lease().await?;
-            let rows: Vec<(i64,)> = lease.rows(sqlx::query_as(REVISION)).await?;
-            let [(revision,)] = rows[..] else {
-                return Err(lease.refuse(NO_REVISION));
-            };
-            lease.give_back();
-            Ok(revision)
-        })
-    }
-
-    fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
-        Box::pin(async {
-            let mut lease = self.connections.lease().await?;
-            let newest: Vec<PolicyRow> = lease.rows(sqlx::query_as(rows::POLICY)).await?;
-            lease.give_back();
-            rows::policy_of(newest.into_iter().next())
-        })
-    }
-
-    fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>> {
-        Box::pin(async move {
-            let mut lease = self.connections.lease().await?;
-            let newest: Vec<PolicyRow> =
-                lease.rows(sqlx::query_as(rows::POLICIES).bind(len_max as i64)).await?;
-            lease.give_back();
-            rows::policies_of(newest)
-        })
-    }
-
-    fn set_cache_policy(
-        &self,
-        policy: Policy,
-        expected: Option<u32>,
-        change: Change,
-    ) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
-        Box::pin(self.change_policy(policy, expected, change))
     }
 }

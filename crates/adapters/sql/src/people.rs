@@ -2,7 +2,7 @@
 
 mod rows;
 
-use crate::database::{Away, Change, Database, Statement};
+use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
@@ -12,18 +12,11 @@ use raingauge_ports::people::{
 use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
 
 /// Every change of users, links and tokens begins with this.
-const LOCK: &str = "UPDATE people_revision SET revision = revision + 1";
-const REVISION: &str = "SELECT revision FROM people_revision";
+const LOCK: Lock = lock!("people_revision");
 
 /// The people in a database that also has the catalog.
 #[derive(Clone, Debug)]
 pub struct SqlPeople<D>(pub(crate) D);
-
-impl From<Away> for Error {
-    fn from(Away(sentence): Away) -> Self {
-        Self::Unavailable(sentence)
-    }
-}
 
 impl<D: Database> SqlPeople<D> {
     async fn users_where(&self, statement: Statement) -> Result<Vec<User>, Error> {
@@ -32,7 +25,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn add_user_now(&self, new: NewUser) -> Result<User, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let users = users(&mut change).await?;
         let (mut change, user) = change.decided(User::added(&users, new)).await?;
         change.run(rows::insert_user(&user)).await?;
@@ -41,7 +34,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn change_user_now(&self, id: i64, wanted: UserChange) -> Result<User, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let users = users(&mut change).await?;
         let (mut change, user) = change.decided(User::changed(&users, id, wanted)).await?;
         change.run(rows::update_user(&user)).await?;
@@ -53,7 +46,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn invite_now(&self, invitation: Invitation) -> Result<(), Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let there_are: Vec<InvitationRow> = change.rows(Statement::new(rows::INVITATIONS)).await?;
         let (mut change, ()) = change.decided(Invitation::fits(there_are.len())).await?;
         change.run(rows::insert_invitation(&invitation)).await?;
@@ -61,7 +54,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn accept_now(&self, hash: Hash, new: NewUser) -> Result<User, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let found: Vec<InvitationRow> =
             change.rows(Statement::new(rows::INVITATION).with(hex(&hash)).with(new.at_s)).await?;
         let users = users(&mut change).await?;
@@ -81,7 +74,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn remove_user_now(&self, id: i64) -> Result<Removed, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let users = users(&mut change).await?;
         let (mut change, removed) = change.decided(User::removed(&users, id)).await?;
         let Removed { user, pseudonym } = &removed;
@@ -107,7 +100,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn withdraw_now(&self, hash: Hash) -> Result<(), Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         change.run(Statement::new(rows::WITHDRAW).with(hex(&hash))).await?;
         Ok(change.commit().await?)
     }
@@ -142,7 +135,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn add_token_now(&self, token: ApiToken) -> Result<ApiToken, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let tokens = tokens(&mut change).await?;
         let (mut change, token) = change.decided(ApiToken::added(&tokens, token)).await?;
         change.run(rows::insert_token(&token)).await?;
@@ -151,7 +144,7 @@ impl<D: Database> SqlPeople<D> {
     }
 
     async fn revoke_token_now(&self, id: i64, at_s: i64) -> Result<ApiToken, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let found = tokens(&mut change).await?.into_iter().find(|token| token.id == id);
         let (mut change, mut token) = change.decided(found.ok_or(Error::NotFound("token"))).await?;
         token.revoked_at = token.revoked_at.or(Some(at_s));
@@ -310,10 +303,9 @@ impl<D: Database> People for SqlPeople<D> {
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         Box::pin(async {
-            let rows: Vec<(i64,)> = self.0.rows(Statement::new(REVISION)).await?;
-            rows.first()
-                .map(|row| row.0)
-                .ok_or_else(|| Away(crate::database::NO_LOCK_ROW.to_owned()).into())
+            let rows: Vec<(i64,)> = self.0.rows(Statement::new(LOCK.read)).await?;
+            let revision = rows.first().map(|(revision,)| *revision);
+            revision.ok_or_else(|| self.0.refuse(LOCK.missing).into())
         })
     }
 

@@ -1,11 +1,11 @@
 //! Rollouts on any database.
 
-use crate::database::{Away, Change, Database, Statement};
+use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::rollouts::{Error, Rollouts, Run};
 
 /// Every change of a rollout begins with this.
-const LOCK: &str = "UPDATE rollouts_revision SET revision = revision + 1";
+const LOCK: Lock = lock!("rollouts_revision");
 
 macro_rules! rollouts {
     ($rest:literal) => {
@@ -33,12 +33,6 @@ type Row = (i64, i64, i64, String, String, Option<i64>, String, String);
 #[derive(Clone, Debug)]
 pub struct SqlRollouts<D>(pub(crate) D);
 
-impl From<Away> for Error {
-    fn from(Away(sentence): Away) -> Self {
-        Self::Unavailable(sentence)
-    }
-}
-
 impl<D: Database> SqlRollouts<D> {
     async fn rows(&self, statement: Statement) -> Result<Vec<Run>, Error> {
         let rows: Vec<Row> = self.0.rows(statement).await?;
@@ -46,7 +40,7 @@ impl<D: Database> SqlRollouts<D> {
     }
 
     async fn begin_now(&self, mut run: Run) -> Result<Run, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let newest: Vec<Row> = change.rows(Statement::new(NEWEST)).await?;
         let (mut change, id) = change.decided(next_id(newest.into_iter().next())).await?;
         (run.id, run.revision) = (id, 1);
@@ -56,7 +50,7 @@ impl<D: Database> SqlRollouts<D> {
     }
 
     async fn replace_now(&self, mut run: Run) -> Result<Run, Error> {
-        let mut change = self.0.begin(LOCK).await?;
+        let mut change = self.0.begin(Some(&LOCK)).await?;
         let rows: Vec<Row> = change.rows(Statement::new(GET).with(key(run.id))).await?;
         let (mut change, revision) =
             change.decided(next_revision(rows.into_iter().next(), &run)).await?;

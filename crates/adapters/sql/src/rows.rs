@@ -1,32 +1,37 @@
-//! Statements and rows that all databases understand.
+//! Statements and rows of the catalog that all databases understand.
 
+use crate::database::Statement;
 use raingauge_core::counter::Counter;
 use raingauge_ports::catalog::{Error, Versioned, VersionedPolicy};
 
-pub const LIST: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at FROM counters ORDER BY counter_id";
-pub const GET: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
-    FROM counter_versions WHERE counter_id = ? ORDER BY version DESC LIMIT 1";
-/// The newest versions of the counters whose newest one has a revision above this.
-pub const CHANGED: &str = "SELECT counter_id, version, configuration, changed_by, reason, changed_at
-    FROM counter_versions changed WHERE revision > ? AND NOT EXISTS (SELECT 1 FROM counter_versions newer
-        WHERE newer.counter_id = changed.counter_id AND newer.version > changed.version) ORDER BY counter_id";
-pub const VERSIONS: &str =
-    "SELECT counter_id, version, configuration, changed_by, reason, changed_at
-    FROM counter_versions WHERE counter_id = ? ORDER BY version DESC";
+macro_rules! versions {
+    ($rest:literal) => {
+        concat!(
+            "SELECT counter_id, version, configuration, changed_by, reason, changed_at FROM ",
+            $rest
+        )
+    };
+}
+pub const LIST: &str = versions!("counters ORDER BY counter_id");
+pub const GET: &str =
+    versions!("counter_versions WHERE counter_id = ? ORDER BY version DESC LIMIT 1");
+pub const VERSIONS: &str = versions!("counter_versions WHERE counter_id = ? ORDER BY version DESC");
 
-pub const POLICY: &str = "SELECT version, policy, changed_by, reason, changed_at FROM cache_policies ORDER BY version DESC LIMIT 1";
-pub const POLICIES: &str = "SELECT version, policy, changed_by, reason, changed_at FROM cache_policies ORDER BY version DESC LIMIT ?";
-pub const ADD_POLICY: &str = "INSERT INTO cache_policies (version, policy, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?)";
+pub const POLICIES: &str =
+    "SELECT version, policy, changed_by, reason, changed_at FROM cache_policies
+    ORDER BY version DESC LIMIT ?";
+const ADD_POLICY: &str = "INSERT INTO cache_policies
+    (version, policy, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?)";
 
 /// One version of the cache policy: version, policy in JSON, by whom, why, when.
 pub type PolicyRow = (i64, String, String, String, i64);
 
 /// One version: counter, version, configuration in JSON, by whom, why, when.
-/// The numbers are as wide as the widest that a database may answer.
+/// The numbers are as wide as the widest that a database may return.
 pub type Row = (i64, i64, String, String, String, i64);
 
-/// A row that somebody altered by hand is an error that names it, never a counter that is left out.
-pub fn from_row(
+/// A row that was altered by hand is an error that names it, never a counter that is left out.
+fn from_row(
     (id, version, configuration, changed_by, reason, changed_at): Row,
 ) -> Result<Versioned, Error> {
     let unreadable = |why: &str| {
@@ -44,11 +49,13 @@ pub fn from_row(
     Ok(Versioned { counter, version, changed_by, reason, changed_at })
 }
 
-/// The policy of the newest row; the default one when there is none.
-pub fn policy_of(row: Option<PolicyRow>) -> Result<VersionedPolicy, Error> {
-    let Some((version, policy, changed_by, reason, changed_at)) = row else {
-        return Ok(VersionedPolicy::default());
-    };
+pub fn from_rows(rows: Vec<Row>) -> Result<Vec<Versioned>, Error> {
+    rows.into_iter().map(from_row).collect()
+}
+
+pub fn policy_of(
+    (version, policy, changed_by, reason, changed_at): PolicyRow,
+) -> Result<VersionedPolicy, Error> {
     let unreadable = |why: &str| {
         Error::Unavailable(format!(
             "version {version} of the cache policy cannot be read ({why}): set it anew, or restore the catalog"
@@ -60,34 +67,25 @@ pub fn policy_of(row: Option<PolicyRow>) -> Result<VersionedPolicy, Error> {
     Ok(VersionedPolicy { policy, version, changed_by, reason, changed_at })
 }
 
-pub fn policies_of(rows: Vec<PolicyRow>) -> Result<Vec<VersionedPolicy>, Error> {
-    rows.into_iter().map(|row| policy_of(Some(row))).collect()
-}
-
-pub fn policy_row(policy: &VersionedPolicy) -> PolicyRow {
-    let json = serde_json::to_string(&policy.policy).expect("a policy has a form in JSON");
-    (
-        policy.version.into(),
-        json,
-        policy.changed_by.clone(),
-        policy.reason.clone(),
-        policy.changed_at,
-    )
-}
-
-pub fn from_rows(rows: Vec<Row>) -> Result<Vec<Versioned>, Error> {
-    rows.into_iter().map(from_row).collect()
-}
-
-pub fn to_row(versioned: &Versioned) -> Row {
+/// The statement `text` with the values of a [`Row`].
+pub fn written(text: &'static str, versioned: &Versioned) -> Statement {
     let configuration =
         serde_json::to_string(&versioned.counter).expect("a counter has a form in JSON");
-    (
-        versioned.counter.id.into(),
-        versioned.version.into(),
-        configuration,
-        versioned.changed_by.clone(),
-        versioned.reason.clone(),
-        versioned.changed_at,
-    )
+    Statement::new(text)
+        .with(i64::from(versioned.counter.id))
+        .with(i64::from(versioned.version))
+        .with(configuration)
+        .with(versioned.changed_by.as_str())
+        .with(versioned.reason.as_str())
+        .with(versioned.changed_at)
+}
+
+pub fn written_policy(policy: &VersionedPolicy) -> Statement {
+    let json = serde_json::to_string(&policy.policy).expect("a policy has a form in JSON");
+    Statement::new(ADD_POLICY)
+        .with(i64::from(policy.version))
+        .with(json)
+        .with(policy.changed_by.as_str())
+        .with(policy.reason.as_str())
+        .with(policy.changed_at)
 }

@@ -1,6 +1,6 @@
 //! Instances and checks on any database: what the portal shows of the processes, and of the self-audit.
 
-use crate::database::{Away, Database, Statement};
+use crate::database::{Database, Statement};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::Error;
 use raingauge_ports::checks::{Check, Checks, Outcome, Wanted};
@@ -48,10 +48,6 @@ pub struct SqlInstances<D>(pub(crate) D);
 #[derive(Clone, Debug)]
 pub struct SqlChecks<D>(pub(crate) D);
 
-fn away(Away(sentence): Away) -> Error {
-    Error::Unavailable(sentence)
-}
-
 impl<D: Database> Instances for SqlInstances<D> {
     fn announce(&self, instance: Instance) -> BoxFuture<'_, Result<(), Error>> {
         let roles = instance.roles.join(",");
@@ -59,13 +55,13 @@ impl<D: Database> Instances for SqlInstances<D> {
         let statement = statement.with(instance.version).with(instance.address);
         let statement =
             statement.with(instance.started_s).with(instance.seen_s).with(instance.measures);
-        Box::pin(async move { self.0.run(statement).await.map_err(away) })
+        Box::pin(async move { Ok(self.0.run(statement).await?) })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Instance>, Error>> {
         Box::pin(async {
             let statement = Statement::new(LIST).with(INSTANCES_MAX as i64);
-            let rows: Vec<InstanceRow> = self.0.rows(statement).await.map_err(away)?;
+            let rows: Vec<InstanceRow> = self.0.rows(statement).await?;
             let mut found: Vec<Instance> = rows.into_iter().map(instance).collect();
             found.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
             Ok(found)
@@ -73,13 +69,11 @@ impl<D: Database> Instances for SqlInstances<D> {
     }
 
     fn leave<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move { self.0.run(Statement::new(LEAVE).with(id)).await.map_err(away) })
+        Box::pin(async move { Ok(self.0.run(Statement::new(LEAVE).with(id)).await?) })
     }
 
     fn forget(&self, seen_before_s: i64) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(async move {
-            self.0.run(Statement::new(FORGET).with(seen_before_s)).await.map_err(away)
-        })
+        Box::pin(async move { Ok(self.0.run(Statement::new(FORGET).with(seen_before_s)).await?) })
     }
 }
 
@@ -94,10 +88,13 @@ impl<D: Database> Checks for SqlChecks<D> {
     fn add(&self, checks: Vec<Check>, kept_max: usize) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             for check in &checks {
-                self.0.run(insert(check)).await.map_err(away)?;
+                self.0.run(insert(check)).await?;
             }
             let trim = Statement::new(TRIM).with(kept_max as i64);
-            if checks.is_empty() { Ok(()) } else { self.0.run(trim).await.map_err(away) }
+            if !checks.is_empty() {
+                self.0.run(trim).await?;
+            }
+            Ok(())
         })
     }
 
@@ -117,7 +114,7 @@ impl<D: Database> Checks for SqlChecks<D> {
 
 impl<D: Database> SqlChecks<D> {
     async fn found(&self, statement: Statement) -> Result<Vec<Check>, Error> {
-        let rows: Vec<CheckRow> = self.0.rows(statement).await.map_err(away)?;
+        let rows: Vec<CheckRow> = self.0.rows(statement).await?;
         rows.into_iter().map(check).collect()
     }
 }

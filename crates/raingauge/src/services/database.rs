@@ -9,9 +9,10 @@ use raingauge_ports::drafts::Drafts;
 use raingauge_ports::instances::Instances;
 use raingauge_ports::people::People;
 use raingauge_ports::rollouts::Rollouts;
-use raingauge_sql::SqliteCatalog;
+use raingauge_sql::{SqlCatalog, SqliteCatalog};
 use std::sync::Arc;
 
+/// Every port whose adapter lies in the database.
 pub struct Database {
     pub catalog: Arc<dyn Catalog>,
     pub people: Arc<dyn People>,
@@ -21,11 +22,12 @@ pub struct Database {
     pub rollouts: Arc<dyn Rollouts>,
 }
 
-/// Every port that an open catalog, of whichever database, has an adapter for.
-macro_rules! database_of {
-    ($catalog:expr, $instances:expr) => {{
-        let (catalog, instances) = ($catalog, $instances);
-        Database {
+impl Database {
+    fn of<D: raingauge_sql::Database>(
+        catalog: SqlCatalog<D>,
+        instances: Arc<dyn Instances>,
+    ) -> Self {
+        Self {
             people: Arc::new(catalog.people()),
             drafts: Arc::new(catalog.drafts()),
             checks: Arc::new(catalog.checks()),
@@ -33,7 +35,7 @@ macro_rules! database_of {
             catalog: Arc::new(catalog),
             instances,
         }
-    }};
+    }
 }
 
 /// The database that the settings name.
@@ -42,7 +44,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Database> {
     if settings.cluster.catalog_is_mysql {
         let catalog = raingauge_sql::MySqlCatalog::lazy(&mysql_options(settings))?;
         let instances = Arc::new(catalog.instances());
-        return Ok(database_of!(catalog, instances));
+        return Ok(Database::of(catalog, instances));
     }
 
     in_data_folder(settings).await
@@ -60,7 +62,7 @@ pub async fn in_data_folder(settings: &Settings) -> anyhow::Result<Database> {
         // The only process of a data folder need not announce itself over a disk.
         Arc::<MemoryInstances>::default()
     };
-    Ok(database_of!(catalog, instances))
+    Ok(Database::of(catalog, instances))
 }
 
 /// The people alone, for a command beside a running server.

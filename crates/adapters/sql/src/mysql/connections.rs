@@ -7,8 +7,8 @@
 use super::fault::Faults;
 use super::options::MySqlOptions;
 use super::schema;
+use crate::database::Unavailable;
 use parking_lot::Mutex;
-use raingauge_ports::catalog::Error;
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow};
 use sqlx::query::{Query, QueryAs};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, FromRow, MySql};
@@ -43,14 +43,14 @@ pub struct Lease<'a> {
 }
 
 impl Connections {
-    pub fn new(options: &MySqlOptions) -> Result<Self, Error> {
+    pub fn new(options: &MySqlOptions) -> Result<Self, Unavailable> {
         let (connect, faults) = options.prepare()?;
         let MySqlOptions { connect_timeout, call_timeout, .. } = *options;
         let permits = Semaphore::new(options.connections_max.max(1) as usize);
         Ok(Self { connect, faults, connect_timeout, call_timeout, permits, idle: Mutex::default() })
     }
 
-    pub async fn lease(&self) -> Result<Lease<'_>, Error> {
+    pub async fn lease(&self) -> Result<Lease<'_>, Unavailable> {
         let deadline = Instant::now() + self.call_timeout;
         let permit = match timeout_at(deadline, self.permits.acquire()).await {
             Ok(Ok(permit)) => permit,
@@ -88,7 +88,7 @@ impl Connections {
         }
     }
 
-    async fn connect(&self, deadline: Instant) -> Result<Aged, Error> {
+    async fn connect(&self, deadline: Instant) -> Result<Aged, Unavailable> {
         let connecting = async {
             let mut connection = self.open().await?;
             schema::check(&mut connection, &self.faults).await?;
@@ -99,7 +99,7 @@ impl Connections {
             .unwrap_or_else(|_| Err(self.faults.too_slow(self.connect_timeout)))
     }
 
-    async fn open(&self) -> Result<MySqlConnection, Error> {
+    async fn open(&self) -> Result<MySqlConnection, Unavailable> {
         let explain = |error| self.faults.explain(error);
         let mut connection = self.connect.connect().await.map_err(explain)?;
         // A server may have other defaults. Strict: what does not fit is an error and never cut off. The server stops
@@ -115,7 +115,7 @@ impl Connections {
     }
 
     /// Brings the schema up to date, on a connection of its own.
-    pub async fn migrate(&self, timeout: Duration) -> Result<schema::Migrated, Error> {
+    pub async fn migrate(&self, timeout: Duration) -> Result<schema::Migrated, Unavailable> {
         let connected_by = Instant::now() + self.connect_timeout;
         let mut connection = timeout_at(connected_by, self.open())
             .await
@@ -137,6 +137,11 @@ impl Connections {
         }
     }
 
+    /// An error that says this of the database.
+    pub fn refuse(&self, sentence: &str) -> Unavailable {
+        self.faults.refuse(sentence)
+    }
+
     /// With a farewell, so that the server does not log a lost connection. It notices the end in any case.
     async fn hang_up(&self, connection: MySqlConnection) {
         let _ = timeout_at(Instant::now() + self.connect_timeout, connection.close()).await;
@@ -145,10 +150,10 @@ impl Connections {
 
 impl Lease<'_> {
     /// All rows of an answer.
-    pub async fn rows<R>(
+    pub async fn fetch<R>(
         &mut self,
         query: QueryAs<'_, MySql, R, MySqlArguments>,
-    ) -> Result<Vec<R>, Error>
+    ) -> Result<Vec<R>, Unavailable>
     where
         R: for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
     {
@@ -156,13 +161,16 @@ impl Lease<'_> {
         answer.map_err(|_| self.too_slow())?.map_err(|error| self.explain(error))
     }
 
-    pub async fn execute(&mut self, query: Query<'_, MySql, MySqlArguments>) -> Result<(), Error> {
+    pub async fn execute(
+        &mut self,
+        query: Query<'_, MySql, MySqlArguments>,
+    ) -> Result<(), Unavailable> {
         let answer = timeout_at(self.deadline, query.execute(&mut self.aged.connection)).await;
         answer.map_err(|_| self.too_slow())?.map(drop).map_err(|error| self.explain(error))
     }
 
     /// Runs statements that have no parameters and answers how many rows they changed together.
-    pub async fn run(&mut self, statements: &'static str) -> Result<u64, Error> {
+    pub async fn run_all(&mut self, statements: &'static str) -> Result<u64, Unavailable> {
         let answer =
             timeout_at(self.deadline, sqlx::raw_sql(statements).execute(&mut self.aged.connection))
                 .await;
@@ -170,7 +178,7 @@ impl Lease<'_> {
         Ok(done.rows_affected())
     }
 
-    pub async fn commit(&mut self) -> Result<(), Error> {
+    pub async fn commit_all(&mut self) -> Result<(), Unavailable> {
         let faults = &self.connections.faults;
         match timeout_at(self.deadline, sqlx::raw_sql("COMMIT").execute(&mut self.aged.connection))
             .await
@@ -187,17 +195,12 @@ impl Lease<'_> {
         }
     }
 
-    /// An error that says this of the database.
-    pub fn refuse(&self, sentence: &str) -> Error {
-        self.connections.faults.refuse(sentence)
-    }
-
-    fn too_slow(&self) -> Error {
+    fn too_slow(&self) -> Unavailable {
         self.connections.faults.too_slow(self.connections.call_timeout)
     }
 
     /// What befell this connection most likely befell those that are idle, too.
-    fn explain(&self, error: sqlx::Error) -> Error {
+    fn explain(&self, error: sqlx::Error) -> Unavailable {
         self.connections.idle.lock().clear();
         self.connections.faults.explain(error)
     }

@@ -1,6 +1,6 @@
 //! What an error of MySQL means to those who run raingauge, and what they can do.
 
-use raingauge_ports::catalog::Error;
+use crate::database::Unavailable;
 use sqlx::mysql::MySqlDatabaseError;
 use std::io;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Faults {
         Self { place }
     }
 
-    pub fn explain(&self, error: sqlx::Error) -> Error {
+    pub fn explain(&self, error: sqlx::Error) -> Unavailable {
         let sentence = match &error {
             sqlx::Error::Database(refusal) => match number(&error).and_then(sentence_of) {
                 Some(sentence) => format!("{sentence} ({})", refusal.message()),
@@ -33,21 +33,21 @@ impl Faults {
     }
 
     /// A connection that broke while a change was being committed: nobody can say on which side of it.
-    pub fn explain_commit(&self, error: sqlx::Error) -> Error {
+    pub fn explain_commit(&self, error: sqlx::Error) -> Unavailable {
         match error {
             sqlx::Error::Database(_) => self.explain(error),
             _ => self.uncertain(),
         }
     }
 
-    pub fn uncertain(&self) -> Error {
+    pub fn uncertain(&self) -> Unavailable {
         self.refuse(
             "the connection broke while a change was being saved, and it may have been saved or not: read it again \
              before you repeat it",
         )
     }
 
-    pub fn too_slow(&self, waited: Duration) -> Error {
+    pub fn too_slow(&self, waited: Duration) -> Unavailable {
         self.refuse(&format!(
             "it did not answer within {} ms: see whether it runs and can be reached",
             waited.as_millis()
@@ -55,8 +55,8 @@ impl Faults {
     }
 
     /// An error that says this of the database.
-    pub fn refuse(&self, sentence: &str) -> Error {
-        Error::Unavailable(format!("MySQL at {}: {sentence}", self.place))
+    pub fn refuse(&self, sentence: &str) -> Unavailable {
+        Unavailable(format!("MySQL at {}: {sentence}", self.place))
     }
 }
 

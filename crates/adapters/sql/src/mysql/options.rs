@@ -1,7 +1,7 @@
 //! How a MySQL server is reached.
 
 use super::fault::Faults;
-use raingauge_ports::catalog::Error;
+use crate::database::Unavailable;
 use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
 use std::fmt;
 use std::path::PathBuf;
@@ -70,9 +70,9 @@ impl MySqlOptions {
 
     /// What the driver needs, and who explains its errors. No sentence quotes the address: a part that looks harmless
     /// may be half of a password that was not encoded.
-    pub(super) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Error> {
+    pub(super) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Unavailable> {
         let wrong = |sentence: &str| {
-            Err(Error::Unavailable(format!("the address of the MySQL server {sentence}")))
+            Err(Unavailable(format!("the address of the MySQL server {sentence}")))
         };
         if !self.url.starts_with(SCHEME) {
             return wrong("begins with mysql://, and the one that is set does not");
@@ -113,12 +113,12 @@ impl MySqlOptions {
     }
 
     /// Authorities that nobody asks would be a check that only seems to be made.
-    fn check_authority(&self, connect: &MySqlConnectOptions) -> Result<(), Error> {
+    fn check_authority(&self, connect: &MySqlConnectOptions) -> Result<(), Unavailable> {
         let is_set = self.ca_path.is_some() || self.parameters().any(|name| name == "ssl-ca");
         let is_asked =
             matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity);
         if is_set && !is_asked {
-            return Err(Error::Unavailable(
+            return Err(Unavailable(
                 "a certificate authority is set for the MySQL server, and its certificate is not checked: choose \
                  ssl-mode verify_ca or verify_identity"
                     .to_owned(),
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn refusal(options: &MySqlOptions) -> String {
-        options.prepare().map(drop).unwrap_err().to_string()
+        options.prepare().map(drop).unwrap_err().0
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
             ("db.example", 3307, "rain")
         );
         assert!(matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa));
-        let sentence = faults.refuse("x").to_string();
+        let sentence = faults.refuse("x").0;
         assert!(sentence.contains("db.example:3307, database raingauge"), "{sentence}");
         assert!(
             !sentence.contains("s3") && !format!("{options:?}{faults:?}").contains("s3"),

@@ -1,7 +1,7 @@
 //! The schema of the database: which version it has, and the way to the newest.
 
 use super::fault::{Faults, number};
-use raingauge_ports::catalog::Error;
+use crate::database::Unavailable;
 use sqlx::mysql::MySqlConnection;
 
 /// What leads from each version of the schema to the next; an empty database is at version 0.
@@ -43,7 +43,7 @@ pub struct Migrated {
 }
 
 /// Refuses a schema that is not the one of this program.
-pub async fn check(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Error> {
+pub async fn check(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Unavailable> {
     let version = version(connection, faults).await?;
     if version == 0 {
         return Err(faults.refuse("it has no tables of raingauge: run `raingauge migrate`"));
@@ -57,7 +57,10 @@ pub async fn check(connection: &mut MySqlConnection, faults: &Faults) -> Result<
 }
 
 /// Brings the schema up to date. The lock ends with the connection.
-pub async fn migrate(connection: &mut MySqlConnection, faults: &Faults) -> Result<Migrated, Error> {
+pub async fn migrate(
+    connection: &mut MySqlConnection,
+    faults: &Faults,
+) -> Result<Migrated, Unavailable> {
     let explain = |error| faults.explain(error);
     let locked: Option<i64> = sqlx::query_scalar(LOCK)
         .bind(LOCK_WAIT_S)
@@ -81,7 +84,7 @@ pub async fn migrate(connection: &mut MySqlConnection, faults: &Faults) -> Resul
 }
 
 /// Marks the database as one of raingauge, unless tables of another program have the names.
-async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Error> {
+async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     if stored_version(connection).await.map_err(explain)?.is_some() {
         // A first migration stopped halfway.
@@ -99,7 +102,7 @@ async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), 
 }
 
 /// The version of the schema, at most the one that this program knows; 0 when there is none.
-async fn version(connection: &mut MySqlConnection, faults: &Faults) -> Result<i64, Error> {
+async fn version(connection: &mut MySqlConnection, faults: &Faults) -> Result<i64, Unavailable> {
     let version =
         stored_version(connection).await.map_err(|error| faults.explain(error))?.unwrap_or(0);
     if !(0..=SCHEMA_VERSION).contains(&version) {

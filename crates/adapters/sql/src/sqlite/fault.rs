@@ -1,6 +1,6 @@
 //! What an error of SQLite means to those who run raingauge, and what they can do.
 
-use raingauge_ports::catalog::Error;
+use crate::database::Unavailable;
 use std::path::{Path, PathBuf};
 
 /// Explains the errors of one file.
@@ -14,7 +14,7 @@ impl Faults {
         Self { path: path.to_owned() }
     }
 
-    pub fn explain(&self, error: sqlx::Error) -> Error {
+    pub fn explain(&self, error: sqlx::Error) -> Unavailable {
         let sentence = match &error {
             sqlx::Error::Database(refusal) => primary_code(&error)
                 .and_then(sentence_of)
@@ -29,8 +29,8 @@ impl Faults {
     }
 
     /// An error that says this of the file.
-    pub fn refuse(&self, sentence: &str) -> Error {
-        Error::Unavailable(format!("{}: {sentence}", self.path.display()))
+    pub fn refuse(&self, sentence: &str) -> Unavailable {
+        Unavailable(format!("{}: {sentence}", self.path.display()))
     }
 }
 

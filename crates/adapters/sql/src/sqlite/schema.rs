@@ -2,7 +2,7 @@
 
 use super::BUSY_TIMEOUT;
 use super::fault::{Faults, is_busy};
-use raingauge_ports::catalog::Error;
+use crate::database::Unavailable;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ const APPLICATION_ID: i64 = 0x5247_6361;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Makes the file if need be, refuses one that is not a catalog or newer than this program, and migrates an older one.
-pub async fn prepare(options: &SqliteConnectOptions, faults: &Faults) -> Result<(), Error> {
+pub async fn prepare(options: &SqliteConnectOptions, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     let mut connection =
         options.clone().create_if_missing(true).connect().await.map_err(explain)?;
@@ -38,7 +38,7 @@ pub async fn prepare(options: &SqliteConnectOptions, faults: &Faults) -> Result<
 }
 
 /// The version of the schema, at most the one that this program knows.
-async fn version(connection: &mut SqliteConnection, faults: &Faults) -> Result<i64, Error> {
+async fn version(connection: &mut SqliteConnection, faults: &Faults) -> Result<i64, Unavailable> {
     let (application_id, version, tables): (i64, i64, i64) = sqlx::query_as(
         "SELECT application_id, user_version, (SELECT COUNT(*) FROM sqlite_schema)
          FROM pragma_application_id, pragma_user_version",
@@ -60,7 +60,7 @@ async fn version(connection: &mut SqliteConnection, faults: &Faults) -> Result<i
 }
 
 /// All missing migrations in one transaction: after a crash the file is as it was.
-async fn migrate(connection: &mut SqliteConnection, faults: &Faults) -> Result<(), Error> {
+async fn migrate(connection: &mut SqliteConnection, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(explain)?;
     // Another process may have been faster.

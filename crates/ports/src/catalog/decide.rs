@@ -1,9 +1,10 @@
-//! What a change of the catalog may do, given the newest versions of all counters. No input or output.
+//! What a change of the catalog may do, given the newest versions of all counters. Every adapter decides by it, inside
+//! its transaction.
 
+use super::{Change, Error, Versioned};
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{COUNTER_ID_MAX, COUNTERS_MAX};
 use raingauge_core::ruleset::conflicts;
-use raingauge_ports::catalog::{Change, Error, Versioned};
 
 /// What is left to do.
 #[derive(Debug, PartialEq, Eq)]
