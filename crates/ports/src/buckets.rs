@@ -5,12 +5,20 @@
 //! is added a second time changes nothing: a store either moves its cells together with the checkpoint, or knows of each
 //! cell up to which offset it includes the log.
 
-use crate::BoxFuture;
+mod keys;
+mod reader;
+mod retention;
+mod writer;
+
+pub use keys::KeySource;
+pub use reader::BucketReader;
+pub use retention::BucketRetention;
+pub use writer::BucketWriter;
+
 use crate::log::Offset;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::code::{Code, Refusal};
-use raingauge_core::plan::{Plan, Slice};
-use raingauge_core::retention::Horizons;
+use raingauge_core::plan::Plan;
 use raingauge_core::tile::Overflow;
 
 /// A body of counts of one counter. A backfill fills a new generation beside the one that answers.
@@ -103,144 +111,4 @@ pub struct Largest {
     pub keys: Vec<(String, i64)>,
     /// Whether every key was looked at: otherwise larger ones may be missing.
     pub is_complete: bool,
-}
-
-pub trait BucketReader: Send + Sync {
-    /// The sum of a range, when everything it needs is in memory. Never waits for storage.
-    fn sum_cached(
-        &self,
-        generation: Generation,
-        key: &str,
-        plan: &Plan,
-    ) -> Option<Result<i128, Overflow>>;
-
-    /// The sums of many ranges of one key, under the same condition.
-    fn sums_cached(
-        &self,
-        generation: Generation,
-        key: &str,
-        plans: &[Plan],
-    ) -> Option<Result<Vec<i128>, Overflow>> {
-        let mut sums = Vec::with_capacity(plans.len());
-        for plan in plans {
-            match self.sum_cached(generation, key, plan)? {
-                Ok(sum) => sums.push(sum),
-                Err(overflow) => return Some(Err(overflow)),
-            }
-        }
-        Some(Ok(sums))
-    }
-
-    /// Takes note of sums that were found in memory, many at once.
-    fn note_hits(&self, _sums: usize) {}
-
-    /// The sums of many ranges, in their order.
-    fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>>;
-
-    /// The cells of a slice that exist, in the order of time.
-    fn cells(
-        &self,
-        generation: Generation,
-        key: String,
-        slice: Slice,
-    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
-
-    /// The `len_max` keys with the largest sums over the whole days of a slice. Looks at `scan_max` tiles at
-    /// most, or at as many as the store can read in a moment.
-    fn largest_keys(
-        &self,
-        generation: Generation,
-        slice: Slice,
-        len_max: usize,
-        scan_max: usize,
-    ) -> BoxFuture<'_, Result<Largest, Error>>;
-}
-
-/// Which keys there are.
-pub trait KeySource: Send + Sync {
-    /// The [hashes](raingauge_core::event::key_hash) of all keys that a generation has counted, in order and each once. A
-    /// store that lists keys by counter may know those of other generations, too.
-    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>>;
-}
-
-/// Called by one thread, which it may block; [`BucketWriter::remove`] by another.
-pub trait BucketWriter: Send + Sync {
-    /// What the last checkpoint said.
-    fn checkpoint(&self) -> Result<Checkpoint, Error>;
-
-    /// Entries that follow have the stamps `base_us` + offset: microseconds since 1970 that grow with the offset and that
-    /// every reader of the log computes alike. A store whose writes are ordered by timestamps uses them.
-    fn stamp_from(&self, _base_us: i64) {}
-
-    /// Adds what the entry at `offset` says to the buckets of its time, of the granularities that `horizons` keep.
-    /// Entries of a generation come in the order of their offsets.
-    fn add(
-        &self,
-        generation: Generation,
-        key: &str,
-        added: Added,
-        horizons: &Horizons,
-    ) -> Result<(), Error>;
-
-    /// Sets one bucket, as the entry at `offset` says.
-    fn set(
-        &self,
-        generation: Generation,
-        key: &str,
-        offset: Offset,
-        cell: Cell,
-    ) -> Result<(), Error>;
-
-    /// Removes every bucket of a key, as the entry at `offset` says: what was added before is gone, and what follows is
-    /// counted from nothing.
-    fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), Error>;
-
-    /// Makes all changes since the last checkpoint durable, together with the position, the state and the progress of
-    /// a backfill. The state is a function of the log up to the position: a store whose writes are ordered by
-    /// timestamps writes both under the stamp, so that an older one never replaces a newer one.
-    fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error>;
-
-    /// Whether so much has changed since the last checkpoint that the next one is due.
-    fn wants_commit(&self) -> bool;
-
-    /// The partition is somebody else's by now: whoever waits for a server gives up with an error, and what is not written
-    /// is written by the other.
-    fn give_up(&self) {}
-
-    /// Lets what is stored of a generation live as long as these horizons say, which were moved back at `now_s` by
-    /// a longer retention: for a store whose buckets go by themselves. All changes are committed when it is called.
-    /// Fills the cursor while there is more to do, and empties it at the end.
-    fn prolong(
-        &self,
-        _generation: Generation,
-        _horizons: &Horizons,
-        cursor: &mut Option<Vec<u8>>,
-    ) -> Result<(), Error> {
-        *cursor = None;
-        Ok(())
-    }
-
-    /// Looks at up to `scan_max` tiles, or rows, of a generation behind `cursor`, and removes the buckets that lie before
-    /// the horizons. Moves the cursor on, or empties it at the end; a cursor that stays as it was says that a server is
-    /// at work. Answers how many buckets or tiles went.
-    fn expire(
-        &self,
-        generation: Generation,
-        horizons: &Horizons,
-        cursor: &mut Option<Vec<u8>>,
-        scan_max: usize,
-    ) -> Result<u64, Error>;
-
-    /// Removes up to `scan_max` tiles or keys of a generation behind `cursor`. Nothing adds to the generation or reads
-    /// it any more, and a commit has followed the last change of it. May be called by any thread, also while another
-    /// one counts. Moves the cursor on, or empties it at the end. What was removed is durable with the next commit.
-    fn remove(
-        &self,
-        generation: Generation,
-        cursor: &mut Option<Vec<u8>>,
-        scan_max: usize,
-    ) -> Result<u64, Error> {
-        let nothing = Horizons { quarter_s: i64::MAX, hour_s: i64::MAX, day_s: i64::MAX };
-        self.expire(generation, &nothing, cursor, scan_max)
-    }
 }

@@ -1,10 +1,12 @@
 //! The catalog: counter configurations and their versions.
 
 pub mod decide;
+mod policies;
+
+pub use policies::{Policies, VersionedPolicy};
 
 use crate::BoxFuture;
 use raingauge_core::counter::{Counter, Problem};
-use raingauge_policy::cache::Policy;
 use serde::{Serialize, Serializer};
 
 #[derive(Debug, thiserror::Error)]
@@ -70,48 +72,8 @@ pub struct Versioned {
     pub changed_at: i64,
 }
 
-/// The cache policy as it was at one version.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VersionedPolicy {
-    #[serde(flatten)]
-    pub policy: Policy,
-    /// 0 while nobody has set one.
-    pub version: u32,
-    /// With [`TOKEN_PREFIX`] for a token.
-    #[serde(flatten, serialize_with = "changed_by")]
-    pub changed_by: String,
-    pub reason: String,
-    /// Seconds since 1970.
-    pub changed_at: i64,
-}
-
-impl VersionedPolicy {
-    /// The version that a change makes; none when it changes nothing.
-    pub fn next(
-        &self,
-        policy: Policy,
-        expected: Option<u32>,
-        change: Change,
-    ) -> Result<Option<Self>, Error> {
-        if expected.is_some_and(|expected| expected != self.version) {
-            return Err(Error::PolicyMismatch { current: self.version });
-        }
-        if self.version > 0 && self.policy == policy {
-            return Ok(None);
-        }
-        let Change { by, reason, at_s } = change;
-        Ok(Some(Self {
-            policy,
-            version: self.version + 1,
-            changed_by: by,
-            reason,
-            changed_at: at_s,
-        }))
-    }
-}
-
-pub trait Catalog: Send + Sync {
+/// The counters, and the cache policy beside them.
+pub trait Catalog: Policies {
     /// All counters at their newest versions, by id.
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>>;
 
@@ -141,21 +103,6 @@ pub trait Catalog: Send + Sync {
 
     /// A number that grows with every change of a counter or of the cache policy, for those who follow.
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
-
-    /// The newest cache policy; the default one, at version 0, while nobody has set any.
-    fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
-
-    /// The newest so many versions of the cache policy, newest first; none while nobody has set any.
-    fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>>;
-
-    /// Replaces the cache policy that is at version `expected`, or at any version when that is `None`.
-    /// Every version is kept. Replacing a policy by itself makes no new version.
-    fn set_cache_policy(
-        &self,
-        policy: Policy,
-        expected: Option<u32>,
-        change: Change,
-    ) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
 }
 
 #[cfg(test)]

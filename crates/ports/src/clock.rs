@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
 
+/// The time of the process.
+///
+/// No contract suite: what clocks have in common is that they differ.
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> i64;

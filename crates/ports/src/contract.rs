@@ -9,5 +9,6 @@ pub mod consumers;
 pub mod drafts;
 pub mod instances;
 pub mod log;
+pub mod maintenance;
 pub mod people;
 pub mod rollouts;

@@ -38,6 +38,9 @@ pub struct Identity {
     pub groups: Vec<String>,
 }
 
+/// A provider of OpenID Connect.
+///
+/// No contract suite: one adapter has it, whose tests play providers that lie.
 pub trait IdentityProvider: Send + Sync {
     /// Where a browser goes to sign in.
     fn begin(&self, ticket: Ticket) -> BoxFuture<'_, Result<String, Error>>;

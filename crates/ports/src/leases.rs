@@ -41,6 +41,8 @@ pub enum LeaseMessage {
 pub type Sent = Box<dyn FnOnce(bool) + Send>;
 
 /// Where leases are told.
+///
+/// No contract suite: one adapter has it, whose tests run against real brokers.
 pub trait LeaseTopic: Send + Sync {
     /// Sends without waiting.
     fn send(&self, message: &LeaseMessage, sent: Sent);

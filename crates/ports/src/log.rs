@@ -3,7 +3,14 @@
 //! A log has one or more partitions. Each is a sequence of its own: an event and its repetitions lie in the same one,
 //! and the counts that come of a partition are a function of what it holds, and of nothing else.
 
-use crate::BoxFuture;
+mod event_log;
+mod event_sink;
+mod log_times;
+
+pub use event_log::EventLog;
+pub use event_sink::{EventSink, PayloadOf};
+pub use log_times::LogTimes;
+
 use crate::record::{self, Entry, Identity};
 use raingauge_core::event::Event;
 use std::time::Duration;
@@ -148,105 +155,4 @@ impl Needs {
     pub fn of_counting(counting: Offset) -> Self {
         Self { counting, others: Offset::MAX }
     }
-}
-
-/// What each partition is told.
-pub type PayloadOf = Box<dyn Fn(Partition) -> Vec<u8> + Send + Sync>;
-
-/// Where events come in. Appending answers when what was appended is durable.
-pub trait EventSink: Send + Sync {
-    /// How many partitions there are.
-    fn partitions(&self) -> Partition;
-
-    /// Whether events are taken at the moment. [`Error::Closed`] is final; any other error may pass.
-    fn check(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Appends events. Duplicates are left out here, or by [`EventLog::read`] when only a reader can tell them.
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>>;
-
-    /// Appends a control entry to a partition and answers the offset behind it.
-    fn append_control(
-        &self,
-        partition: Partition,
-        payload: Vec<u8>,
-    ) -> BoxFuture<'_, Result<Offset, Error>>;
-
-    /// Appends a control entry to every partition: to all of them, or, with [`Error::NotTaken`], to none. After another
-    /// error it may be in all or in none. Answers the offsets behind the entries. For a log with one partition there is
-    /// nothing else to see to.
-    fn append_to_all(
-        &self,
-        payload_of: PayloadOf,
-    ) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, Error>> {
-        Box::pin(async move {
-            let mut ends = Vec::new();
-            for partition in 0..self.partitions() {
-                ends.push((
-                    partition,
-                    self.append_control(partition, payload_of(partition)).await?,
-                ));
-            }
-            Ok(ends)
-        })
-    }
-}
-
-/// One partition of the log, as it is read. What it answers for an offset never changes: a duplicate, or a message that
-/// cannot be counted, is read as [`Entry::Void`] by everybody and at any time.
-pub trait EventLog: Send + Sync {
-    fn partition(&self) -> Partition;
-
-    /// Looks whether what lies before `position` is what was counted, as far as times tell: none of it was appended later than
-    /// `appended_ms`, in milliseconds since 1970. Blocks the thread.
-    fn verify(&self, _position: Offset, _appended_ms: i64) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Reads durable blocks from the one that holds `from` on, at least one block and about `bytes_max` bytes;
-    /// none when the log ends at `from`, or cannot be reached for now: only [`EventLog::end`] tells the end. The first
-    /// block lies behind `from` where the log was begun anew with higher offsets. Blocks the thread.
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error>;
-
-    /// Reads for a backfill, behind whoever counts with the same log: waits for nothing that is not at hand, and answers
-    /// nothing then. Costs no other reader its place. One place is read on at a time.
-    fn read_behind(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
-        self.read(from, bytes_max)
-    }
-
-    /// Nobody reads on at this offset: what was kept for that may go, such as the dedupe window of a walk.
-    fn leave(&self, _offset: Offset) {}
-
-    /// The offset of the first entry that is kept.
-    fn start(&self) -> Offset;
-
-    /// When the first entry that is kept was appended, in milliseconds since 1970; 0 while nothing was ever trimmed:
-    /// every event that was accepted later than this is still in the log.
-    fn start_ms(&self) -> i64;
-
-    /// An offset before which everything was appended earlier than this, in milliseconds since 1970: whoever looks for what
-    /// came in since may begin there. Where that is not known, the start. Blocks the thread.
-    fn begin_since(&self, _appended_ms: i64) -> Offset {
-        self.start()
-    }
-
-    /// When the entry at an offset, or the first one behind it, was appended, in milliseconds since 1970; `None` when that is
-    /// not known. Blocks the thread.
-    fn appended_ms(&self, _offset: Offset) -> Option<i64> {
-        None
-    }
-
-    /// The offset behind the last durable entry, as it was known a moment ago.
-    fn end(&self) -> Offset;
-
-    /// Waits until the log ends beyond `offset`, at most `timeout`. Blocks the thread. Answers the end.
-    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset;
-
-    /// Cuts short what a read waits for besides the log itself, now and from now on: its reader is to stop. What such a read
-    /// leaves undone is done by the next reader.
-    fn stop_waiting(&self) {}
-
-    /// Trims what is older than the retention and not needed. Blocks the thread.
-    fn trim(&self, needs: Needs) -> Result<(), Error>;
 }

@@ -185,6 +185,8 @@ impl Progress {
 }
 
 /// Readers that have to hear of what was counted before every read sees it.
+///
+/// No contract suite: the writer implements it for the doors of the same process.
 pub trait Audience: Send + Sync {
     /// Answers when all have heard of everything before these ends.
     fn heard(&self, ends: Vec<(Partition, Offset)>) -> BoxFuture<'_, ()>;

@@ -4,12 +4,18 @@
 //! Whoever writes a tile publishes it *after* every read of the source finds it. So a reader that first listens, then
 //! reads, and keeps of each tile the one that includes more of the log, misses nothing.
 
-use crate::BoxFuture;
-use crate::buckets::{Error, Generation};
+mod feed;
+mod hearing;
+mod source;
+
+pub use feed::TileFeed;
+pub use hearing::Hearing;
+pub use source::TileSource;
+
+use crate::buckets::Generation;
 use crate::log::{Offset, Partition};
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
-use std::time::Instant;
 
 /// The number under which a partition of the log stores the counts of a generation: the generation and, in the low 16 bits,
 /// the partition. What another system has written has a negative one.
@@ -35,12 +41,6 @@ pub struct Part {
     pub tile: Tile,
 }
 
-/// Where tiles are read from.
-pub trait TileSource: Send + Sync {
-    /// All parts of these tiles of a key that there are.
-    fn tiles(&self, key: String, ids: Vec<TileId>) -> BoxFuture<'_, Result<Vec<Part>, Error>>;
-}
-
 /// One message of the stream. Those of one partition come in the order in which they were published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TileChanges {
@@ -58,26 +58,6 @@ pub enum TileChanges {
     Resumed { partition: Partition, position: Offset },
     /// Some messages are missing.
     Gap,
-}
-
-/// Where writers publish their tiles.
-pub trait TileFeed: Send + Sync {
-    /// Sends without waiting. When something could not be sent, a gap is sent before what comes next.
-    fn publish(&self, partition: Partition, change: TileChanges);
-
-    /// Tells that everything before a position has been published, at this time in milliseconds since 1970.
-    fn beat(&self, partition: Partition, position: Offset, at_ms: i64) {
-        self.publish(partition, TileChanges::Heartbeat { partition, position, at_ms });
-    }
-}
-
-/// Whoever keeps tiles in memory by the stream.
-pub trait Hearing: Send + Sync {
-    /// Whether nothing is answered from memory that lacks what is before this position.
-    fn has_heard(&self, partition: Partition, position: Offset) -> bool;
-
-    /// Notes that the store included a partition up to `position` when it was asked.
-    fn note_stored(&self, partition: Partition, position: Offset, asked: Instant);
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::id;
-use raingauge_ports::buckets::{self, Added, BucketWriter, Cell, Checkpoint, Error, Generation};
+use raingauge_ports::buckets::{
+    self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{TileChanges, TileFeed};
@@ -318,7 +320,9 @@ impl BucketWriter for CqlWriter {
         let inner = self.inner.lock();
         inner.tiles.changed() > CHANGED_MAX || inner.tiles.pending() > PENDING_MAX
     }
+}
 
+impl BucketRetention for CqlWriter {
     fn prolong(
         &self,
         generation: Generation,

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{
-    Appended, Batch, Block, Error, EventLog, EventSink, Needs, Offset, Partition,
+    Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
 };
 use run::Runs;
 use segments::Segments;
@@ -285,20 +285,22 @@ impl EventLog for SegmentLog {
         self.segments.start()
     }
 
-    fn start_ms(&self) -> i64 {
-        self.segments.start_ms()
-    }
-
-    fn begin_since(&self, appended_ms: i64) -> Offset {
-        self.segments.base_since(appended_ms)
-    }
-
     fn end(&self) -> Offset {
         self.segments.end()
     }
 
     fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
         self.segments.wait_beyond(offset, timeout)
+    }
+}
+
+impl LogTimes for SegmentLog {
+    fn start_ms(&self) -> i64 {
+        self.segments.start_ms()
+    }
+
+    fn begin_since(&self, appended_ms: i64) -> Offset {
+        self.segments.base_since(appended_ms)
     }
 
     fn appended_ms(&self, offset: Offset) -> Option<i64> {

@@ -27,8 +27,8 @@ use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
-    Query,
+    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    KeySource, Largest, Query,
 };
 use raingauge_ports::log::Offset;
 use std::collections::HashMap;
@@ -465,7 +465,9 @@ impl BucketWriter for TileStore {
     fn wants_commit(&self) -> bool {
         self.inner.dirty_bytes.load(Ordering::Relaxed) > self.inner.commit_bytes
     }
+}
 
+impl BucketRetention for TileStore {
     fn expire(
         &self,
         generation: Generation,

@@ -8,7 +8,7 @@ use crate::options::EPOCH_STEP;
 use crate::topic::Shared;
 use parking_lot::Mutex;
 use raingauge_ports::clock::{Clock, SystemClock};
-use raingauge_ports::log::{Block, Error, EventLog, Needs, Offset, Partition};
+use raingauge_ports::log::{Block, Error, EventLog, LogTimes, Needs, Offset, Partition};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
@@ -277,22 +277,6 @@ impl EventLog for KafkaLog {
         self.partition
     }
 
-    fn verify(&self, position: Offset, appended_ms: i64) -> Result<(), Error> {
-        let place = self.place_of(position)?;
-        self.look(position, place.max(self.span.start()))?;
-        if place <= self.span.start() {
-            return Ok(());
-        }
-        match last_before(&self.shared, self.partition.into(), place, self.span.start()) {
-            Ok(Some(last_ms)) if last_ms > appended_ms => Err(replaced(place, last_ms)),
-            Ok(_) => Ok(()),
-            Err(Trouble::Log(error)) => Err(error),
-            Err(trouble) => {
-                Err(Error::Io(std::io::Error::other(format!("Kafka did not answer: {trouble:?}"))))
-            }
-        }
-    }
-
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
         let place = self.place_of(from)?;
         if !self.look(from, place)? {
@@ -348,6 +332,52 @@ impl EventLog for KafkaLog {
         self.base + self.span.start() as Offset
     }
 
+    fn end(&self) -> Offset {
+        self.base + self.span.end() as Offset
+    }
+
+    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
+        let Ok(place) = self.place_of(offset) else {
+            return self.end();
+        };
+        if self.span.end() > place {
+            return self.end();
+        }
+        // A message ends the wait of a reader at the end sooner than a question about the end
+        // would.
+        match self.standing_at(place).or_else(|| self.ready_cursor(place)) {
+            None => self.shared.ends().wait(&self.span, place, timeout),
+            Some(mut cursor) => {
+                if self.fill(&mut cursor, place, 1, timeout).is_ok() {
+                    self.keep(cursor);
+                }
+            }
+        }
+        self.end()
+    }
+
+    fn stop_waiting(&self) {
+        self.stops.store(true, Ordering::Release);
+    }
+}
+
+impl LogTimes for KafkaLog {
+    fn verify(&self, position: Offset, appended_ms: i64) -> Result<(), Error> {
+        let place = self.place_of(position)?;
+        self.look(position, place.max(self.span.start()))?;
+        if place <= self.span.start() {
+            return Ok(());
+        }
+        match last_before(&self.shared, self.partition.into(), place, self.span.start()) {
+            Ok(Some(last_ms)) if last_ms > appended_ms => Err(replaced(place, last_ms)),
+            Ok(_) => Ok(()),
+            Err(Trouble::Log(error)) => Err(error),
+            Err(trouble) => {
+                Err(Error::Io(std::io::Error::other(format!("Kafka did not answer: {trouble:?}"))))
+            }
+        }
+    }
+
     /// Asks the broker if the start has moved, blocking the thread. Returns the current time while
     /// the brokers are unreachable, which promises nothing about the log's content.
     fn start_ms(&self) -> i64 {
@@ -385,34 +415,6 @@ impl EventLog for KafkaLog {
             Ok(Found::Message { appended_ms, .. }) => Some(appended_ms),
             Ok(Found::End) | Err(_) => None,
         }
-    }
-
-    fn end(&self) -> Offset {
-        self.base + self.span.end() as Offset
-    }
-
-    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
-        let Ok(place) = self.place_of(offset) else {
-            return self.end();
-        };
-        if self.span.end() > place {
-            return self.end();
-        }
-        // A message ends the wait of a reader at the end sooner than a question about the end
-        // would.
-        match self.standing_at(place).or_else(|| self.ready_cursor(place)) {
-            None => self.shared.ends().wait(&self.span, place, timeout),
-            Some(mut cursor) => {
-                if self.fill(&mut cursor, place, 1, timeout).is_ok() {
-                    self.keep(cursor);
-                }
-            }
-        }
-        self.end()
-    }
-
-    fn stop_waiting(&self) {
-        self.stops.store(true, Ordering::Release);
     }
 
     /// The brokers trim the topic by its retention.

@@ -8,8 +8,8 @@ use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
-    Query,
+    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    KeySource, Largest, Query,
 };
 use raingauge_ports::log::Offset;
 use std::collections::BTreeMap;
@@ -180,7 +180,9 @@ impl BucketWriter for MemoryBuckets {
     fn wants_commit(&self) -> bool {
         false
     }
+}
 
+impl BucketRetention for MemoryBuckets {
     fn prolong(
         &self,
         generation: Generation,

@@ -5,7 +5,7 @@ use raingauge_core::counter::Counter;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::decide::{self, Decision};
-use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
+use raingauge_ports::catalog::{Catalog, Change, Error, Policies, Versioned, VersionedPolicy};
 use std::collections::BTreeMap;
 
 /// The versions of each counter, oldest first.
@@ -84,7 +84,9 @@ impl Catalog for MemoryCatalog {
         let of_policies = self.policies.lock().len();
         Box::pin(async move { Ok((of_counters + of_policies) as i64) })
     }
+}
 
+impl Policies for MemoryCatalog {
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         Box::pin(async { Ok(self.policies.lock().last().cloned().unwrap_or_default()) })
     }

@@ -1,8 +1,8 @@
 //! Engines in memory: the plainest implementation of each port that keeps its contract.
 //!
 //! Tests of services run over them, and the other adapters are compared with them. The binary uses
-//! two itself: [`MemoryCache`] in place of Redis in a single process, and [`MemoryInstances`] for a
-//! process that has its data folder to itself.
+//! three itself: [`MemoryCache`] in place of Redis in a single process, and [`MemoryInstances`] and
+//! [`MemoryLease`] for a process that has its data folder to itself.
 
 mod buckets;
 mod cache;
@@ -12,6 +12,7 @@ mod chunks;
 mod consumers;
 mod drafts;
 mod instances;
+mod lease;
 mod log;
 mod people;
 mod rollouts;
@@ -24,6 +25,7 @@ pub use chunks::MemoryChunks;
 pub use consumers::MemoryConsumers;
 pub use drafts::MemoryDrafts;
 pub use instances::MemoryInstances;
+pub use lease::MemoryLease;
 pub use log::MemoryLog;
 pub use people::MemoryPeople;
 pub use rollouts::MemoryRollouts;

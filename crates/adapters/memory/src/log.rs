@@ -4,7 +4,7 @@ use parking_lot::{Condvar, Mutex};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{
-    Appended, Batch, Block, Error, EventLog, EventSink, Needs, Offset, Partition,
+    Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
 };
 use raingauge_ports::record::{self, Identity};
 use std::collections::HashSet;
@@ -98,10 +98,6 @@ impl EventLog for MemoryLog {
         0
     }
 
-    fn start_ms(&self) -> i64 {
-        0
-    }
-
     fn end(&self) -> Offset {
         self.inner.lock().end
     }
@@ -111,6 +107,12 @@ impl EventLog for MemoryLog {
         let mut inner = self.inner.lock();
         while inner.end <= offset && !self.grown.wait_until(&mut inner, deadline).timed_out() {}
         inner.end
+    }
+}
+
+impl LogTimes for MemoryLog {
+    fn start_ms(&self) -> i64 {
+        0
     }
 
     fn trim(&self, _needs: Needs) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use raingauge_core::counter::Counter;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::decide::{self, Decision};
-use raingauge_ports::catalog::{self, Catalog, Error, Versioned, VersionedPolicy};
+use raingauge_ports::catalog::{self, Catalog, Error, Policies, Versioned, VersionedPolicy};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -221,7 +221,9 @@ impl<D: Database> Catalog for SqlCatalog<D> {
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         Box::pin(self.revision_now())
     }
+}
 
+impl<D: Database> Policies for SqlCatalog<D> {
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         Box::pin(async { Ok(self.policies(1).await?.pop().unwrap_or_default()) })
     }

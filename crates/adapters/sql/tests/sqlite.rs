@@ -6,7 +6,7 @@ use histories::unless_it_waits_longer;
 use proptest::prelude::*;
 use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, State};
-use raingauge_ports::catalog::{Catalog, Error};
+use raingauge_ports::catalog::{Catalog, Error, Policies};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
 use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
 use raingauge_ports::people::People;

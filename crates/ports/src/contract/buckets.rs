@@ -1,8 +1,8 @@
 //! What every bucket store keeps. Each part begins with a store that holds nothing of the generations that it uses.
 
 use crate::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Progress,
-    Query, generation_of,
+    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    KeySource, Progress, Query, generation_of,
 };
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use raingauge_core::event::key_hash;
@@ -234,7 +234,7 @@ pub async fn removes_a_retired_generation(store: &(impl BucketReader + BucketWri
     }
 }
 
-fn removed(store: &impl BucketWriter, generation: Generation, horizons: &Horizons) -> u64 {
+fn removed(store: &impl BucketRetention, generation: Generation, horizons: &Horizons) -> u64 {
     let (mut cursor, mut removed) = (None, 0);
     loop {
         removed += store.expire(generation, horizons, &mut cursor, 1).expect("expired");

@@ -4,7 +4,7 @@ use super::{Engines, FOLLOW_INTERVAL};
 use crate::settings::{ResultCache, Settings};
 use raingauge_memory::MemoryCache;
 use raingauge_ports::cache;
-use raingauge_ports::catalog::Catalog;
+use raingauge_ports::catalog::Policies;
 use raingauge_ports::clock::every;
 use raingauge_reader::{CachePolicies, Options, Reader};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// while that is away.
 pub async fn reader(
     settings: &Settings,
-    catalog: &dyn Catalog,
+    catalog: &dyn Policies,
     engines: &Engines,
 ) -> anyhow::Result<(Arc<Reader>, Arc<CachePolicies>)> {
     let policies = Arc::new(CachePolicies::new(settings.cluster.instance.clone()));
@@ -51,11 +51,11 @@ pub async fn reader(
 }
 
 /// Takes over each change of the policy, for as long as it is polled.
-pub async fn follow(catalog: &dyn Catalog, policies: &CachePolicies) {
+pub async fn follow(catalog: &dyn Policies, policies: &CachePolicies) {
     every(FOLLOW_INTERVAL, || follow_once(catalog, policies)).await;
 }
 
-async fn follow_once(catalog: &dyn Catalog, policies: &CachePolicies) {
+async fn follow_once(catalog: &dyn Policies, policies: &CachePolicies) {
     match catalog.cache_policy().await {
         Ok(found) => policies.follow(&found),
         // Whoever follows the counters says aloud that the catalog is away.

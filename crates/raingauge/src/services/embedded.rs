@@ -9,12 +9,12 @@ use raingauge_embedded::{
     LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions,
     TileStore,
 };
+use raingauge_memory::MemoryLease;
 use raingauge_operations::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, EventLog, EventSink, Offset};
-use raingauge_ports::maintenance::Alone;
 use raingauge_ports::published::Published;
 use raingauge_writer::states::States;
 use raingauge_writer::watchdog::Watchdog;
@@ -45,7 +45,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let writer = Arc::new(start_writer(settings, &log, &store, &published, &clock)?);
     let maintenance = Maintenance::start(
         Arc::new(StoreCompactor::new(Arc::clone(&store))),
-        Arc::new(Alone),
+        Arc::new(MemoryLease),
         Arc::clone(&clock),
         settings.maintenance.options.clone(),
     );
@@ -71,7 +71,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         clock,
         wall_clock,
         maintenance: Some(Arc::new(maintenance)),
-        audit_lease: Arc::new(Alone),
+        audit_lease: Arc::new(MemoryLease),
         // Nobody else can conduct one: it is gone on with at once.
         rollout_still_max: Duration::ZERO,
         disk: Some(folder.clone()),

@@ -110,7 +110,7 @@ mod tests {
     use parking_lot::Mutex;
     use raingauge_memory::MemoryLog;
     use raingauge_ports::contract::log::batch;
-    use raingauge_ports::log::{EventSink, Needs, Partition};
+    use raingauge_ports::log::{EventSink, LogTimes, Needs, Partition};
     use raingauge_ports::scans::Scans;
 
     /// A log that notes where nobody reads on.
@@ -137,16 +137,18 @@ mod tests {
             self.log.start()
         }
 
-        fn start_ms(&self) -> i64 {
-            self.log.start_ms()
-        }
-
         fn end(&self) -> Offset {
             self.log.end()
         }
 
         fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
             self.log.wait_beyond(offset, timeout)
+        }
+    }
+
+    impl LogTimes for Noted {
+        fn start_ms(&self) -> i64 {
+            self.log.start_ms()
         }
 
         fn trim(&self, needs: Needs) -> Result<(), Error> {

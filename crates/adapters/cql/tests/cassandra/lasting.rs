@@ -6,7 +6,7 @@ use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::{Horizons, RetentionDays};
 use raingauge_ports::buckets::{
-    BucketReader, BucketWriter, Cell, Generation, Query, generation_of,
+    BucketReader, BucketRetention, BucketWriter, Cell, Generation, Query, generation_of,
 };
 use raingauge_ports::contract::buckets::Ledger;
 use raingauge_ports::tiles::writer_of;

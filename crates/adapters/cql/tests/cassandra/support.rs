@@ -7,8 +7,8 @@ use raingauge_cql::schema::{Layout, migrate};
 use raingauge_cql::{Cql, CqlReader, CqlWriter, Options, ReadPlan};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Checkpoint, Error, Generation, KeySource, Largest,
-    Query,
+    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    KeySource, Largest, Query,
 };
 use raingauge_ports::log::{Offset, Partition};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -148,7 +148,9 @@ impl BucketWriter for Store {
     fn wants_commit(&self) -> bool {
         self.writer.wants_commit()
     }
+}
 
+impl BucketRetention for Store {
     fn prolong(
         &self,
         generation: Generation,

@@ -1,7 +1,7 @@
 use crate::support::{One, options};
 use raingauge_kafka::{EPOCH_STEP, Options};
 use raingauge_ports::contract::log::{self as contract, batch, texts};
-use raingauge_ports::log::{Error, EventLog, EventSink};
+use raingauge_ports::log::{Error, EventLog, EventSink, LogTimes};
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};

@@ -1,7 +1,7 @@
 use crate::support::{One, SOON, made, options, plan, until};
 use raingauge_kafka::{Error, KafkaLeases, KafkaTopic, Options, Plan, migrate};
 use raingauge_ports::contract::log::batch;
-use raingauge_ports::log::{self, EventLog};
+use raingauge_ports::log::{self, EventLog, LogTimes};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;

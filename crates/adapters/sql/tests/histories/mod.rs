@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use raingauge_core::counter::{Counter, State};
 use raingauge_memory::MemoryCatalog;
 use raingauge_policy::cache::{Choice, Policy, Strategy as Caching};
-use raingauge_ports::catalog::Catalog;
+use raingauge_ports::catalog::{Catalog, Policies};
 use raingauge_ports::contract::catalog::{change, counter};
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -7,7 +7,7 @@ use proptest::test_runner::TestRunner;
 use raingauge_core::counter::{Counter, State};
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::catalog::{Catalog, Change, Error, Versioned, VersionedPolicy};
+use raingauge_ports::catalog::{Catalog, Change, Error, Policies, Versioned, VersionedPolicy};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
 use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
@@ -120,7 +120,9 @@ impl Catalog for Two {
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         self.next().revision()
     }
+}
 
+impl Policies for Two {
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         self.next().cache_policy()
     }

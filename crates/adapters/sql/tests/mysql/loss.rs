@@ -2,7 +2,7 @@
 
 use crate::server::PrivateServer;
 use crate::support::{name_of, says, sentence};
-use raingauge_ports::catalog::Catalog;
+use raingauge_ports::catalog::{Catalog, Policies};
 use raingauge_ports::contract::catalog::{change, counter, suite};
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
 use rustix::process::Signal;

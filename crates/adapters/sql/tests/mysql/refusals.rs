@@ -4,7 +4,7 @@ use crate::server::{PrivateServer, free_port};
 use crate::support::{Server, name_of, says, sentence};
 use raingauge_core::access::Role;
 use raingauge_core::counter::Counter;
-use raingauge_ports::catalog::Catalog;
+use raingauge_ports::catalog::{Catalog, Policies};
 use raingauge_ports::checks::{Checks, Outcome};
 use raingauge_ports::contract::catalog::{change, counter};
 use raingauge_ports::contract::checks::check;

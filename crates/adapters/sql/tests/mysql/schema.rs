@@ -1,7 +1,7 @@
 //! Migrations, and databases that are not what this program expects.
 
 use crate::support::{Server, name_of, says};
-use raingauge_ports::catalog::Catalog;
+use raingauge_ports::catalog::{Catalog, Policies};
 use raingauge_ports::contract::catalog::{change, counter};
 use raingauge_sql::{Migrated, MySqlCatalog};
 

@@ -11,8 +11,8 @@ use raingauge_core::bucket::DAY_S;
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
 use raingauge_memory::{
-    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLog,
-    MemoryPeople, MemoryRollouts,
+    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLease,
+    MemoryLog, MemoryPeople, MemoryRollouts,
 };
 use raingauge_operations::rollouts::{self, STILL_MAX};
 use raingauge_operations::self_audit;
@@ -25,7 +25,6 @@ use raingauge_people::tokens::{Auth, Tokens};
 use raingauge_portal::{Portal, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
-use raingauge_ports::maintenance::Alone;
 use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
@@ -205,7 +204,7 @@ impl World {
             recounter: Arc::clone(&recounter),
             reader: Arc::clone(&reader),
             checks: Arc::new(MemoryChecks::default()),
-            lease: Arc::new(Alone),
+            lease: Arc::new(MemoryLease),
             logs: logs.clone(),
             published: Arc::clone(&published),
             clock: clock_port.clone(),

@@ -2,7 +2,7 @@
 
 use super::{at_once, change, counter};
 use crate::BoxFuture;
-use crate::catalog::{Catalog, Change, Error, VersionedPolicy};
+use crate::catalog::{Catalog, Change, Error, Policies, VersionedPolicy};
 use raingauge_policy::cache::{Choice, Policy, Step, Strategy};
 
 /// A policy that answers all counters by this strategy.
@@ -27,7 +27,7 @@ pub fn whole_policy() -> Policy {
     Policy { choice, overrides: overrides.into() }
 }
 
-pub async fn the_cache_policy_is_the_default_until_it_is_set(catalog: &dyn Catalog) {
+pub async fn the_cache_policy_is_the_default_until_it_is_set(catalog: &dyn Policies) {
     let unset =
         VersionedPolicy { policy: Policy::default(), version: 0, ..VersionedPolicy::default() };
     assert_eq!(catalog.cache_policy().await.unwrap(), unset);
@@ -56,7 +56,7 @@ pub async fn a_policy_comes_back_whole(catalog: &dyn Catalog) {
     assert_eq!(catalog.list().await.unwrap(), []);
 }
 
-pub async fn a_change_of_the_policy_names_the_version_it_is_based_on(catalog: &dyn Catalog) {
+pub async fn a_change_of_the_policy_names_the_version_it_is_based_on(catalog: &dyn Policies) {
     let early = catalog.set_cache_policy(policy(Strategy::Live), Some(1), change("")).await;
     assert!(matches!(early, Err(Error::PolicyMismatch { current: 0 })), "{early:?}");
     assert_eq!(
@@ -87,7 +87,7 @@ pub async fn a_change_of_the_policy_names_the_version_it_is_based_on(catalog: &d
     );
 }
 
-pub async fn every_version_of_the_policy_is_kept(catalog: &dyn Catalog) {
+pub async fn every_version_of_the_policy_is_kept(catalog: &dyn Policies) {
     assert_eq!(catalog.cache_policies(9).await.unwrap(), []);
     let mut versions = Vec::new();
     for strategy in [Strategy::Result, Strategy::Live, Strategy::Result] {
@@ -130,7 +130,7 @@ pub async fn the_revision_grows_with_the_policy(catalog: &dyn Catalog) {
     assert_eq!(catalog.revision().await.unwrap(), revisions[3]);
 }
 
-pub async fn no_concurrent_change_of_the_policy_is_lost(catalog: &dyn Catalog) {
+pub async fn no_concurrent_change_of_the_policy_is_lost(catalog: &dyn Policies) {
     const EDITORS: u32 = 4;
     const CHANGES: u32 = 5;
     let editor = || -> BoxFuture<'_, ()> {
@@ -146,7 +146,7 @@ pub async fn no_concurrent_change_of_the_policy_is_lost(catalog: &dyn Catalog) {
 }
 
 /// Widens a rollout by one counter in a hundred, as often as it takes to be the next.
-async fn widen(catalog: &dyn Catalog) {
+async fn widen(catalog: &dyn Policies) {
     loop {
         let current = catalog.cache_policy().await.unwrap();
         let rollout =

@@ -8,7 +8,9 @@ use raingauge_counters as counters;
 use raingauge_counters::Counters;
 use raingauge_memory::{MemoryBuckets, MemoryLog};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{self, Added, BucketWriter, Cell, Checkpoint, Generation};
+use raingauge_ports::buckets::{
+    self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
+};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{Appended, Batch, Error, EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
@@ -135,7 +137,9 @@ impl BucketWriter for Hanging {
     fn wants_commit(&self) -> bool {
         true
     }
+}
 
+impl BucketRetention for Hanging {
     fn expire(
         &self,
         _: Generation,

@@ -5,10 +5,12 @@ use raingauge_core::counter::Counter;
 use raingauge_core::event::Event;
 use raingauge_core::retention::Horizons;
 use raingauge_memory::{MemoryBuckets, MemoryLog};
-use raingauge_ports::buckets::{self, Added, BucketWriter, Cell, Checkpoint, Generation};
+use raingauge_ports::buckets::{
+    self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
+};
 use raingauge_ports::clock::SystemClock;
 use raingauge_ports::cluster;
-use raingauge_ports::log::{self, Batch, Block, EventLog, Needs};
+use raingauge_ports::log::{self, Batch, Block, EventLog, LogTimes, Needs};
 use raingauge_ports::tiles::TileChanges;
 use raingauge_ports::{BoxFuture, log::Appended};
 use serde_json::json;
@@ -30,16 +32,18 @@ impl EventLog for NumberedLog {
         self.0.start()
     }
 
-    fn start_ms(&self) -> i64 {
-        self.0.start_ms()
-    }
-
     fn end(&self) -> Offset {
         self.0.end()
     }
 
     fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
         self.0.wait_beyond(offset, timeout)
+    }
+}
+
+impl LogTimes for NumberedLog {
+    fn start_ms(&self) -> i64 {
+        self.0.start_ms()
     }
 
     fn trim(&self, needs: Needs) -> Result<(), log::Error> {
@@ -124,7 +128,9 @@ impl BucketWriter for HangingStore {
         *self.gives_up.lock() = true;
         self.told.notify_all();
     }
+}
 
+impl BucketRetention for HangingStore {
     fn expire(
         &self,
         generation: Generation,

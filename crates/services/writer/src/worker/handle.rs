@@ -43,7 +43,7 @@ impl Handle {
         if worker.options.catches_up {
             worker.catch_up()?;
         }
-        worker.removals.start(Arc::clone(&worker.store))?;
+        worker.removals.start(worker.store.clone())?;
 
         let (ending, ended) = mpsc::channel();
         let mut handle = Self {

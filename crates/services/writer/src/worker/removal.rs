@@ -1,7 +1,7 @@
 //! Removing retired generations, beside counting: on a thread of its own, which may wait for the store.
 
 use parking_lot::{Condvar, Mutex};
-use raingauge_ports::buckets::{BucketWriter, Error, Generation};
+use raingauge_ports::buckets::{BucketRetention, Error, Generation};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Removals {
     }
 
     /// Removes a little. Answers whether there was anything.
-    pub fn step(&self, store: &dyn BucketWriter) -> Result<bool, Error> {
+    pub fn step(&self, store: &dyn BucketRetention) -> Result<bool, Error> {
         let Some((generation, mut cursor)) = self.inner.lock().waiting.front().cloned() else {
             return Ok(false);
         };
@@ -69,7 +69,7 @@ impl Removals {
     }
 
     /// Removes on a thread of its own, until [`Removals::end`].
-    pub fn start(self: &Arc<Self>, store: Arc<dyn BucketWriter>) -> Result<(), std::io::Error> {
+    pub fn start(self: &Arc<Self>, store: Arc<dyn BucketRetention>) -> Result<(), std::io::Error> {
         let removals = Arc::downgrade(self);
         std::thread::Builder::new()
             .name("remover".to_owned())
@@ -95,7 +95,7 @@ impl Removals {
     }
 }
 
-fn run(removals: &Weak<Removals>, store: &dyn BucketWriter) {
+fn run(removals: &Weak<Removals>, store: &dyn BucketRetention) {
     let mut pause = None;
     while let Some(removals) = removals.upgrade() {
         if !removals.wait(pause) {

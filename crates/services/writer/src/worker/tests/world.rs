@@ -17,7 +17,7 @@ use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::consumers::ConsumerStore;
 use raingauge_ports::log::{
-    Appended, Batch, Block, Error, EventLog, EventSink, Needs, Offset, Partition,
+    Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
 };
 use raingauge_ports::published::Published;
 use raingauge_ports::record;
@@ -172,6 +172,16 @@ impl EventLog for DatedLog {
         self.inner.lock().start
     }
 
+    fn end(&self) -> Offset {
+        self.log.end()
+    }
+
+    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
+        self.log.wait_beyond(offset, timeout)
+    }
+}
+
+impl LogTimes for DatedLog {
     fn start_ms(&self) -> i64 {
         let inner = self.inner.lock();
         let newest_ms = || inner.appended_ms.values().next_back().copied().unwrap_or(0);
@@ -180,14 +190,6 @@ impl EventLog for DatedLog {
         } else {
             inner.appended_ms.get(&inner.start).copied().unwrap_or_else(newest_ms)
         }
-    }
-
-    fn end(&self) -> Offset {
-        self.log.end()
-    }
-
-    fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
-        self.log.wait_beyond(offset, timeout)
     }
 
     fn trim(&self, needs: Needs) -> Result<(), Error> {

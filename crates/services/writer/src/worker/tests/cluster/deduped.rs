@@ -7,7 +7,7 @@ use raingauge_memory::MemoryChunks;
 use raingauge_ports::dedupe::{
     CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Verdict, Window, begin_ms,
 };
-use raingauge_ports::log::{Block, Error, EventLog, Needs, Offset, Partition};
+use raingauge_ports::log::{Block, Error, EventLog, LogTimes, Needs, Offset, Partition};
 use raingauge_ports::record::{self, Entry, Identity};
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,24 +232,26 @@ impl EventLog for Deduped {
         self.log.start()
     }
 
-    fn start_ms(&self) -> i64 {
-        self.log.start_ms()
-    }
-
-    fn appended_ms(&self, offset: Offset) -> Option<i64> {
-        self.log.appended_ms(offset)
-    }
-
-    fn begin_since(&self, appended_ms: i64) -> Offset {
-        self.log.begin_since(appended_ms)
-    }
-
     fn end(&self) -> Offset {
         self.log.end()
     }
 
     fn wait_beyond(&self, offset: Offset, timeout: Duration) -> Offset {
         self.log.wait_beyond(offset, timeout)
+    }
+}
+
+impl LogTimes for Deduped {
+    fn start_ms(&self) -> i64 {
+        self.log.start_ms()
+    }
+
+    fn begin_since(&self, appended_ms: i64) -> Offset {
+        self.log.begin_since(appended_ms)
+    }
+
+    fn appended_ms(&self, offset: Offset) -> Option<i64> {
+        self.log.appended_ms(offset)
     }
 
     fn trim(&self, needs: Needs) -> Result<(), Error> {

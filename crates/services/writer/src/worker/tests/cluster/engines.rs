@@ -5,11 +5,11 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketWriter, Cell, Checkpoint, Error, Generation, Progress,
+    Added, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation, Progress,
 };
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::cluster::{self, Checkpoints, Included};
-use raingauge_ports::log::{self, Block, EventLog, Needs, Offset, Partition};
+use raingauge_ports::log::{self, Block, EventLog, LogTimes, Needs, Offset, Partition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +85,16 @@ impl EventLog for SimLog {
         self.inner.lock().start
     }
 
+    fn end(&self) -> Offset {
+        self.inner.lock().end
+    }
+
+    fn wait_beyond(&self, _offset: Offset, _timeout: Duration) -> Offset {
+        self.end()
+    }
+}
+
+impl LogTimes for SimLog {
     fn start_ms(&self) -> i64 {
         let inner = self.inner.lock();
         let first = inner.blocks.iter().find(|block| block.base >= inner.start);
@@ -95,23 +105,15 @@ impl EventLog for SimLog {
         }
     }
 
-    fn appended_ms(&self, offset: Offset) -> Option<i64> {
-        let inner = self.inner.lock();
-        inner.blocks.iter().find(|block| block.end() > offset).map(|block| block.appended_ms)
-    }
-
     fn begin_since(&self, appended_ms: i64) -> Offset {
         let inner = self.inner.lock();
         let first = inner.blocks.iter().find(|block| block.appended_ms >= appended_ms);
         first.map_or(inner.end, |block| block.base)
     }
 
-    fn end(&self) -> Offset {
-        self.inner.lock().end
-    }
-
-    fn wait_beyond(&self, _offset: Offset, _timeout: Duration) -> Offset {
-        self.end()
+    fn appended_ms(&self, offset: Offset) -> Option<i64> {
+        let inner = self.inner.lock();
+        inner.blocks.iter().find(|block| block.end() > offset).map(|block| block.appended_ms)
     }
 
     fn trim(&self, _needs: Needs) -> Result<(), log::Error> {
@@ -348,7 +350,9 @@ impl BucketWriter for SimStore {
     fn wants_commit(&self) -> bool {
         self.inner.lock().changed.len() >= self.commits_after
     }
+}
 
+impl BucketRetention for SimStore {
     fn expire(
         &self,
         _generation: Generation,

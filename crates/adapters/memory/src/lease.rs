@@ -1,0 +1,26 @@
+//! The lease of a process that has no others beside it.
+
+use raingauge_ports::BoxFuture;
+use raingauge_ports::maintenance::{Error, Lease};
+
+/// The lease of an engine that belongs to one process: it always has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryLease;
+
+impl Lease for MemoryLease {
+    fn hold(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(async { Ok(true) })
+    }
+
+    fn release(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn it_keeps_the_contract() {
+        raingauge_ports::contract::maintenance::keeps_a_lease(&super::MemoryLease).await;
+    }
+}

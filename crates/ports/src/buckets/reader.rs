@@ -1,0 +1,57 @@
+//! Counts, as they are read.
+
+use super::{Cell, Error, Generation, Largest, Query};
+use crate::BoxFuture;
+use raingauge_core::plan::{Plan, Slice};
+use raingauge_core::tile::Overflow;
+
+pub trait BucketReader: Send + Sync {
+    /// The sum of a range, when everything it needs is in memory. Never waits for storage.
+    fn sum_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plan: &Plan,
+    ) -> Option<Result<i128, Overflow>>;
+
+    /// The sums of many ranges of one key, under the same condition.
+    fn sums_cached(
+        &self,
+        generation: Generation,
+        key: &str,
+        plans: &[Plan],
+    ) -> Option<Result<Vec<i128>, Overflow>> {
+        let mut sums = Vec::with_capacity(plans.len());
+        for plan in plans {
+            match self.sum_cached(generation, key, plan)? {
+                Ok(sum) => sums.push(sum),
+                Err(overflow) => return Some(Err(overflow)),
+            }
+        }
+        Some(Ok(sums))
+    }
+
+    /// Takes note of sums that were found in memory, many at once.
+    fn note_hits(&self, _sums: usize) {}
+
+    /// The sums of many ranges, in their order.
+    fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>>;
+
+    /// The cells of a slice that exist, in the order of time.
+    fn cells(
+        &self,
+        generation: Generation,
+        key: String,
+        slice: Slice,
+    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
+
+    /// The `len_max` keys with the largest sums over the whole days of a slice. Looks at `scan_max` tiles at
+    /// most, or at as many as the store can read in a moment.
+    fn largest_keys(
+        &self,
+        generation: Generation,
+        slice: Slice,
+        len_max: usize,
+        scan_max: usize,
+    ) -> BoxFuture<'_, Result<Largest, Error>>;
+}
