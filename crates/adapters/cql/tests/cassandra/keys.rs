@@ -6,7 +6,7 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Slice;
 use raingauge_core::retention::Horizons;
 use raingauge_cql::{Cql, CqlReader, Options};
-use raingauge_ports::buckets::{BucketReader, BucketWriter, Generation, generation_of};
+use raingauge_ports::buckets::{BucketReader, BucketRetention, Generation, generation_of};
 use raingauge_ports::contract::buckets::Ledger;
 use raingauge_ports::tiles::writer_of;
 use std::collections::HashMap;
