@@ -4,9 +4,19 @@
 //! Secrets (the id of a session, a one-time link, a token) come here as their SHA-256 alone, and passwords as what
 //! Argon2id made of them: whoever reads the database can use none of it.
 
+mod audit_trail;
 mod decide;
+mod invitations;
+mod sessions;
+mod tokens;
+mod users;
 
-use crate::BoxFuture;
+pub use audit_trail::AuditTrail;
+pub use invitations::Invitations;
+pub use sessions::Sessions;
+pub use tokens::Tokens;
+pub use users::Users;
+
 use raingauge_core::access::{Role, Scopes};
 
 /// The SHA-256 of a secret of 32 random bytes.
@@ -166,98 +176,14 @@ impl Default for Filter {
     }
 }
 
-/// Up to when things are swept away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sweep {
-    pub now_s: i64,
-    /// Sessions without a request since then have ended.
-    pub idle_since_s: i64,
-    /// Audit entries from before then are removed.
-    pub audit_before_s: i64,
-}
-
 /// By what a name is compared with others.
 pub fn handle(name: &str) -> String {
     name.to_lowercase()
 }
 
-pub trait People: Send + Sync {
-    /// Everybody, by name.
-    fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>>;
+/// Everything that is kept of people, in one store.
+///
+/// No contract suite: what it is made of has one.
+pub trait People: Users + Invitations + Sessions + Tokens + AuditTrail {}
 
-    /// Whether there is anybody.
-    fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>>;
-
-    /// The user of this name, whatever the case of its letters.
-    fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>>;
-
-    fn user_of_openid<'a>(&'a self, openid: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>>;
-
-    /// Adds somebody who was not invited.
-    fn add_user(&self, user: NewUser) -> BoxFuture<'_, Result<User, Error>>;
-
-    /// Changes a user. At least one administrator stays who may sign in.
-    fn change_user(&self, id: i64, change: UserChange) -> BoxFuture<'_, Result<User, Error>>;
-
-    /// Removes somebody who may not sign in any more, with sessions and links. Their name is replaced by what is answered
-    /// wherever it says who did something: versions, drafts, tokens and the audit log.
-    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>>;
-
-    /// Adds a one-time link.
-    fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// The link of this hash, whether or not it has expired.
-    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>>;
-
-    /// Those that have not been used, newest first; expired ones, too, until they are swept.
-    fn invitations(&self) -> BoxFuture<'_, Result<Vec<Invitation>, Error>>;
-
-    /// Takes a link back.
-    fn withdraw(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// Uses a link: whoever it names is made, or, when they are there already, is given its role, its e-mail address if it
-    /// has one, and this password or identity, may sign in again, and is signed out everywhere. Of `user`, the role does not matter. All links for
-    /// the same name are spent with it.
-    fn accept(&self, hash: Hash, user: NewUser) -> BoxFuture<'_, Result<User, Error>>;
-
-    /// Begins a session. Beyond the most that one person may have, the longest unused ones end.
-    fn open_session(&self, session: Session) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// A session and whose it is, whether or not it has expired.
-    fn session(&self, hash: Hash) -> BoxFuture<'_, Result<Option<(Session, User)>, Error>>;
-
-    /// Notes that a session was seen.
-    fn touch_session(&self, hash: Hash, at_s: i64) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// The sessions of a user, that which was seen last first.
-    fn sessions(&self, user_id: i64) -> BoxFuture<'_, Result<Vec<Session>, Error>>;
-
-    fn close_session(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// Ends all sessions of a user but this one.
-    fn close_sessions(&self, user_id: i64, but: Option<Hash>) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// All tokens that were ever made, newest first.
-    fn tokens(&self) -> BoxFuture<'_, Result<Vec<ApiToken>, Error>>;
-
-    /// Adds a token; its name differs from those that are in use.
-    fn add_token(&self, token: ApiToken) -> BoxFuture<'_, Result<ApiToken, Error>>;
-
-    /// Revokes a token; one that is revoked already stays as it is.
-    fn revoke_token(&self, id: i64, at_s: i64) -> BoxFuture<'_, Result<ApiToken, Error>>;
-
-    /// Notes when tokens were used, by their ids.
-    fn note_tokens_used(&self, used: Vec<(i64, i64)>) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// A number that grows with every change of users, links and tokens, for those who hold tokens in memory.
-    fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
-
-    /// Adds an entry to the audit log.
-    fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// Entries of the audit log, newest first.
-    fn entries(&self, filter: Filter) -> BoxFuture<'_, Result<Vec<Entry>, Error>>;
-
-    /// Removes what has expired.
-    fn sweep(&self, sweep: Sweep) -> BoxFuture<'_, Result<(), Error>>;
-}
+impl<T: Users + Invitations + Sessions + Tokens + AuditTrail> People for T {}

@@ -4,8 +4,8 @@ use parking_lot::Mutex;
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
-    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep,
-    User, UserChange, handle,
+    ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser, Removed,
+    Session, Sessions, Tokens, User, UserChange, Users, handle,
 };
 use std::cmp::Reverse;
 
@@ -119,15 +119,6 @@ impl State {
         let limit = filter.limit.min(AUDIT_ENTRIES_MAX);
         self.entries.iter().rev().filter(is_wanted).take(limit).cloned().collect()
     }
-
-    fn sweep(&mut self, sweep: Sweep) {
-        let is_open = |session: &Session| {
-            session.expires_at > sweep.now_s && session.seen_at > sweep.idle_since_s
-        };
-        self.sessions.retain(is_open);
-        self.invitations.retain(|invitation| invitation.expires_at > sweep.now_s);
-        self.entries.retain(|entry| entry.at_s >= sweep.audit_before_s);
-    }
 }
 
 impl MemoryPeople {
@@ -141,23 +132,13 @@ impl MemoryPeople {
     }
 }
 
-impl People for MemoryPeople {
+impl Users for MemoryPeople {
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
         self.with(|state| Ok(state.users.clone()))
     }
 
     fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>> {
         self.with(|state| Ok(!state.users.is_empty()))
-    }
-
-    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
-        self.with(|state| state.remove_user(id))
-    }
-
-    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
-        self.with(|state| {
-            Ok(state.invitations.iter().find(|invitation| invitation.hash == hash).cloned())
-        })
     }
 
     fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
@@ -180,6 +161,12 @@ impl People for MemoryPeople {
         self.with(|state| state.change_user(id, change))
     }
 
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
+        self.with(|state| state.remove_user(id))
+    }
+}
+
+impl Invitations for MemoryPeople {
     fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
             Invitation::fits(state.invitations.len())?;
@@ -189,6 +176,12 @@ impl People for MemoryPeople {
                 .sort_by_key(|invitation| Reverse((invitation.created_at, invitation.hash)));
             state.revision += 1;
             Ok(())
+        })
+    }
+
+    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
+        self.with(|state| {
+            Ok(state.invitations.iter().find(|invitation| invitation.hash == hash).cloned())
         })
     }
 
@@ -208,6 +201,15 @@ impl People for MemoryPeople {
         self.with(|state| state.accept(hash, user))
     }
 
+    fn sweep_invitations(&self, now_s: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            state.invitations.retain(|invitation| invitation.expires_at > now_s);
+            Ok(())
+        })
+    }
+}
+
+impl Sessions for MemoryPeople {
     fn open_session(&self, session: Session) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
             state.open_session(session);
@@ -252,6 +254,17 @@ impl People for MemoryPeople {
         })
     }
 
+    fn sweep_sessions(&self, now_s: i64, idle_since_s: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.with(|state| {
+            let is_open =
+                |session: &Session| session.expires_at > now_s && session.seen_at > idle_since_s;
+            state.sessions.retain(is_open);
+            Ok(())
+        })
+    }
+}
+
+impl Tokens for MemoryPeople {
     fn tokens(&self) -> BoxFuture<'_, Result<Vec<ApiToken>, Error>> {
         self.with(|state| Ok(state.tokens.clone()))
     }
@@ -277,7 +290,9 @@ impl People for MemoryPeople {
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
         self.with(|state| Ok(state.revision))
     }
+}
 
+impl AuditTrail for MemoryPeople {
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
             state.entries_ever += 1;
@@ -290,9 +305,9 @@ impl People for MemoryPeople {
         self.with(|state| Ok(state.entries(&filter)))
     }
 
-    fn sweep(&self, sweep: Sweep) -> BoxFuture<'_, Result<(), Error>> {
+    fn sweep_entries(&self, before_s: i64) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
-            state.sweep(sweep);
+            state.entries.retain(|entry| entry.at_s >= before_s);
             Ok(())
         })
     }

@@ -6,8 +6,8 @@ use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
-    ApiToken, Entry, Error, Filter, Hash, Invitation, NewUser, People, Removed, Session, Sweep,
-    User, UserChange, handle,
+    ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser, Removed,
+    Session, Sessions, Tokens, User, UserChange, Users, handle,
 };
 use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
 
@@ -162,14 +162,6 @@ impl<D: Database> SqlPeople<D> {
         let rows: Vec<EntryRow> = self.0.rows(statement).await?;
         Ok(rows.into_iter().map(rows::entry).collect())
     }
-
-    async fn sweep_now(&self, sweep: Sweep) -> Result<(), Error> {
-        let sessions =
-            Statement::new(rows::SWEEP_SESSIONS).with(sweep.now_s).with(sweep.idle_since_s);
-        self.0.run(sessions).await?;
-        self.0.run(Statement::new(rows::SWEEP_INVITATIONS).with(sweep.now_s)).await?;
-        Ok(self.0.run(Statement::new(rows::SWEEP_ENTRIES).with(sweep.audit_before_s)).await?)
-    }
 }
 
 async fn users(change: &mut impl Change) -> Result<Vec<User>, Error> {
@@ -186,7 +178,7 @@ fn hex(hash: &Hash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl<D: Database> People for SqlPeople<D> {
+impl<D: Database> Users for SqlPeople<D> {
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
         Box::pin(self.users_where(Statement::new(rows::USERS)))
     }
@@ -195,18 +187,6 @@ impl<D: Database> People for SqlPeople<D> {
         Box::pin(async {
             let rows: Vec<(i64,)> = self.0.rows(Statement::new(rows::ANY_USER)).await?;
             Ok(!rows.is_empty())
-        })
-    }
-
-    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
-        Box::pin(self.remove_user_now(id))
-    }
-
-    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
-        Box::pin(async move {
-            let statement = Statement::new(rows::INVITATION_OF_HASH).with(hex(&hash));
-            let rows: Vec<InvitationRow> = self.0.rows(statement).await?;
-            rows.into_iter().next().map(rows::invitation).transpose()
         })
     }
 
@@ -230,8 +210,22 @@ impl<D: Database> People for SqlPeople<D> {
         Box::pin(self.change_user_now(id, change))
     }
 
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
+        Box::pin(self.remove_user_now(id))
+    }
+}
+
+impl<D: Database> Invitations for SqlPeople<D> {
     fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.invite_now(invitation))
+    }
+
+    fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
+        Box::pin(async move {
+            let statement = Statement::new(rows::INVITATION_OF_HASH).with(hex(&hash));
+            let rows: Vec<InvitationRow> = self.0.rows(statement).await?;
+            rows.into_iter().next().map(rows::invitation).transpose()
+        })
     }
 
     fn invitations(&self) -> BoxFuture<'_, Result<Vec<Invitation>, Error>> {
@@ -249,6 +243,13 @@ impl<D: Database> People for SqlPeople<D> {
         Box::pin(self.accept_now(hash, user))
     }
 
+    fn sweep_invitations(&self, now_s: i64) -> BoxFuture<'_, Result<(), Error>> {
+        let statement = Statement::new(rows::SWEEP_INVITATIONS).with(now_s);
+        Box::pin(async { Ok(self.0.run(statement).await?) })
+    }
+}
+
+impl<D: Database> Sessions for SqlPeople<D> {
     fn open_session(&self, session: Session) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.open_session_now(session))
     }
@@ -277,6 +278,13 @@ impl<D: Database> People for SqlPeople<D> {
         Box::pin(async { Ok(self.0.run(statement).await?) })
     }
 
+    fn sweep_sessions(&self, now_s: i64, idle_since_s: i64) -> BoxFuture<'_, Result<(), Error>> {
+        let statement = Statement::new(rows::SWEEP_SESSIONS).with(now_s).with(idle_since_s);
+        Box::pin(async { Ok(self.0.run(statement).await?) })
+    }
+}
+
+impl<D: Database> Tokens for SqlPeople<D> {
     fn tokens(&self) -> BoxFuture<'_, Result<Vec<ApiToken>, Error>> {
         Box::pin(async {
             let rows: Vec<TokenRow> = self.0.rows(Statement::new(rows::TOKENS)).await?;
@@ -308,7 +316,9 @@ impl<D: Database> People for SqlPeople<D> {
             revision.ok_or_else(|| self.0.refuse(LOCK.missing).into())
         })
     }
+}
 
+impl<D: Database> AuditTrail for SqlPeople<D> {
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move { Ok(self.0.run(rows::insert_entry(entry)).await?) })
     }
@@ -317,7 +327,8 @@ impl<D: Database> People for SqlPeople<D> {
         Box::pin(self.entries_now(filter))
     }
 
-    fn sweep(&self, sweep: Sweep) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(self.sweep_now(sweep))
+    fn sweep_entries(&self, before_s: i64) -> BoxFuture<'_, Result<(), Error>> {
+        let statement = Statement::new(rows::SWEEP_ENTRIES).with(before_s);
+        Box::pin(async { Ok(self.0.run(statement).await?) })
     }
 }

@@ -9,7 +9,7 @@ use raingauge_core::counter::{Counter, State};
 use raingauge_ports::catalog::{Catalog, Error, Policies};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
 use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
-use raingauge_ports::people::People;
+use raingauge_ports::people::Users;
 use raingauge_sql::SqliteCatalog;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -236,13 +236,13 @@ fn operations(
 /// The tokens of the settings and of the portal, and what follows the latter.
 fn people(engines: &Engines, settings: &Settings) -> (People, Arc<MadeTokens>) {
     let store = &engines.database.people;
-    let made = MadeTokens::new(Arc::clone(store), Arc::clone(&engines.wall_clock));
+    let made = MadeTokens::new(store.clone(), Arc::clone(&engines.wall_clock));
     let made = Arc::new(made);
     let people = People {
         store: Arc::clone(store),
         tokens: Arc::new(Tokens::new(&settings.auth).with_made(Arc::clone(&made))),
         options: crate::portal::options(settings),
-        audit: AuditLog::new(Arc::clone(store), Arc::clone(&engines.wall_clock)),
+        audit: AuditLog::new(store.clone(), Arc::clone(&engines.wall_clock)),
     };
     (people, made)
 }

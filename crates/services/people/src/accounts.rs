@@ -8,9 +8,7 @@ use super::{Options, Origin, Refusal, devices};
 use crate::{Credential, OwnSession, Principal};
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::clock::{Clock, every};
-use raingauge_ports::people::{
-    Entry, Error, Hash, People, Session, Sweep, User, UserChange, handle,
-};
+use raingauge_ports::people::{Entry, Error, Hash, People, Session, User, UserChange, handle};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +49,7 @@ pub struct Admitted {
 
 impl Accounts {
     pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>, options: Options) -> Self {
-        let audit = AuditLog::new(Arc::clone(&people), Arc::clone(&clock));
+        let audit = AuditLog::new(people.clone(), Arc::clone(&clock));
         let passwords = Passwords::default();
         let attempts = Attempts::default();
         Self {
@@ -278,10 +276,9 @@ impl Accounts {
     /// Removes expired sessions, links and audit entries once.
     pub async fn sweep(&self) -> Result<(), Error> {
         let now_s = self.clock.now_s();
-        let idle_since_s = now_s - self.options.session_idle_s;
-        self.people
-            .sweep(Sweep { now_s, idle_since_s, audit_before_s: now_s - self.options.audit_keep_s })
-            .await
+        self.people.sweep_sessions(now_s, now_s - self.options.session_idle_s).await?;
+        self.people.sweep_invitations(now_s).await?;
+        self.people.sweep_entries(now_s - self.options.audit_keep_s).await
     }
 
     pub(super) fn entry(&self, who: &str, origin: &Origin, verb: &str) -> Entry {

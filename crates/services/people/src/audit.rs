@@ -9,7 +9,7 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use raingauge_ports::catalog::TOKEN_PREFIX;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::people::{Entry, Error, Filter, People};
+use raingauge_ports::people::{AuditTrail, Entry, Error, Filter};
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -63,7 +63,7 @@ impl AuditAction {
 /// Writes the audit log.
 #[derive(Clone)]
 pub struct AuditLog {
-    people: Arc<dyn People>,
+    trail: Arc<dyn AuditTrail>,
     clock: Arc<dyn Clock>,
     rates: Arc<Mutex<LruCache<String, Rate>>>,
 }
@@ -78,8 +78,8 @@ struct Rate {
 }
 
 impl AuditLog {
-    pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>) -> Self {
-        Self { people, clock, rates: Arc::new(Mutex::new(LruCache::new(PRINCIPALS_MAX))) }
+    pub fn new(trail: Arc<dyn AuditTrail>, clock: Arc<dyn Clock>) -> Self {
+        Self { trail, clock, rates: Arc::new(Mutex::new(LruCache::new(PRINCIPALS_MAX))) }
     }
 
     /// Records what a principal did and the outcome: `done`, or the code of the refusal. A
@@ -117,7 +117,7 @@ impl AuditLog {
         origin: &Origin,
         action: AuditAction,
     ) -> Result<(), Error> {
-        self.people.record(self.entry(who, origin, action, "done")).await
+        self.trail.record(self.entry(who, origin, action, "done")).await
     }
 
     fn entry(&self, who: &str, origin: &Origin, action: AuditAction, outcome: &str) -> Entry {
@@ -135,14 +135,14 @@ impl AuditLog {
 
     /// Returns the entries that match the filter, newest first.
     pub async fn entries(&self, filter: Filter) -> Result<Vec<Entry>, Error> {
-        self.people.entries(filter).await
+        self.trail.entries(filter).await
     }
 
     /// Writes an entry; when that fails, writes it to the log of the process.
     pub async fn keep(&self, entry: Entry) {
         let Entry { who, object, .. } = entry;
         let entry = Entry { who: cut(who), object: cut(object), ..entry };
-        if let Err(error) = self.people.record(entry.clone()).await {
+        if let Err(error) = self.trail.record(entry.clone()).await {
             let Entry { who, address, verb, object, details, outcome, .. } = entry;
             tracing::error!(
                 %error, who, address, verb, object, details, outcome,

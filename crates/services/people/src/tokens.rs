@@ -146,7 +146,7 @@ mod tests {
     use raingauge_memory::MemoryPeople;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract::people as contract;
-    use raingauge_ports::people::{ApiToken, People as _};
+    use raingauge_ports::people::{ApiToken, Tokens as _};
     use sha2::{Digest as _, Sha256};
 
     fn token(name: &str, scopes: &[Scope]) -> (String, Token) {

@@ -13,7 +13,7 @@ use raingauge_ports::contract::people::{entry, hash, invitation, new_user, sessi
 use raingauge_ports::contract::rollouts;
 use raingauge_ports::drafts::{Draft, Drafts};
 use raingauge_ports::instances::Instances;
-use raingauge_ports::people::{People, Sweep, UserChange};
+use raingauge_ports::people::{People, UserChange, Users};
 use raingauge_ports::rollouts::Rollouts;
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
 
@@ -178,5 +178,7 @@ async fn use_all_of(people: &dyn People) {
     people.note_tokens_used(vec![(1, 7)]).await.unwrap();
     people.revoke_token(1, 8).await.unwrap();
     people.record(entry(7, "zoe", "token.revoke", "token shop")).await.unwrap();
-    people.sweep(Sweep { now_s: 0, idle_since_s: 0, audit_before_s: 0 }).await.unwrap();
+    people.sweep_sessions(0, 0).await.unwrap();
+    people.sweep_invitations(0).await.unwrap();
+    people.sweep_entries(0).await.unwrap();
 }

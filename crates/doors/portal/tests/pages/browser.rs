@@ -7,7 +7,7 @@ use axum::http::{Method, Request, StatusCode, header};
 use raingauge_core::access::Role;
 use raingauge_people::Options;
 use raingauge_people::secrets::{csrf_of, hash_of, new_secret};
-use raingauge_ports::people::{NewUser, People, Session, User};
+use raingauge_ports::people::{NewUser, Session, User};
 use std::net::SocketAddr;
 
 pub const PASSWORD: &str = "four words of rain";

@@ -9,7 +9,7 @@ use axum::http::{Request, StatusCode};
 use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, State};
 use raingauge_ports::drafts::{self, Draft};
-use raingauge_ports::people::{NewUser, People};
+use raingauge_ports::people::NewUser;
 use raingauge_writer::worker::{Backfill, BackfillStatus};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
 use raingauge_app::Samples;
 use raingauge_core::access::Role;
-use raingauge_ports::people::{Filter, People};
+use raingauge_ports::people::Filter;
 use serde_json::json;
 
 #[tokio::test]

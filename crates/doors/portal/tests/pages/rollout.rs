@@ -8,7 +8,7 @@ use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_policy::rollout::{End, Limits, Phase, Plan, Rollout};
 use raingauge_ports::catalog::Change;
 use raingauge_ports::instances::{Instance, Instances as _};
-use raingauge_ports::people::{Entry, Filter, People};
+use raingauge_ports::people::{Entry, Filter};
 use raingauge_ports::rollouts::{Rollouts as _, Run};
 use serde_json::{Value, json};
 

@@ -51,7 +51,7 @@ pub struct World {
     pub instances: Arc<MemoryInstances>,
     /// The bucket store, to be changed behind the log's back.
     pub buckets: Arc<MemoryBuckets>,
-    pub people: Arc<MemoryPeople>,
+    pub people: Arc<dyn People>,
     pub rollouts: Arc<MemoryRollouts>,
     /// A backfill that runs for every counter for as long as it stands here.
     pub running: Arc<Mutex<Option<Backfill>>>,
@@ -219,8 +219,7 @@ impl World {
             clock: clock_port.clone(),
             still_max: STILL_MAX,
         });
-        let people = Arc::new(MemoryPeople::default());
-        let store = Arc::clone(&people) as Arc<dyn People>;
+        let people: Arc<dyn People> = Arc::<MemoryPeople>::default();
         let app = App {
             node: Node {
                 roles: raingauge_app::Role::ALL.to_vec(),
@@ -242,10 +241,10 @@ impl World {
                 scans: Scans::default(),
             },
             people: raingauge_app::People {
-                store: Arc::clone(&store),
+                store: Arc::clone(&people),
                 tokens: Arc::new(Tokens::new(&Auth::default())),
                 options: people_options,
-                audit: AuditLog::new(store, clock_port),
+                audit: AuditLog::new(people.clone(), clock_port),
             },
             operations: Operations {
                 policies,

@@ -1,14 +1,14 @@
 //! The audit log.
 
 use super::{AWKWARD, NOW_S, entry};
-use crate::people::{Entry, Filter, People, Sweep};
+use crate::people::{AuditTrail, Entry, Filter};
 use raingauge_core::limits::AUDIT_ENTRIES_MAX;
 
-async fn objects(people: &dyn People, filter: Filter) -> Vec<String> {
+async fn objects(people: &dyn AuditTrail, filter: Filter) -> Vec<String> {
     people.entries(filter).await.unwrap().into_iter().map(|entry| entry.object).collect()
 }
 
-pub async fn entries_come_newest_first_in_pages(people: &dyn People) {
+pub async fn entries_come_newest_first_in_pages(people: &dyn AuditTrail) {
     let awkward = Entry {
         address: "2001:db8::1".to_owned(),
         details: format!("{{\"text\":{AWKWARD:?}}}"),
@@ -37,7 +37,7 @@ pub async fn entries_come_newest_first_in_pages(people: &dyn People) {
     );
 }
 
-pub async fn entries_are_filtered(people: &dyn People) {
+pub async fn entries_are_filtered(people: &dyn AuditTrail) {
     for (at, who, verb, object) in [
         (0, "zoe", "counter.create", "counter 34"),
         (10, "zoe", "counter.replace", "counter 34"),
@@ -66,16 +66,15 @@ pub async fn entries_are_filtered(people: &dyn People) {
     assert_eq!(objects(between).await, ["counter 340", "counter 34"]);
 }
 
-pub async fn old_entries_are_swept(people: &dyn People) {
+pub async fn old_entries_are_swept(people: &dyn AuditTrail) {
     for at in [0, 10] {
         people.record(entry(NOW_S + at, "zoe", "counter.create", &at.to_string())).await.unwrap();
     }
-    let sweep = Sweep { now_s: NOW_S, idle_since_s: NOW_S, audit_before_s: NOW_S + 10 };
-    people.sweep(sweep).await.unwrap();
+    people.sweep_entries(NOW_S + 10).await.unwrap();
     let left = people.entries(Filter::default()).await.unwrap();
     assert_eq!(left.iter().map(|entry| &*entry.object).collect::<Vec<_>>(), ["10"]);
     // An id is never given twice: a page that was begun before goes on at the right place.
-    people.sweep(Sweep { audit_before_s: i64::MAX, ..sweep }).await.unwrap();
+    people.sweep_entries(i64::MAX).await.unwrap();
     people.record(entry(NOW_S, "zoe", "counter.create", "new")).await.unwrap();
     assert!(people.entries(Filter::default()).await.unwrap()[0].id > left[0].id);
 }

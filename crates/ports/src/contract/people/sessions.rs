@@ -1,7 +1,7 @@
 //! Where people are signed in.
 
 use super::{HOUR_S, NOW_S, hash, invitation, new_user, session};
-use crate::people::{People, Session, Sweep, User, UserChange};
+use crate::people::{People, Session, Sessions, User, UserChange};
 use raingauge_core::access::Role;
 use raingauge_core::limits::SESSIONS_PER_USER_MAX;
 
@@ -10,7 +10,7 @@ async fn two(people: &dyn People) -> (User, User) {
     (one, people.add_user(new_user("max", Role::Viewer)).await.unwrap())
 }
 
-async fn hashes(people: &dyn People, user: &User) -> Vec<u8> {
+async fn hashes(people: &dyn Sessions, user: &User) -> Vec<u8> {
     people.sessions(user.id).await.unwrap().iter().map(|session| session.hash[0]).collect()
 }
 
@@ -73,8 +73,8 @@ pub async fn the_longest_unused_session_makes_room(people: &dyn People) {
 pub async fn what_has_expired_is_swept(people: &dyn People) {
     let (zoe, max) = two(people).await;
     let sweep = async |now_s| {
-        let sweep = Sweep { now_s, idle_since_s: now_s - HOUR_S, audit_before_s: 0 };
-        people.sweep(sweep).await.unwrap();
+        people.sweep_sessions(now_s, now_s - HOUR_S).await.unwrap();
+        people.sweep_invitations(now_s).await.unwrap();
     };
     people.open_session(Session { expires_at: NOW_S + 10, ..session(1, &zoe) }).await.unwrap();
     people.open_session(session(2, &max)).await.unwrap();

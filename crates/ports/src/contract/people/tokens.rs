@@ -1,10 +1,10 @@
 //! API tokens, and the revision that their followers watch.
 
 use super::{AWKWARD, HOUR_S, NOW_S, entry, hash, invitation, new_user, session, token};
-use crate::people::{ApiToken, Error, People, UserChange};
+use crate::people::{ApiToken, Error, People, Tokens, UserChange};
 use raingauge_core::access::{Role, Scope};
 
-pub async fn a_token_comes_back_whole(people: &dyn People) {
+pub async fn a_token_comes_back_whole(people: &dyn Tokens) {
     let added = people.add_token(token(1, AWKWARD)).await.unwrap();
     assert_eq!(added, ApiToken { id: 1, ..token(1, AWKWARD) });
     let admin = ApiToken {
@@ -24,7 +24,7 @@ pub async fn a_token_comes_back_whole(people: &dyn People) {
     assert_eq!(people.tokens().await.unwrap()[1], revoked);
 }
 
-pub async fn a_name_is_free_again_when_its_token_is_revoked(people: &dyn People) {
+pub async fn a_name_is_free_again_when_its_token_is_revoked(people: &dyn Tokens) {
     let first = people.add_token(token(1, "shop")).await.unwrap();
     let refused = people.add_token(token(2, "shop")).await;
     assert_eq!(refused, Err(Error::NameTaken("shop".to_owned())));

@@ -3,11 +3,12 @@
 use super::super::catalog::at_once;
 use super::{AWKWARD, HOUR_S, NOW_S, hash, invitation, new_user, session, token};
 use crate::people::{
-    ApiToken, Entry, Error, Filter, Invitation, NewUser, People, User, UserChange,
+    ApiToken, Entry, Error, Filter, Invitation, Invitations, NewUser, People, User, UserChange,
+    Users,
 };
 use raingauge_core::access::Role;
 
-async fn add(people: &dyn People, name: &str, role: Role) -> User {
+async fn add(people: &dyn Users, name: &str, role: Role) -> User {
     people.add_user(new_user(name, role)).await.unwrap()
 }
 
@@ -205,7 +206,7 @@ pub async fn the_first_link_is_spent_with_the_first_user(people: &dyn People) {
     assert_eq!(people.accept(hash(3), new_user("max", Role::Admin)).await, Err(Error::LinkSpent));
 }
 
-pub async fn a_link_ends(people: &dyn People) {
+pub async fn a_link_ends(people: &dyn Invitations) {
     people.invite(invitation(1, "zoe", Role::Viewer)).await.unwrap();
     let late = NewUser { at_s: NOW_S + 24 * HOUR_S, ..new_user("zoe", Role::Viewer) };
     assert_eq!(people.accept(hash(1), late.clone()).await, Err(Error::LinkSpent));

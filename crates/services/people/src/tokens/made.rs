@@ -4,7 +4,7 @@ use crate::Principal;
 use crate::secrets::is_equal;
 use arc_swap::ArcSwap;
 use raingauge_ports::clock::{Clock, every};
-use raingauge_ports::people::{ApiToken, Error, Hash, People};
+use raingauge_ports::people::{ApiToken, Error, Hash, Tokens};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const STALE_AFTER_MS: i64 = 15 * 60 * 1_000;
 
 /// Every token that was made in the portal and is in use.
 pub struct MadeTokens {
-    people: Arc<dyn People>,
+    tokens: Arc<dyn Tokens>,
     clock: Arc<dyn Clock>,
     known: ArcSwap<Vec<Known>>,
     /// The revision of the tokens in memory; [`NEVER_READ`] before the first reading.
@@ -42,10 +42,10 @@ struct Known {
 }
 
 impl MadeTokens {
-    pub fn new(people: Arc<dyn People>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(tokens: Arc<dyn Tokens>, clock: Arc<dyn Clock>) -> Self {
         let followed_ms = AtomicI64::new(clock.elapsed_ms());
         Self {
-            people,
+            tokens,
             clock,
             known: ArcSwap::default(),
             revision: AtomicI64::new(NEVER_READ),
@@ -99,7 +99,7 @@ impl MadeTokens {
 
     /// Reads the tokens where their revision is not the one in memory.
     pub async fn refresh(&self) -> Result<(), Error> {
-        let revision = self.people.revision().await?;
+        let revision = self.tokens.revision().await?;
         self.followed_ms.store(self.clock.elapsed_ms(), Ordering::Relaxed);
         if self.revision.load(Ordering::Relaxed) == revision {
             return Ok(());
@@ -107,7 +107,7 @@ impl MadeTokens {
         // The use of the previous tokens is recorded before they go.
         self.note_used().await;
         let now_s = self.clock.now_s();
-        let in_use = self.people.tokens().await?.into_iter().filter(|token| token.is_in_use(now_s));
+        let in_use = self.tokens.tokens().await?.into_iter().filter(|token| token.is_in_use(now_s));
         self.known.store(Arc::new(in_use.map(known_of).collect()));
         self.revision.store(revision, Ordering::Relaxed);
         Ok(())
@@ -120,7 +120,7 @@ impl MadeTokens {
         let taken = known.iter().map(|token| (token.id, token.used_at.swap(0, Ordering::Relaxed)));
         let used: Vec<(i64, i64)> = taken.filter(|(_, used_at)| *used_at > 0).collect();
         if !used.is_empty()
-            && let Err(error) = self.people.note_tokens_used(used).await
+            && let Err(error) = self.tokens.note_tokens_used(used).await
         {
             tracing::debug!(%error, "the use of tokens could not be recorded");
         }

@@ -3,7 +3,7 @@
 use crate::browser::PASSWORD;
 use crate::world::World;
 use axum::http::StatusCode;
-use raingauge_ports::people::{Filter, People};
+use raingauge_ports::people::Filter;
 
 #[tokio::test]
 async fn a_new_password_needs_the_old_one_and_ends_other_sessions() {

@@ -4,7 +4,7 @@ use crate::forms::Sent;
 use crate::world::{NOW_S, World};
 use axum::http::{StatusCode, header};
 use raingauge_core::access::Role;
-use raingauge_ports::people::{Entry, Filter, People};
+use raingauge_ports::people::{Entry, Filter};
 use serde_json::json;
 
 async fn entry(world: &World, at_s: i64, who: &str, verb: &str) {

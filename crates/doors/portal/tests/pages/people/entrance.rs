@@ -7,7 +7,7 @@ use raingauge_core::access::Role;
 use raingauge_people::Options;
 use raingauge_people::invitations::{COMMAND_LINE, Invitee};
 use raingauge_people::limits::NAME_IN_NETWORK;
-use raingauge_ports::people::{Filter, People, UserChange};
+use raingauge_ports::people::{Filter, UserChange};
 
 /// A portal with its first administrator, called zoe.
 async fn with_zoe(options: Options) -> World {

@@ -4,7 +4,6 @@ use crate::browser::{HOST, PASSWORD};
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
 use raingauge_core::access::Role;
-use raingauge_ports::people::People;
 
 #[tokio::test]
 async fn an_administrator_invites_somebody_by_a_link_that_is_shown_once() {

@@ -9,7 +9,7 @@ use raingauge_people::Options;
 use raingauge_people::invitations::Invitee;
 use raingauge_people::trips::TRIP_S;
 use raingauge_portal::OPENID_BACK;
-use raingauge_ports::people::{Entry, Filter, People, User, UserChange};
+use raingauge_ports::people::{Entry, Filter, User, UserChange};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 

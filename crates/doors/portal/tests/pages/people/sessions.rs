@@ -5,7 +5,7 @@ use crate::world::World;
 use axum::http::{Method, StatusCode, header};
 use raingauge_core::access::Role;
 use raingauge_people::secrets::{hash_of, new_secret};
-use raingauge_ports::people::{People, UserChange};
+use raingauge_ports::people::UserChange;
 
 #[tokio::test]
 async fn signing_in_begins_a_new_session_whatever_the_browser_had() {

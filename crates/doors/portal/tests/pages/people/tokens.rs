@@ -4,7 +4,6 @@ use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
 use raingauge_core::access::Role;
 use raingauge_people::secrets::hash_of;
-use raingauge_ports::people::People;
 
 #[tokio::test]
 async fn a_token_is_shown_once_and_revoked() {

@@ -4,7 +4,7 @@ use crate::browser::Browser;
 use crate::world::World;
 use axum::http::StatusCode;
 use raingauge_core::access::Role;
-use raingauge_ports::people::{ApiToken, Entry, Invitation, NewUser, People};
+use raingauge_ports::people::{ApiToken, Entry, Invitation, NewUser};
 
 /// Markup, ends of attributes, ends of statements.
 const EVIL: [&str; 4] = [
