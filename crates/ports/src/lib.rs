@@ -29,7 +29,6 @@ pub mod cluster;
 pub mod consumers;
 #[cfg(feature = "contract")]
 pub mod contract;
-pub mod contract;
 pub mod dedupe;
 pub mod drafts;
 pub mod identity;
