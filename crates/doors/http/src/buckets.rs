@@ -2,6 +2,7 @@
 
 use super::audit::AuditDetails;
 use super::body::{self, Body};
+use super::contract::events as doc;
 use super::problem::Problem;
 use super::{Routes, idempotency_key};
 use axum::Json;
@@ -26,7 +27,8 @@ const COUNTERS_NAMED_MAX: usize = 20;
 const KEYS_NAMED_MAX: usize = 4;
 
 pub fn routes() -> Routes {
-    Routes::of(Role::Writer).post("/v1/buckets", Scope::BucketsWrite, "buckets.set", set)
+    use Scope::BucketsWrite;
+    Routes::of(Role::Writer).post("/v1/buckets", BucketsWrite, "buckets.set", set, doc::set_buckets)
 }
 
 /// `POST /v1/buckets`

@@ -2,6 +2,7 @@
 
 use super::Routes;
 use super::body::{self, Body};
+use super::contract::system as doc;
 use super::counters::{expected_version, json_of, reason, without_version};
 use super::problem::Problem;
 use axum::Json;
@@ -19,12 +20,9 @@ use serde_json::json;
 use std::sync::Arc;
 
 pub fn routes() -> Routes {
-    Routes::of(Role::Portal).get("/v1/cache-policy", Scope::CountsRead, read).put(
-        "/v1/cache-policy",
-        Scope::Admin,
-        "cache_policy.replace",
-        replace,
-    )
+    Routes::of(Role::Portal)
+        .get("/v1/cache-policy", Scope::CountsRead, read, doc::read_cache_policy)
+        .put("/v1/cache-policy", Scope::Admin, "cache_policy.replace", replace, doc::replace_policy)
 }
 
 /// `GET /v1/cache-policy`

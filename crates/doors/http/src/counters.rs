@@ -3,6 +3,7 @@
 use super::Routes;
 use super::audit::AuditDetails;
 use super::body::{self, Body};
+use super::contract::counters as doc;
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
@@ -28,28 +29,28 @@ use std::sync::Arc;
 type Parameters = Query<HashMap<String, String>>;
 
 pub fn routes() -> Routes {
-    use Scope::{Admin, CountersWrite, CountsRead};
+    use Scope::{Admin, CountersWrite as Write, CountsRead as Read};
     Routes::of(Role::Portal)
-        .get("/v1/counters", CountsRead, list)
-        .post("/v1/counters", CountersWrite, "counter.create", create)
-        .get("/v1/counters/{id}", CountsRead, read)
-        .put("/v1/counters/{id}", CountersWrite, "counter.replace", replace)
-        .delete("/v1/counters/{id}", CountersWrite, "counter.archive", archive)
-        .get("/v1/counters/{id}/versions", CountsRead, versions)
-        .delete("/v1/counters/{id}/keys", Admin, "counter.erase", erase_all)
-        .delete("/v1/counters/{id}/keys/{key}", Admin, "counter.erase_key", erase_key)
-        .post("/v1/counters/{id}/purge", Admin, "counter.purge", purge)
-        .post_unlogged("/v1/counters/{id}/preview", CountersWrite, preview_of)
-        .post_unlogged("/v1/counters/preview", CountersWrite, preview)
-        .post("/v1/counters/{id}/backfill", CountersWrite, "counter.backfill", start_backfill)
-        .get("/v1/counters/{id}/backfill", CountsRead, backfill)
+        .get("/v1/counters", Read, list, doc::list)
+        .post("/v1/counters", Write, "counter.create", create, doc::create)
+        .get("/v1/counters/{id}", Read, read, doc::read)
+        .put("/v1/counters/{id}", Write, "counter.replace", replace, doc::replace)
+        .delete("/v1/counters/{id}", Write, "counter.archive", archive, doc::archive)
+        .get("/v1/counters/{id}/versions", Read, versions, doc::versions)
+        .delete("/v1/counters/{id}/keys", Admin, "counter.erase", erase_all, doc::erase_all)
+        .delete("/v1/counters/{id}/keys/{key}", Admin, "counter.erase_key", erase, doc::erase)
+        .post("/v1/counters/{id}/purge", Admin, "counter.purge", purge, doc::purge)
+        .post_unlogged("/v1/counters/{id}/preview", Write, preview_of, doc::preview_of)
+        .post_unlogged("/v1/counters/preview", Write, preview, doc::preview)
+        .post("/v1/counters/{id}/backfill", Write, "counter.backfill", backfill, doc::backfill)
+        .get("/v1/counters/{id}/backfill", Read, read_backfill, doc::read_backfill)
 }
 
 /// `GET /v1/counters`
 pub async fn list(
     State(app): State<Arc<App>>,
     Query(parameters): Parameters,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<doc::Counters>, Problem> {
     let mut counters = app.counters.catalog().list().await?;
     for (name, wanted) in &parameters {
         match name.as_str() {
@@ -64,7 +65,7 @@ pub async fn list(
             }
         }
     }
-    Ok(Json(json!({ "counters": counters })))
+    Ok(Json(doc::Counters { counters }))
 }
 
 /// `POST /v1/counters`
@@ -110,7 +111,7 @@ pub async fn archive(
 }
 
 /// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and says by when the log has forgotten the events too.
-pub async fn erase_key(
+pub async fn erase(
     State(app): State<Arc<App>>,
     Path((id, key)): Path<(u32, String)>,
 ) -> Result<Response, Problem> {
@@ -137,20 +138,21 @@ pub async fn purge(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<R
 fn erased(app: &App, id: u32, key: Option<String>) -> Response {
     let now_s = app.clock.now_s();
     let forgets_at = app.counted.log_kept.map(|kept| now_s + kept.as_secs() as i64);
-    let mut said = json!({ "logForgetsAt": forgets_at });
-    let mut answer = json!({ "counter": id, "erasedAt": now_s, "logForgetsAt": forgets_at });
-    if let Some(key) = key {
-        (said["key"], answer["key"]) = (json!(key), json!(key));
+    let mut details = json!({ "logForgetsAt": forgets_at });
+    if let Some(key) = &key {
+        details["key"] = json!(key);
     }
-    (Extension(AuditDetails(said)), Json(answer)).into_response()
+
+    let answer = doc::Erased { counter: id, key, erased_at: now_s, log_forgets_at: forgets_at };
+    (Extension(AuditDetails(details)), Json(answer)).into_response()
 }
 
 /// `GET /v1/counters/{id}/versions`
 pub async fn versions(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
-) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!({ "versions": app.counters.catalog().versions(id).await? })))
+) -> Result<Json<doc::Versions>, Problem> {
+    Ok(Json(doc::Versions { versions: app.counters.catalog().versions(id).await? }))
 }
 
 /// `POST /v1/counters/preview`: what the draft in the body would have counted.
@@ -203,40 +205,37 @@ async fn preview_draft(app: &App, who: &Principal, draft: Value) -> Result<Json<
 }
 
 /// `POST /v1/counters/{id}/backfill`
-pub async fn start_backfill(
+pub async fn backfill(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
 ) -> Result<Response, Problem> {
     app.counters.backfill(id).await?;
-    Ok((StatusCode::ACCEPTED, backfill(State(app), Path(id)).await?).into_response())
+    Ok((StatusCode::ACCEPTED, read_backfill(State(app), Path(id)).await?).into_response())
 }
 
 /// `GET /v1/counters/{id}/backfill`
-pub async fn backfill(
+pub async fn read_backfill(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<doc::Backfill>, Problem> {
     let Some(Progress { backfill, end, share }) =
         progress(&*app.counted.states, &app.counted.published, id)
     else {
         let detail = format!("counter {id} has had no backfill; POST to this path begins one");
         return Err(Problem::new(Code::BackfillUnknown, detail));
     };
-    let mut answer = json!({
-        "status": backfill.status,
-        "generation": backfill.generation,
-        "from": backfill.from,
-        "position": backfill.position,
-        "afterS": backfill.after_s,
-        "counted": backfill.counted,
-        "endedAt": backfill.ended_at,
-        "end": end,
-        "progress": share,
-    });
-    if !backfill.reason.is_empty() {
-        answer["reason"] = json!(backfill.reason);
-    }
-    Ok(Json(answer))
+    Ok(Json(doc::Backfill {
+        status: backfill.status,
+        generation: backfill.generation,
+        from: backfill.from,
+        position: backfill.position,
+        after_s: backfill.after_s,
+        counted: backfill.counted,
+        ended_at: backfill.ended_at,
+        reason: backfill.reason,
+        end,
+        progress: share,
+    }))
 }
 
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {

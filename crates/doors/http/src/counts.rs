@@ -2,6 +2,7 @@
 
 use super::Routes;
 use super::body::{self, Body};
+use super::contract::counts as doc;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::times::Time;
@@ -33,15 +34,13 @@ use std::sync::Arc;
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 pub fn routes() -> Routes {
-    let portal = Routes::of(Role::Portal).get("/v1/recount", Scope::CountsRead, recount).get(
-        "/v1/counters/{id}/keys",
-        Scope::CountsRead,
-        keys,
-    );
+    let portal = Routes::of(Role::Portal)
+        .get("/v1/recount", Scope::CountsRead, recount, doc::recount)
+        .get("/v1/counters/{id}/keys", Scope::CountsRead, keys, doc::keys);
     Routes::of(Role::Reader)
-        .post_unlogged("/v1/counts", Scope::CountsRead, batch)
-        .get("/v1/counts", Scope::CountsRead, one)
-        .get("/v1/series", Scope::CountsRead, series)
+        .post_unlogged("/v1/counts", Scope::CountsRead, batch, doc::batch)
+        .get("/v1/counts", Scope::CountsRead, one, doc::one)
+        .get("/v1/series", Scope::CountsRead, series, doc::series)
         .join(portal)
 }
 

@@ -2,6 +2,7 @@
 
 use super::Routes;
 use super::body::{self, Body};
+use super::contract::events as doc;
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, Query, State};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 const UNPACKED_AT_ONCE: u64 = 256 * 1_024;
 
 pub fn routes() -> Routes {
-    Routes::of(Role::Writer).post_unlogged("/v1/events", Scope::EventsWrite, post)
+    Routes::of(Role::Writer).post_unlogged("/v1/events", Scope::EventsWrite, post, doc::post)
 }
 
 pub async fn post(

@@ -5,6 +5,7 @@ mod body;
 mod buckets;
 mod cache_policy;
 pub mod connections;
+mod contract;
 mod counters;
 mod counts;
 mod events;

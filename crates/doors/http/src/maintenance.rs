@@ -1,6 +1,7 @@
 //! Compaction: what is planned, what runs, what was done; begun and stopped by hand.
 
 use super::Routes;
+use super::contract::system as doc;
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -14,10 +15,11 @@ use raingauge_people::Principal;
 use std::sync::Arc;
 
 pub fn routes() -> Routes {
+    use Scope::Admin;
     Routes::of(Role::Portal)
-        .get("/v1/maintenance", Scope::Admin, status)
-        .post("/v1/maintenance/compaction", Scope::Admin, "compaction.begin", compact)
-        .delete("/v1/maintenance/compaction", Scope::Admin, "compaction.stop", stop)
+        .get("/v1/maintenance", Admin, status, doc::maintenance)
+        .post("/v1/maintenance/compaction", Admin, "compaction.begin", compact, doc::compact)
+        .delete("/v1/maintenance/compaction", Admin, "compaction.stop", stop, doc::stop)
 }
 
 /// `GET /v1/maintenance`

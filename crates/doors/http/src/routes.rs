@@ -1,6 +1,7 @@
-//! The route table of the API: a line for each route, of which the router, the guard, the audit log, docs/rights.md, the
-//! contract and the tests are made.
+//! The route table of the API: a line for each route, of which the router, the guard, the audit
+//! log, docs/rights.md, the contract and the tests are made.
 
+use super::contract::Operation;
 use super::guard::{Guard, Guarded};
 use axum::Router;
 use axum::handler::Handler;
@@ -22,6 +23,8 @@ pub struct Route {
     pub role: Option<Role>,
     /// What the audit log calls it; `None` for what changes nothing that people define.
     pub verb: Option<&'static str>,
+    /// What the contract says of it.
+    pub describe: fn() -> Operation,
     mount: Mount,
 }
 
@@ -53,8 +56,13 @@ impl Routes {
     }
 
     /// A `GET` that needs no token.
-    pub fn open<T: 'static, H: Handler<T, Arc<App>>>(self, path: &'static str, handler: H) -> Self {
-        self.add(Method::GET, path, None, None, handler)
+    pub fn open<T: 'static, H: Handler<T, Arc<App>>>(
+        self,
+        path: &'static str,
+        handler: H,
+        describe: fn() -> Operation,
+    ) -> Self {
+        self.add(Method::GET, path, None, None, handler, describe)
     }
 
     pub fn get<T: 'static, H: Handler<T, Arc<App>>>(
@@ -62,8 +70,9 @@ impl Routes {
         path: &'static str,
         scope: Scope,
         handler: H,
+        describe: fn() -> Operation,
     ) -> Self {
-        self.add(Method::GET, path, Some(scope), None, handler)
+        self.add(Method::GET, path, Some(scope), None, handler, describe)
     }
 
     pub fn post<T: 'static, H: Handler<T, Arc<App>>>(
@@ -72,18 +81,21 @@ impl Routes {
         scope: Scope,
         verb: &'static str,
         handler: H,
+        describe: fn() -> Operation,
     ) -> Self {
-        self.add(Method::POST, path, Some(scope), Some(verb), handler)
+        self.add(Method::POST, path, Some(scope), Some(verb), handler, describe)
     }
 
-    /// A `POST` that the audit log leaves out: it sends events, or asks what is too long for an address.
+    /// A `POST` that the audit log leaves out: it sends events, or asks what is too long for an
+    /// address.
     pub fn post_unlogged<T: 'static, H: Handler<T, Arc<App>>>(
         self,
         path: &'static str,
         scope: Scope,
         handler: H,
+        describe: fn() -> Operation,
     ) -> Self {
-        self.add(Method::POST, path, Some(scope), None, handler)
+        self.add(Method::POST, path, Some(scope), None, handler, describe)
     }
 
     pub fn put<T: 'static, H: Handler<T, Arc<App>>>(
@@ -92,8 +104,9 @@ impl Routes {
         scope: Scope,
         verb: &'static str,
         handler: H,
+        describe: fn() -> Operation,
     ) -> Self {
-        self.add(Method::PUT, path, Some(scope), Some(verb), handler)
+        self.add(Method::PUT, path, Some(scope), Some(verb), handler, describe)
     }
 
     pub fn delete<T: 'static, H: Handler<T, Arc<App>>>(
@@ -102,8 +115,9 @@ impl Routes {
         scope: Scope,
         verb: &'static str,
         handler: H,
+        describe: fn() -> Operation,
     ) -> Self {
-        self.add(Method::DELETE, path, Some(scope), Some(verb), handler)
+        self.add(Method::DELETE, path, Some(scope), Some(verb), handler, describe)
     }
 
     /// Adds the lines of another list, which keep their roles.
@@ -131,10 +145,11 @@ impl Routes {
         scope: Option<Scope>,
         verb: Option<&'static str>,
         handler: H,
+        describe: fn() -> Operation,
     ) -> Self {
         let filter = filter_of(&method);
         let mount: Mount = Box::new(move |guard| on(filter, Guarded { guard, handler }));
-        self.list.push(Route { method, path, scope, role: self.role, verb, mount });
+        self.list.push(Route { method, path, scope, role: self.role, verb, describe, mount });
         self
     }
 }

@@ -1,25 +1,34 @@
 //! Health, metrics, the contract.
 
 use super::Routes;
+use super::contract::{self, system as doc};
 use super::problem::Problem;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use raingauge_app::{App, access};
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The contract of this door, OpenAPI 3.1.
-const OPENAPI: &str = include_str!("openapi.json");
+static CONTRACT: LazyLock<Bytes> = LazyLock::new(|| {
+    let contract = contract::contract(&super::routes());
+    // Writing texts and numbers into memory does not fail.
+    serde_json::to_vec_pretty(&contract).unwrap_or_default().into()
+});
 
 pub fn routes() -> Routes {
-    health().get("/metrics", Scope::MetricsRead, metrics).open("/openapi.json", openapi)
+    Routes::everywhere()
+        .get("/metrics", Scope::MetricsRead, metrics, doc::metrics)
+        .open("/openapi.json", openapi, doc::this_document)
+        .join(health())
 }
 
 /// Routes that are answered over every connection, even one that the door has no place for.
 pub fn health() -> Routes {
-    Routes::everywhere().open("/healthz", live).open("/readyz", ready)
+    Routes::everywhere().open("/healthz", live, doc::live).open("/readyz", ready, doc::ready)
 }
 
 /// `GET /healthz`: the process lives.
@@ -74,7 +83,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> Response {
 
 /// `GET /openapi.json`
 pub async fn openapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], CONTRACT.clone()).into_response()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The route table of the portal: a line for each page and each form, of which the router, the guard, the audit log,
-//! docs/rights.md and the tests are made.
+//! The route table of the portal: a line for each page and each form, of which the router, the
+//! guard, the audit log, docs/rights.md and the tests are made.
 
 use crate::assets::{self, ASSETS};
 use crate::guard::{self, Guard};
@@ -190,7 +190,8 @@ impl Routes {
         self.add(Method::GET, path, needs, None, handler)
     }
 
-    /// A form that changes something. The guard has checked that it comes from the user's own pages.
+    /// A form that changes something. The guard has checked that it comes from the user's own
+    /// pages.
     fn post<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,
@@ -201,7 +202,8 @@ impl Routes {
         self.add(Method::POST, path, needs, Some(verb), handler)
     }
 
-    /// A form that the audit log leaves out: it only asks for something that is too long for an address.
+    /// A form that the audit log leaves out: it only asks for something that is too long for an
+    /// address.
     fn ask<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,

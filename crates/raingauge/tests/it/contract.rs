@@ -2,6 +2,7 @@
 
 pub mod backfill;
 pub mod buckets;
+mod conformance;
 mod counters;
 mod counts;
 pub mod events;

@@ -1,33 +1,7 @@
-//! Health, metrics, the contract as OpenAPI, the page.
+//! Health, metrics, the page.
 
 use crate::client::{at, drop_event, drops_counter};
 use crate::server::Home;
-use serde_json::Value;
-
-#[test]
-fn references_of_the_contract_lead_somewhere() {
-    let home = Home::new();
-    let server = home.start();
-    let contract = server.get("/openapi.json").expect(200);
-    assert!(contract["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
-    let mut references = Vec::new();
-    gather_references(&contract, &mut references);
-    for reference in references {
-        let pointer = reference.strip_prefix('#').expect("references stay inside the document");
-        assert!(contract.pointer(pointer).is_some(), "{reference} leads nowhere");
-    }
-}
-
-fn gather_references(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => members.iter().for_each(|(name, value)| match value {
-            Value::String(reference) if name == "$ref" => found.push(reference.clone()),
-            value => gather_references(value, found),
-        }),
-        Value::Array(values) => values.iter().for_each(|value| gather_references(value, found)),
-        _ => {}
-    }
-}
 
 #[test]
 fn health_and_the_page_are_there() {

@@ -1,0 +1,159 @@
+//! What the contract says of one route.
+
+use super::{Refusal, Shared};
+use crate::Route;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+/// An operation of OpenAPI. What follows from its line of the table is not said again: the scope,
+/// and the refusals that come with a scope or with a body.
+pub struct Operation {
+    pub document: Map<String, Value>,
+    /// The types of its bodies, by their names.
+    pub schemas: Map<String, Value>,
+}
+
+impl Operation {
+    pub fn new(tag: &str, id: &str, summary: &str) -> Self {
+        let mut document = Map::new();
+        document.insert("tags".to_owned(), json!([tag]));
+        document.insert("operationId".to_owned(), json!(id));
+        document.insert("summary".to_owned(), json!(summary));
+        document.insert("responses".to_owned(), json!({}));
+        Self { document, schemas: Map::new() }
+    }
+
+    pub fn text(mut self, description: &str) -> Self {
+        self.document.insert("description".to_owned(), json!(description));
+        self
+    }
+
+    /// Takes parameters that several routes take.
+    pub fn takes(self, parameters: &[Shared]) -> Self {
+        parameters.iter().fold(self, |operation, shared| operation.parameter(shared.reference()))
+    }
+
+    /// Takes a parameter that no other route takes.
+    pub fn parameter(mut self, parameter: Value) -> Self {
+        let parameters = self.document.entry("parameters").or_insert_with(|| json!([]));
+        if let Some(list) = parameters.as_array_mut() {
+            list.push(parameter);
+        }
+        self
+    }
+
+    /// Takes a body of JSON.
+    pub fn body<T: ToSchema>(self, example: Value) -> Self {
+        self.body_as::<T>("application/json", example)
+    }
+
+    /// Takes a body of this media type, or of another that was named before.
+    pub fn body_as<T: ToSchema>(mut self, media_type: &str, example: Value) -> Self {
+        let content = self.content::<T>(example);
+        let body = self
+            .document
+            .entry("requestBody")
+            .or_insert_with(|| json!({ "required": true, "content": {} }));
+        body["content"][media_type] = content;
+        self
+    }
+
+    /// The body may be left out.
+    pub fn optional_body(mut self) -> Self {
+        self.document["requestBody"]["required"] = json!(false);
+        self
+    }
+
+    /// Answers JSON with this status.
+    pub fn answers<T: ToSchema>(self, status: u16, description: &str, example: Value) -> Self {
+        self.answers_as::<T>(status, "application/json", description, example)
+    }
+
+    pub fn answers_as<T: ToSchema>(
+        mut self,
+        status: u16,
+        media_type: &str,
+        description: &str,
+        example: Value,
+    ) -> Self {
+        let content = self.content::<T>(example);
+        self.document["responses"][status.to_string()] =
+            json!({ "description": description, "content": { media_type: content } });
+        self
+    }
+
+    /// A header of the answer with this status.
+    pub fn header(mut self, status: u16, name: &str, header: Value) -> Self {
+        self.document["responses"][status.to_string()]["headers"][name] = header;
+        self
+    }
+
+    /// The version in the answer with this status, for `If-Match`.
+    pub fn etag(self, status: u16, of: &str, example: u32) -> Self {
+        let header = json!({
+            "description": format!("The version of the {of} in quotes, for `If-Match`."),
+            "schema": { "type": "string" },
+            "example": format!("\"{example}\""),
+        });
+        self.header(status, "ETag", header)
+    }
+
+    pub fn refuses(mut self, refusals: &[Refusal]) -> Self {
+        for refusal in refusals {
+            self.document["responses"][refusal.status().to_string()] = refusal.reference();
+        }
+        self
+    }
+
+    /// Adds what follows from the line of the table.
+    pub fn of_route(mut self, route: &Route) -> Self {
+        let Some(scope) = route.scope else {
+            self.document.insert("security".to_owned(), json!([]));
+            return self;
+        };
+        self.document.insert("security".to_owned(), json!([{ "bearer": [scope.name()] }]));
+        let body = self.document.contains_key("requestBody").then_some(Refusal::OF_BODIES);
+        self.refuses(Refusal::OF_SCOPES).refuses(body.unwrap_or_default())
+    }
+
+    /// A body of this type; without an example where that is `null`.
+    fn content<T: ToSchema>(&mut self, example: Value) -> Value {
+        let mut content = json!({ "schema": self.schema::<T>() });
+        if !example.is_null() {
+            content["example"] = example;
+        }
+        content
+    }
+
+    /// A reference to the schema of a type, which becomes a component with all those that it refers
+    /// to; the schema itself where the type is a primitive.
+    fn schema<T: ToSchema>(&mut self) -> Value {
+        let schema = with_any_of(json!(T::schema()));
+        let mut referred = Vec::new();
+        T::schemas(&mut referred);
+        self.schemas
+            .extend(referred.into_iter().map(|(name, schema)| (name, with_any_of(json!(schema)))));
+        if schema.get("type") == Some(&json!("string")) && schema.get("enum").is_none() {
+            return schema;
+        }
+        let name = T::name();
+        self.schemas.insert(name.to_string(), schema);
+        json!({ "$ref": format!("#/components/schemas/{name}") })
+    }
+}
+
+/// The alternatives of a type need not exclude each other: a value is read as the first that it
+/// fits.
+fn with_any_of(schema: Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let renamed = members.into_iter().map(|(name, value)| match name.as_str() {
+                "oneOf" => ("anyOf".to_owned(), with_any_of(value)),
+                _ => (name, with_any_of(value)),
+            });
+            Value::Object(renamed.collect())
+        }
+        Value::Array(values) => values.into_iter().map(with_any_of).collect(),
+        value => value,
+    }
+}
