@@ -2,7 +2,7 @@
 
 use raingauge_core::code::{Code, Refusal};
 use raingauge_counters as counters;
-use raingauge_operations::maintenance;
+use raingauge_operations::{maintenance, rollouts};
 use raingauge_people::tokens::Denied;
 use raingauge_ports::{catalog, log, scans};
 use raingauge_writer::{bucket_list, ingest, worker};
@@ -165,6 +165,21 @@ impl From<maintenance::Error> for Problem {
             maintenance::Error::Running => Self::new(Code::CompactionRunning, detail),
             maintenance::Error::Idle => Self::new(Code::CompactionIdle, detail),
             _ => Self::new(Code::Unavailable, detail),
+        }
+    }
+}
+
+impl From<rollouts::Error> for Problem {
+    fn from(error: rollouts::Error) -> Self {
+        use raingauge_ports::rollouts::Error as Stored;
+        let detail = error.to_string();
+        match error {
+            rollouts::Error::Catalog(error) => error.into(),
+            rollouts::Error::Rollouts(Stored::NotFound(_)) => {
+                Self::new(Code::RolloutUnknown, detail)
+            }
+            rollouts::Error::Rollouts(Stored::Unavailable(_)) => Self::unavailable(detail),
+            _ => Self::new(Code::RolloutRefused, detail),
         }
     }
 }

@@ -35,7 +35,8 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::CounterUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
-        | Code::RoleAbsent => tonic::Code::NotFound,
+        | Code::RoleAbsent
+        | Code::RolloutUnknown => tonic::Code::NotFound,
 
         Code::RouteUnknown => tonic::Code::Unimplemented,
 
@@ -102,6 +103,8 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::ReasonTooLong
         | Code::Refused
         | Code::RequestMalformed
+        | Code::RolloutInvalid
+        | Code::RolloutRefused
         | Code::RowCells
         | Code::RowMalformed
         | Code::RowNotUtf8

@@ -9,6 +9,7 @@ mod refusals;
 pub mod counters;
 pub mod counts;
 pub mod events;
+pub mod rollouts;
 pub mod system;
 
 use super::Routes;
@@ -129,6 +130,23 @@ mod tests {
             }
         }
         assert_eq!(found, components);
+    }
+
+    /// A sentence at an inlined member makes an object of its type: it stands at the type instead.
+    #[test]
+    fn what_a_type_consists_of_are_objects() {
+        fn check(value: &Value) {
+            for part in value["allOf"].as_array().into_iter().flatten() {
+                let kind = &part["type"];
+                assert!(kind.is_null() || kind == "object", "{value}");
+            }
+            match value {
+                Value::Object(members) => members.values().for_each(check),
+                Value::Array(values) => values.iter().for_each(check),
+                _ => {}
+            }
+        }
+        check(&contract());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod idempotency_key;
 mod maintenance;
 mod parameters;
 mod problem;
+mod rollouts;
 mod routes;
 mod status;
 mod system;
@@ -33,6 +34,7 @@ pub fn routes() -> Routes {
         .join(counts::routes())
         .join(counters::routes())
         .join(cache_policy::routes())
+        .join(rollouts::routes())
         .join(maintenance::routes())
         .join(system::routes())
 }

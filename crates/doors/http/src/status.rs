@@ -28,6 +28,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
         | Code::RoleAbsent
+        | Code::RolloutUnknown
         | Code::RouteUnknown => StatusCode::NOT_FOUND,
 
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -37,6 +38,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::CompactionRunning
         | Code::CounterNotArchived
         | Code::IdTaken
+        | Code::RolloutRefused
         | Code::TooManyVersions => StatusCode::CONFLICT,
 
         Code::VersionMismatch => StatusCode::PRECONDITION_FAILED,
@@ -91,6 +93,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::RangeExpired
         | Code::RangeTooLong
         | Code::Refused
+        | Code::RolloutInvalid
         | Code::RowCells
         | Code::RowMalformed
         | Code::RowNotUtf8

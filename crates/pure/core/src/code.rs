@@ -109,6 +109,10 @@ codes! {
 
     PolicyInvalid = "policy_invalid",
 
+    RolloutInvalid = "rollout_invalid",
+    RolloutRefused = "rollout_refused",
+    RolloutUnknown = "rollout_unknown",
+
     CompactionRunning = "compaction_running",
     CompactionIdle = "compaction_idle",
     MaintenanceAbsent = "maintenance_absent",

@@ -56,6 +56,34 @@ pub fn count_ten(server: &Server) {
 }
 
 #[test]
+fn a_program_begins_and_stops_a_rollout() {
+    let home = Home::new();
+    let server = home.start();
+    let before = server.get("/v1/cache-policy").expect(200);
+    let begin = |plan: Value| server.post("/v1/rollouts", &plan);
+    let invalid = begin(json!({ "to": "none", "shares": [7, 7] }));
+    assert_eq!(invalid.expect_problem(422, "rollout_invalid")["problems"][0]["field"], "shares");
+    begin(json!({ "to": "none", "colour": "red" })).expect_problem(422, "rollout_invalid");
+
+    let answer = begin(json!({ "to": "none", "shares": [50, 100], "limits": { "breakers": 2 } }));
+    let begun = answer.expect(201);
+    let path = format!("/v1/rollouts/{}", begun["id"]);
+    assert_eq!(answer.header("location"), path);
+    let plan = &begun["plan"];
+    assert_eq!((&plan["shares"], &plan["holdS"]), (&json!([50, 100]), &json!(1_800.0)));
+    assert_eq!((&plan["limits"]["breakers"], &begun["endedAt"]), (&json!(2.0), &Value::Null));
+    begin(json!({ "to": "none" })).expect_problem(409, "rollout_refused");
+
+    let wish = |what: &str| server.send("POST", &format!("{path}/{what}"), &[], b"");
+    wish("go-on").expect_problem(409, "rollout_refused");
+    assert_eq!(wish("stop").expect(200)["phase"]["end"], "stopped");
+    assert_eq!(server.get(&path).expect(200)["phase"]["name"], "ended");
+    assert_eq!(server.get("/v1/rollouts").expect(200)["rollouts"][0]["id"], begun["id"]);
+    assert_eq!(server.get("/v1/cache-policy").expect(200)["strategy"], before["strategy"]);
+    server.get("/v1/rollouts/99").expect_problem(404, "rollout_unknown");
+}
+
+#[test]
 fn a_rollout_goes_through_or_comes_back_by_itself() {
     let home = Home::new();
     let server = home.start();

@@ -203,6 +203,15 @@ impl Conductor {
         }
     }
 
+    pub async fn get(&self, id: u64) -> Result<Run, Error> {
+        Ok(self.deps.rollouts.get(id).await?)
+    }
+
+    /// The newest rollouts, newest first. One that runs is the first.
+    pub async fn newest(&self, len_max: usize) -> Result<Vec<Run>, Error> {
+        Ok(self.deps.rollouts.list(len_max).await?)
+    }
+
     /// Begins a rollout from the policy that is in force.
     pub async fn begin(&self, plan: Plan, by: &str, reason: String) -> Result<Run, Error> {
         let mut state = self.state.lock().await;

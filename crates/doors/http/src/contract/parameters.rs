@@ -98,3 +98,9 @@ pub fn query(name: &str, description: &str, schema: Value) -> Value {
 pub fn header(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "header", "description": description, "schema": schema })
 }
+
+/// The number in a path that names something other than a counter.
+pub fn path_id(example: u64) -> Value {
+    let schema = json!({ "type": "integer", "minimum": 1 });
+    json!({ "name": "id", "in": "path", "required": true, "schema": schema, "example": example })
+}

@@ -56,12 +56,15 @@ refusals! {
     BackfillUnknown [BackfillUnknown] "The counter has had no backfill.";
     MaintenanceAbsent [MaintenanceAbsent, RoleAbsent]
         "This instance compacts nothing, or lacks the role.";
+    RolloutUnknown [RolloutUnknown] "There is no such rollout.";
     BodyTooSlow [BodyTooSlow] "The body came too slowly, or stopped coming.";
     IdTaken [IdTaken] "The id is in use.";
     TooManyVersions [TooManyVersions] "The counter has as many versions as there may be.";
     NotArchived [CounterNotArchived] "The counter is not archived.";
     CompactionRunning [CompactionRunning] "A compaction is running already.";
     CompactionIdle [CompactionIdle] "No compaction is running.";
+    RolloutRefused [RolloutRefused]
+        "Another rollout is running, or this one cannot do that now; the detail says why.";
     VersionMismatch [VersionMismatch] "Somebody else made a change in the meantime.";
     TooLarge [BodyTooLarge, TooManyEvents, TooManyBuckets, TooManyRanges]
         "The body, or what is in it, exceeds a limit.";
@@ -77,6 +80,7 @@ refusals! {
     CounterInvalid [CounterInvalid]
         "The configuration is wrong; `problems` has everything that is.";
     PolicyInvalid [PolicyInvalid] "The policy is wrong; `problems` has everything that is.";
+    RolloutInvalid [RolloutInvalid] "The plan is wrong; `problems` has everything that is.";
     TooManyRequests [LogBusy, BodiesInFlight, ScansWaiting, ChangedTooOften]
         "There is no room, or no turn, at the moment; nothing was taken.";
     Failed [Failed] "An error inside the server.";
@@ -112,7 +116,7 @@ impl Refusal {
         let mut members = json!({ "code": { "enum": self.codes() } });
         match self {
             Self::VersionMismatch => members["currentVersion"] = json!({ "type": "integer" }),
-            Self::CounterInvalid | Self::PolicyInvalid => {
+            Self::CounterInvalid | Self::PolicyInvalid | Self::RolloutInvalid => {
                 let item = json!({ "$ref": "#/components/schemas/CounterProblem" });
                 members["problems"] = json!({ "type": "array", "items": item });
             }

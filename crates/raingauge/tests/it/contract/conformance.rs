@@ -114,7 +114,8 @@ struct Asking<'a> {
 impl Asking<'_> {
     #[track_caller]
     fn ask(&self, method: &str, route: &str, query: &str, body: &Value, status: u16) {
-        let path = route.replace("{id}", "34").replace("{key}", "drops:oslo") + query;
+        let id = if route.starts_with("/v1/rollouts") { "1" } else { "34" };
+        let path = route.replace("{id}", id).replace("{key}", "drops:oslo") + query;
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let headers: &[(&str, &str)] =
             if body.is_empty() { &[] } else { &[("content-type", "application/json")] };
@@ -180,6 +181,15 @@ fn answers_are_as_the_contract_has_them() {
     let policy = json!({ "strategy": "none", "overrides": { "canary": { "strategy": "live" } } });
     ask("PUT", "/v1/cache-policy", "", policy, 200);
     ask("PUT", "/v1/cache-policy", "", json!({ "strategy": "magic" }), 422);
+    let plan = json!({ "to": "live", "shares": [50, 100], "limits": { "batchesMin": 5 } });
+    ask("POST", "/v1/rollouts", "", plan.clone(), 201);
+    ask("POST", "/v1/rollouts", "", plan, 409);
+    ask("POST", "/v1/rollouts", "", json!({ "to": "live", "shares": [7, 7] }), 422);
+    ask("GET", "/v1/rollouts", "", nothing.clone(), 200);
+    ask("GET", "/v1/rollouts/{id}", "", nothing.clone(), 200);
+    ask("POST", "/v1/rollouts/{id}/go-on", "", nothing.clone(), 409);
+    ask("POST", "/v1/rollouts/{id}/stop", "", nothing.clone(), 200);
+
     ask("GET", "/v1/maintenance", "", nothing.clone(), 200);
     ask("GET", "/healthz", "", nothing.clone(), 200);
     ask("GET", "/readyz", "", nothing.clone(), 200);
