@@ -60,3 +60,17 @@ impl Compactor for StoreCompactor {
         Box::pin(async { Ok(None) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TileOptions;
+    use raingauge_ports::contract::maintenance::compacts_each_node;
+
+    #[tokio::test]
+    async fn it_keeps_the_contract() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = TileStore::open(folder.path(), &TileOptions::default()).expect("opened");
+        compacts_each_node(&StoreCompactor::new(Arc::new(store))).await;
+    }
+}
