@@ -1,4 +1,5 @@
-//! Drafts: configurations that somebody proposes, until they are applied, rejected or withdrawn.
+//! Drafts: proposed configurations of documents of any kind, until they are applied, rejected or
+//! withdrawn.
 //!
 //! ```text
 //!            ┌── edit ──┐
@@ -10,7 +11,7 @@
 //! ```
 
 use crate::BoxFuture;
-use raingauge_core::counter::Counter;
+use serde_json::Value as Json;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -30,7 +31,7 @@ pub enum State {
     Draft,
     /// Waits for somebody to look at it.
     Review,
-    /// Its configuration is that of the counter, or was.
+    /// Its configuration is that of the document, or was.
     Applied,
     /// Somebody looked at it and said no. It may be edited and sent again.
     Rejected,
@@ -70,11 +71,14 @@ pub struct Draft {
     /// Grows by one with each change of the draft; 0 until it is kept.
     pub revision: u32,
     pub state: State,
-    /// The proposed configuration. Its id is 0 as long as it proposes a new counter.
-    pub counter: Counter,
-    /// The version of the counter that it starts from; 0 for a new counter.
+    /// The kind of its document, such as `counter`.
+    pub kind: String,
+    /// The proposed configuration. Its member `id` is the id of the document; missing or 0 where a new
+    /// document is given one.
+    pub configuration: Json,
+    /// The version of the document that it starts from; 0 for a new document.
     pub base_version: u32,
-    /// The version of the counter that it became; 0 while it has not been applied.
+    /// The version of the document that it became; 0 while it has not been applied.
     pub applied_version: u32,
     pub author: String,
     /// Why the change is made.
@@ -93,12 +97,19 @@ pub struct Draft {
 
 impl Draft {
     /// A draft that is not kept yet.
-    pub fn new(counter: Counter, base_version: u32, author: &str, now_s: i64) -> Self {
+    pub fn new(
+        kind: &str,
+        configuration: Json,
+        base_version: u32,
+        author: &str,
+        now_s: i64,
+    ) -> Self {
         Self {
             id: 0,
             revision: 0,
             state: State::Draft,
-            counter,
+            kind: kind.to_owned(),
+            configuration,
             base_version,
             applied_version: 0,
             author: author.to_owned(),
@@ -133,7 +144,17 @@ impl Draft {
         writers
     }
 
-    /// Whether it proposes a counter that is not there yet.
+    /// The id of the document that it changes or asks for; 0 for a new one without a wish.
+    pub fn document_id(&self) -> u64 {
+        self.configuration["id"].as_u64().unwrap_or(0)
+    }
+
+    /// The name that it proposes, where documents of its kind have one.
+    pub fn name(&self) -> &str {
+        self.configuration["name"].as_str().unwrap_or_default()
+    }
+
+    /// Whether it proposes a document that does not exist yet.
     pub const fn is_new(&self) -> bool {
         self.base_version == 0
     }

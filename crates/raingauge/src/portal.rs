@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The pages, over the services of the process.
 pub fn open(settings: &Settings, app: &Arc<App>) -> anyhow::Result<Portal> {
     let openid = services::openid(settings, Arc::clone(&app.clock))?;
-    Ok(Portal::new(Arc::clone(app), settings.portal.approval, openid))
+    Ok(Portal::new(Arc::clone(app), openid))
 }
 
 /// What the settings say of people.

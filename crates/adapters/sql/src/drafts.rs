@@ -1,7 +1,6 @@
 //! Drafts on any database.
 
 use crate::database::{Change, Database, Lock, Statement, lock};
-use raingauge_core::counter::Counter;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::drafts::{Draft, Drafts, Error, State};
 
@@ -12,8 +11,10 @@ macro_rules! drafts {
     ($rest:literal) => {
         concat!(
             "SELECT drafts.draft_id, revision, state, configuration, base_version, applied_version, author, reason,
-            reviewer, comment, created_at, changed_at, changed_by, COALESCE(contributors, '[]') FROM drafts
-            LEFT JOIN draft_contributors ON draft_contributors.draft_id = drafts.draft_id ",
+            reviewer, comment, created_at, changed_at, changed_by, COALESCE(contributors, '[]'), COALESCE(kind, 'counter')
+            FROM drafts
+            LEFT JOIN draft_contributors ON draft_contributors.draft_id = drafts.draft_id
+            LEFT JOIN draft_kinds ON draft_kinds.draft_id = drafts.draft_id ",
             $rest
         )
     };
@@ -33,9 +34,27 @@ const UPDATE: &str = "UPDATE drafts SET revision = ?, state = ?, is_open = ?, co
 const SET_CONTRIBUTORS: &str =
     "REPLACE INTO draft_contributors (draft_id, contributors) VALUES (?, ?)";
 
+/// A draft without a row in `draft_kinds` was written by an earlier release, which knew counters alone.
+const INSERT_KIND: &str = "INSERT INTO draft_kinds (draft_id, kind) VALUES (?, ?)";
+
 /// One draft, in the order of [`GET`]: numbers are as wide as the widest that a database may answer.
-type Row =
-    (i64, i64, String, String, i64, i64, String, String, String, String, i64, i64, String, String);
+type Row = (
+    i64,
+    i64,
+    String,
+    String,
+    i64,
+    i64,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    i64,
+    String,
+    String,
+    String,
+);
 
 /// The drafts in a database that also has the catalog.
 #[derive(Clone, Debug)]
@@ -60,6 +79,7 @@ impl<D: Database> SqlDrafts<D> {
         draft.revision = 1;
         change.run(written(INSERT, &draft)).await?;
         change.run(contributors(&draft)).await?;
+        change.run(kind(&draft)).await?;
         change.commit().await?;
         Ok(draft)
     }
@@ -122,13 +142,14 @@ fn draft_of(row: Row) -> Result<Draft, Error> {
         |number: i64| u32::try_from(number).map_err(|_| unreadable("a version is no small number"));
     let contributors =
         serde_json::from_str(&row.13).map_err(|error| unreadable(&error.to_string()))?;
-    let counter: Counter =
+    let configuration =
         serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
     Ok(Draft {
         id: u64::try_from(id).map_err(|_| unreadable("its id is negative"))?,
         revision: small(revision)?,
         state: State::from_name(&state).ok_or_else(|| unreadable("its state is unknown"))?,
-        counter,
+        kind: row.14,
+        configuration,
         base_version: small(base_version)?,
         applied_version: small(applied_version)?,
         author,
@@ -147,14 +168,17 @@ fn contributors(draft: &Draft) -> Statement {
     Statement::new(SET_CONTRIBUTORS).with(key(draft.id)).with(names)
 }
 
+/// The row of a draft's kind, which never changes.
+fn kind(draft: &Draft) -> Statement {
+    Statement::new(INSERT_KIND).with(key(draft.id)).with(draft.kind.as_str())
+}
+
 fn written(text: &'static str, draft: &Draft) -> Statement {
-    let configuration =
-        serde_json::to_string(&draft.counter).expect("a counter has a form in JSON");
     Statement::new(text)
         .with(i64::from(draft.revision))
         .with(draft.state.name())
         .with(i64::from(draft.state.is_open()))
-        .with(configuration)
+        .with(draft.configuration.to_string())
         .with(i64::from(draft.base_version))
         .with(i64::from(draft.applied_version))
         .with(draft.author.as_str())

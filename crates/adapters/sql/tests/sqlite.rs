@@ -9,8 +9,10 @@ use raingauge_core::counter::{Counter, State};
 use raingauge_ports::catalog::{Catalog, Error, Policies};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
 use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
+use raingauge_ports::drafts::{Draft, Drafts, State as DraftState};
 use raingauge_ports::people::Users;
 use raingauge_sql::SqliteCatalog;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -253,7 +255,7 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 7);
+    assert_eq!(schema_version(&path).await, 8);
     assert_eq!(open(&path).await.cache_policy().await.unwrap(), policy);
 }
 
@@ -268,11 +270,43 @@ async fn a_file_from_before_there_were_people_opens() {
     assert_eq!(people.users().await.unwrap(), []);
     people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 7);
+    assert_eq!(schema_version(&path).await, 8);
     assert_eq!(
         open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role,
         Role::Admin
     );
+}
+
+#[tokio::test]
+async fn drafts_of_an_older_schema_are_of_counters() {
+    let (_folder, path) = folder();
+    write(&path, include_str!("fixtures/schema-7.sql")).await;
+    let catalog = open(&path).await;
+    let drafts = catalog.drafts();
+
+    let proposed = drafts.get(1).await.unwrap();
+    assert_eq!(
+        (&*proposed.kind, proposed.document_id(), proposed.base_version),
+        ("counter", 34, 2)
+    );
+    assert_eq!((proposed.state, proposed.revision), (DraftState::Review, 3));
+    assert_eq!(proposed.configuration["filter"]["rhs"], json!(1.5));
+    assert_eq!(proposed.contributors, ["zoe", "max"]);
+    let counter: Counter = serde_json::from_value(proposed.configuration).unwrap();
+    assert_eq!((counter.id, counter.active_from), (34, Some(1_727_215_200)));
+
+    let applied = drafts.get(2).await.unwrap();
+    assert_eq!((&*applied.kind, applied.state), ("counter", DraftState::Applied));
+    assert_eq!((applied.applied_version, applied.contributors.len()), (1, 0));
+    assert_eq!(applied.writers(), ["ada"]);
+
+    // New ones take the next id, whatever their kind.
+    let new = Draft::new("campaign", json!({}), 0, "zoe", 7);
+    let new = drafts.create(new).await.unwrap();
+    assert_eq!((new.id, &*drafts.get(3).await.unwrap().kind), (3, "campaign"));
+    catalog.close().await;
+    assert_eq!(schema_version(&path).await, 8);
+    assert_eq!(open(&path).await.drafts().list(true, 9).await.unwrap().len(), 2);
 }
 
 async fn schema_version(path: &Path) -> i64 {

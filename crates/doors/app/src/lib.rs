@@ -31,14 +31,13 @@ pub use problem::{Problem, connections_full};
 pub use samples::Samples;
 
 use budget::BodyBudgets;
-use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
+use raingauge_counters::{Counters, Drafts, RecentEvents};
 use raingauge_operations::{Conductor, Maintenance, Measures, SelfAudit, Watch};
 use raingauge_people::Options;
 use raingauge_people::audit::AuditLog;
 use raingauge_people::tokens::Tokens;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::drafts::Drafts;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
@@ -57,8 +56,8 @@ pub struct App {
     pub ingest: Arc<Ingest>,
     /// Configurations, and the buckets that are set from outside.
     pub counters: Arc<Counters>,
-    /// Configurations that somebody proposes, beside the catalog.
-    pub drafts: Arc<dyn Drafts>,
+    /// Proposed configurations, until they take effect.
+    pub drafts: Arc<Drafts>,
     /// Answers counts.
     pub reader: Arc<Reader>,
     /// What was counted, and the log that it was counted from.
@@ -86,6 +85,8 @@ pub struct Counted {
     pub states: Arc<dyn States>,
     /// Every partition of the log.
     pub logs: Vec<Arc<dyn EventLog>>,
+    /// Previews over the newest events.
+    pub recent: RecentEvents,
     /// How long the log keeps events at most; none where that is said elsewhere.
     pub log_kept: Option<Duration>,
     pub recounter: Arc<Recounter>,

@@ -1,7 +1,7 @@
 //! What a door answers to a request that is refused, or that failed.
 
 use raingauge_core::code::{Code, Refusal};
-use raingauge_counters as counters;
+use raingauge_counters::{self as counters, recent};
 use raingauge_operations::{maintenance, rollouts};
 use raingauge_people::tokens::Denied;
 use raingauge_ports::{catalog, log, scans};
@@ -138,6 +138,9 @@ impl From<counters::Error> for Problem {
             counters::Error::KeyReused => Self::new(Code::IdempotencyKeyReused, error.to_string()),
             counters::Error::TooManyRefused => Self::new(Code::TooManyRejected, error.to_string()),
             counters::Error::KeyOfAnother { .. } => Self::new(Code::KeyUnknown, error.to_string()),
+            counters::Error::VersionUnknown { .. } => {
+                Self::new(Code::CounterUnknown, error.to_string())
+            }
             counters::Error::NotArchived(_) => {
                 Self::new(Code::CounterNotArchived, error.to_string())
             }
@@ -148,6 +151,16 @@ impl From<counters::Error> for Problem {
             counters::Error::TooManyVersions(_) => {
                 Self::new(Code::TooManyVersions, error.to_string())
             }
+        }
+    }
+}
+
+impl From<recent::Error> for Problem {
+    fn from(error: recent::Error) -> Self {
+        match error {
+            recent::Error::Busy(full) => full.into(),
+            recent::Error::Log(error) => error.into(),
+            recent::Error::Failed(error) => Self::new(Code::Failed, error.to_string()),
         }
     }
 }

@@ -15,7 +15,7 @@ use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_people::Principal;
 use raingauge_policy::cache::Policy;
-use raingauge_ports::catalog::{Change, VersionedPolicy};
+use raingauge_ports::catalog::VersionedPolicy;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub fn routes() -> Routes {
 
 /// `GET /v1/cache-policy`
 pub async fn read(State(app): State<Arc<App>>) -> Result<Response, Problem> {
-    Ok(with_etag(app.counters.catalog().cache_policy().await?))
+    Ok(with_etag(app.counters.cache_policy().await?))
 }
 
 /// `PUT /v1/cache-policy`
@@ -46,12 +46,10 @@ pub async fn replace(
             Problem::new(Code::PolicyInvalid, said.join("; ")).with("problems", json!(problems))
         })?;
     let expected = expected_version(&headers)?;
-    let change = Change {
-        by: who.recorded_name(),
-        reason: reason(&headers).to_owned(),
-        at_s: app.clock.now_s(),
-    };
-    let set = app.counters.catalog().set_cache_policy(policy, expected, change).await?;
+    let set = app
+        .counters
+        .set_cache_policy(policy, expected, &who.recorded_name(), reason(&headers))
+        .await?;
     // The others follow the catalog; this process need not wait for itself.
     app.operations.policies.follow(&set);
     Ok(with_etag(set))

@@ -13,12 +13,11 @@ use raingauge_app::App;
 use raingauge_app::Role;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
-use raingauge_core::counter::Counter;
+use raingauge_core::counter::{self, Counter};
 use raingauge_core::json::check_containers;
 use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
-use raingauge_core::ruleset::conflicts;
 use raingauge_counters as counters;
-use raingauge_counters::preview;
+use raingauge_counters::preview::EVENTS_MAX;
 use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use raingauge_writer::states::{Progress, progress};
@@ -51,7 +50,7 @@ pub async fn list(
     State(app): State<Arc<App>>,
     Query(parameters): Parameters,
 ) -> Result<Json<doc::Counters>, Problem> {
-    let mut counters = app.counters.catalog().list().await?;
+    let mut counters = app.counters.list().await?;
     for (name, wanted) in &parameters {
         match name.as_str() {
             "state" => counters.retain(|found| json!(found.counter.state) == *wanted),
@@ -75,15 +74,17 @@ pub async fn create(
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let created =
-        app.counters.create(&json_of(&body.bytes)?, &who.recorded_name(), reason(&headers)).await?;
+    let created = app
+        .counters
+        .create(counter_of(&json_of(&body.bytes)?)?, &who.recorded_name(), reason(&headers))
+        .await?;
     let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
     Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
 }
 
 /// `GET /v1/counters/{id}`
 pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Response, Problem> {
-    Ok(with_etag(app.counters.catalog().get(id).await?))
+    Ok(with_etag(app.counters.get(id).await?))
 }
 
 /// `PUT /v1/counters/{id}`
@@ -94,9 +95,17 @@ pub async fn replace(
     headers: HeaderMap,
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
-    let counter = without_version(json_of(&body.bytes)?);
-    let (expected, reason) = (expected_version(&headers)?, reason(&headers));
-    Ok(with_etag(app.counters.replace(id, &counter, expected, &who.recorded_name(), reason).await?))
+    let counter = counter_of(&without_version(json_of(&body.bytes)?))?;
+    if counter.id != 0 && counter.id != id {
+        let detail = format!("is {}, but the path says {id}", counter.id);
+        return Err(counters::Error::from(vec![counter::Problem::new("id", detail)]).into());
+    }
+    let counter = Counter { id, ..counter };
+    let expected = expected_version(&headers)?;
+
+    let replaced =
+        app.counters.replace(counter, expected, &who.recorded_name(), reason(&headers)).await?;
+    Ok(with_etag(replaced))
 }
 
 /// `DELETE /v1/counters/{id}`: archives it.
@@ -152,7 +161,7 @@ pub async fn versions(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
 ) -> Result<Json<doc::Versions>, Problem> {
-    Ok(Json(doc::Versions { versions: app.counters.catalog().versions(id).await? }))
+    Ok(Json(doc::Versions { versions: app.counters.versions(id).await? }))
 }
 
 /// `POST /v1/counters/preview`: what the draft in the body would have counted.
@@ -161,7 +170,7 @@ pub async fn preview(
     Extension(who): Extension<Principal>,
     body: Body<body::Configuration>,
 ) -> Result<Json<Value>, Problem> {
-    preview_draft(&app, &who, json_of(&body.bytes)?).await
+    preview_draft(&app, &who, counter_of(&json_of(&body.bytes)?)?).await
 }
 
 /// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
@@ -171,29 +180,23 @@ pub async fn preview_of(
     Path(id): Path<u32>,
     body: Body<body::Configuration>,
 ) -> Result<Json<Value>, Problem> {
-    let mut draft = if body.bytes.trim_ascii().is_empty() {
-        json!(app.counters.catalog().get(id).await?.counter)
+    let draft = if body.bytes.trim_ascii().is_empty() {
+        app.counters.get(id).await?.counter
     } else {
-        without_version(json_of(&body.bytes)?)
+        let mut draft = without_version(json_of(&body.bytes)?);
+        if let Some(members) = draft.as_object_mut() {
+            members.insert("id".to_owned(), json!(id));
+        }
+        counter_of(&draft)?
     };
-    if let Some(members) = draft.as_object_mut() {
-        members.insert("id".to_owned(), json!(id));
-    }
     preview_draft(&app, &who, draft).await
 }
 
-async fn preview_draft(app: &App, who: &Principal, draft: Value) -> Result<Json<Value>, Problem> {
-    let draft = Counter::from_json(&draft)
-        .map_err(|problems| Problem::from(counters::Error::from(problems)))?;
-    let others: Vec<Counter> =
-        app.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
-    let conflicts = conflicts(&draft, &others);
+async fn preview_draft(app: &App, who: &Principal, draft: Counter) -> Result<Json<Value>, Problem> {
+    let conflicts = app.counters.conflicts(&draft).await?;
     let shows_keys =
         who.allows(Scope::CountsRead) && app.limits.samples.may_show_keys_of(&draft.template);
-    let turn = app.counted.scans.turn(&who.name).await?;
-    let (logs, stop) = (app.counted.logs.clone(), turn.stop().clone());
-    let preview = tokio::task::spawn_blocking(move || preview::preview(&logs, &draft, &stop)).await;
-    let preview = preview.map_err(|error| Problem::new(Code::Failed, error.to_string()))??;
+    let preview = app.counted.recent.preview(&who.name, draft, EVENTS_MAX).await?;
     let mut answer = json!(preview);
     // Keys have values of events, which a token that only defines counters does not read.
     answer["keysHidden"] = json!(!shows_keys);
@@ -236,6 +239,11 @@ pub async fn read_backfill(
         end,
         progress: share,
     }))
+}
+
+/// The counter that a body describes.
+fn counter_of(json: &Value) -> Result<Counter, Problem> {
+    Counter::from_json(json).map_err(|problems| counters::Error::from(problems).into())
 }
 
 pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {

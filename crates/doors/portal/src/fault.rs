@@ -5,9 +5,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::html;
 use raingauge_core::code::Refusal;
+use raingauge_core::counter::Problem;
 use raingauge_counters as counters;
+use raingauge_counters::{documents, drafts, recent};
 use raingauge_people::Principal;
-use raingauge_ports::{catalog, drafts, people};
+use raingauge_ports::{catalog, people};
 
 /// A page that says what is wrong. Handlers answer `Result<_, Fault>`.
 #[derive(Clone, Debug)]
@@ -34,6 +36,13 @@ impl Fault {
             format!("There is no {what}"),
             "It may have another address by now.",
         )
+    }
+
+    /// What is wrong with a configuration.
+    fn invalid(problems: &[Problem]) -> Self {
+        let details: Vec<String> =
+            problems.iter().map(|found| format!("{}: {}", found.field, found.detail)).collect();
+        Self::bad_request("The configuration cannot be saved", details.join("; "))
     }
 
     /// The page for this person; for somebody who is not signed in, without the navigation.
@@ -65,19 +74,10 @@ impl From<catalog::Error> for Fault {
             catalog::Error::VersionMismatch { .. } | catalog::Error::PolicyMismatch { .. } => {
                 Self::new(StatusCode::CONFLICT, "Somebody else was faster", advice)
             }
-            catalog::Error::IdTaken(id) => {
-                let advice = format!(
-                    "There is a counter {id} already. Edit the draft and choose another id, or leave it empty to be given one."
-                );
+            catalog::Error::IdTaken(_) => {
                 Self::new(StatusCode::CONFLICT, "The id is taken", advice)
             }
-            catalog::Error::Invalid(problems) => {
-                let details: Vec<String> = problems
-                    .iter()
-                    .map(|problem| format!("{}: {}", problem.field, problem.detail))
-                    .collect();
-                Self::bad_request("The configuration cannot be saved", details.join("; "))
-            }
+            catalog::Error::Invalid(problems) => Self::invalid(&problems),
             catalog::Error::Unavailable(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach", advice)
             }
@@ -88,15 +88,59 @@ impl From<catalog::Error> for Fault {
 impl From<drafts::Error> for Fault {
     fn from(error: drafts::Error) -> Self {
         let advice = error.to_string();
-        match error {
-            drafts::Error::NotFound(_) => Self::not_found("such draft"),
-            drafts::Error::RevisionMismatch { .. } => {
-                Self::new(StatusCode::CONFLICT, "Somebody else was faster", advice)
+        let (status, title) = match error {
+            drafts::Error::NotFound(_) => return Self::not_found("such draft"),
+            drafts::Error::Document(error) => return error.into(),
+            drafts::Error::People(error) => return error.into(),
+            drafts::Error::Changed(_) | drafts::Error::Conflict { .. } => {
+                (StatusCode::CONFLICT, "Somebody else was faster")
+            }
+            drafts::Error::Ended(_) => (StatusCode::CONFLICT, "This draft has ended"),
+            drafts::Error::TooMany => (StatusCode::CONFLICT, "There are too many drafts"),
+            drafts::Error::KindUnknown(_)
+            | drafts::Error::ReasonMissing
+            | drafts::Error::ReasonTooLong => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "This cannot be done")
+            }
+            drafts::Error::ApprovalNeeded => (StatusCode::FORBIDDEN, "This has to be approved"),
+            drafts::Error::NotSecond(_) => {
+                (StatusCode::FORBIDDEN, "A second person has to approve this")
             }
             drafts::Error::Unavailable(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach", advice)
+                (StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach")
             }
-        }
+        };
+        Self::new(status, title, advice)
+    }
+}
+
+impl From<recent::Error> for Fault {
+    fn from(error: recent::Error) -> Self {
+        let advice = format!("{error}. Try again.");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "The event log cannot be read", advice)
+    }
+}
+
+impl From<documents::Error> for Fault {
+    fn from(error: documents::Error) -> Self {
+        let advice = error.to_string();
+        let (status, title) = match error {
+            documents::Error::Invalid(problems) => return Self::invalid(&problems),
+            documents::Error::NotFound(_) => (StatusCode::NOT_FOUND, "It is not there any more"),
+            documents::Error::Conflict { .. } => (StatusCode::CONFLICT, "Somebody else was faster"),
+            documents::Error::IdTaken { kind, id } => {
+                let advice = format!(
+                    "There is a {kind} {id} already. Edit the draft and choose another id, or \
+                     leave it empty to be given one."
+                );
+                return Self::new(StatusCode::CONFLICT, "The id is taken", advice);
+            }
+            documents::Error::Refused(_) => (StatusCode::CONFLICT, "The change was not made"),
+            documents::Error::Unavailable(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "The change did not take effect yet")
+            }
+        };
+        Self::new(status, title, advice)
     }
 }
 
@@ -104,6 +148,9 @@ impl From<counters::Error> for Fault {
     fn from(error: counters::Error) -> Self {
         match error {
             counters::Error::Catalog(error) => error.into(),
+            counters::Error::VersionUnknown { .. } => {
+                Self::not_found("such version of the counter")
+            }
             counters::Error::KeyOfAnother { .. }
             | counters::Error::NotArchived(_)
             | counters::Error::ReasonTooLong

@@ -48,8 +48,6 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 #[derive(Clone)]
 pub struct Portal {
     app: Arc<App>,
-    /// Whether a second person has to approve a draft before it takes effect.
-    approval: bool,
     /// Where people may also sign in.
     openid: Option<OpenId>,
     /// The largest keys of counters, found before.
@@ -62,13 +60,12 @@ pub struct Portal {
     pub accounts: Arc<Accounts>,
     /// What the forms of people who need not sign in carry: made anew with each process.
     open_secret: Arc<str>,
-    observing: Arc<observing::Observing>,
     /// Whose views of events the audit log has already.
     views: Arc<raingauge_people::views::Views>,
 }
 
 impl Portal {
-    pub fn new(app: Arc<App>, approval: bool, openid: Option<OpenId>) -> Self {
+    pub fn new(app: Arc<App>, openid: Option<OpenId>) -> Self {
         let accounts = Accounts::new(
             Arc::clone(&app.people.store),
             Arc::clone(&app.clock),
@@ -76,14 +73,12 @@ impl Portal {
         );
         Self {
             app,
-            approval,
             openid,
             largest: Arc::default(),
             list: Arc::default(),
             costs: Arc::default(),
             accounts: Arc::new(accounts),
             open_secret: new_secret().into(),
-            observing: Arc::default(),
             views: Arc::default(),
         }
     }

@@ -87,7 +87,7 @@ fn editing(routes: Routes) -> Routes {
         .get("/drafts/{id}", VIEWER, drafts::one)
         .get("/drafts/{id}/preview", VIEWER, drafts::preview)
         .get("/drafts/{id}/edit", EDITOR, edit::edit_draft)
-        .post("/drafts/{id}/send", EDITOR, "draft.send", drafts::send)
+        .post("/drafts/{id}/send", EDITOR, "draft.send", drafts::submit)
         .post("/drafts/{id}/approve", EDITOR, "draft.approve", drafts::approve)
         .post("/drafts/{id}/reject", EDITOR, "draft.reject", drafts::reject)
         .post("/drafts/{id}/withdraw", EDITOR, "draft.withdraw", drafts::withdraw)

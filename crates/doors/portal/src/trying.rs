@@ -2,11 +2,9 @@
 
 use crate::Portal;
 use crate::fault::Fault;
-use axum::http::StatusCode;
 use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, Problem};
-use raingauge_core::ruleset::conflicts;
-use raingauge_counters::preview::{Comparison, Preview, compare, preview_newest};
+use raingauge_counters::preview::{Comparison, Preview};
 use raingauge_people::Principal;
 
 /// Newest events that a configuration is tried on: enough to see what it does, few enough to see it while one types.
@@ -42,32 +40,21 @@ impl Portal {
         draft: Counter,
         base: Option<Counter>,
     ) -> Result<Trial, Fault> {
-        let others: Vec<Counter> =
-            self.counters.catalog().list().await?.into_iter().map(|found| found.counter).collect();
-        let conflicts = conflicts(&draft, &others);
+        let conflicts = self.counters.conflicts(&draft).await?;
         let may_show = |counter: &Counter| self.limits.samples.may_show_keys_of(&counter.template);
         let shows_keys =
             person.may(Role::Editor) && may_show(&draft) && base.as_ref().is_none_or(may_show);
-        let failed = |error: String| {
-            Fault::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The event log cannot be read",
-                format!("{error}. Try again."),
-            )
+
+        let result = match base {
+            None => {
+                let found = self.counted.recent.preview(CALLER, draft, EVENTS_MAX).await?;
+                Outcome::Alone(Box::new(found))
+            }
+            Some(base) => {
+                let found = self.counted.recent.compare(CALLER, base, draft, EVENTS_MAX).await?;
+                Outcome::Beside(Box::new(found))
+            }
         };
-        let turn =
-            self.counted.scans.turn(CALLER).await.map_err(|full| failed(full.to_string()))?;
-        let (logs, stop) = (self.counted.logs.clone(), turn.stop().clone());
-        let ran = tokio::task::spawn_blocking(move || match base {
-            None => preview_newest(&logs, &draft, EVENTS_MAX, &stop)
-                .map(|found| Outcome::Alone(Box::new(found))),
-            Some(base) => compare(&logs, &base, &draft, EVENTS_MAX, &stop)
-                .map(|found| Outcome::Beside(Box::new(found))),
-        });
-        let result = ran
-            .await
-            .map_err(|error| failed(error.to_string()))?
-            .map_err(|error| failed(error.to_string()))?;
         Ok(Trial { result, conflicts, shows_keys })
     }
 }

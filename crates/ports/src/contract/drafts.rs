@@ -1,10 +1,8 @@
 //! The contract of drafts.
 
-use super::catalog::counter;
 use crate::BoxFuture;
 use crate::drafts::{Draft, Drafts, Error, State};
-use raingauge_core::counter::Counter;
-use raingauge_core::value::{FieldValue, Value};
+use serde_json::json;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -21,7 +19,7 @@ pub async fn suite<D: Drafts>(fresh: impl AsyncFn() -> D) {
 }
 
 fn draft(name: &str) -> Draft {
-    Draft::new(counter(name), 0, "Ada", NOW_S)
+    Draft::new("counter", json!({ "name": name }), 0, "Ada", NOW_S)
 }
 
 pub async fn a_place_without_drafts_has_nothing(drafts: &dyn Drafts) {
@@ -37,18 +35,20 @@ pub async fn a_place_without_drafts_has_nothing(drafts: &dyn Drafts) {
 }
 
 pub async fn a_draft_comes_back_whole(drafts: &dyn Drafts) {
-    let counter = Counter {
-        id: 12,
-        name: "Größe ☔ \"'; --".to_owned(),
-        value: Value::Field(FieldValue { field: "data.amount".to_owned(), scale: 100 }),
-        description: "d".repeat(2_000),
-        active_from: Some(0),
-        ..counter("rain:☔:{city_id}")
-    };
+    let configuration = json!({
+        "id": 12,
+        "name": "Größe ☔ \"'; --",
+        "template": "rain:☔:{city_id}",
+        "value": { "field": "data.amount", "scale": 100 },
+        "description": "d".repeat(2_000),
+        "activeFrom": 0,
+        "owner": null,
+    });
     for state in State::ALL {
         let whole = Draft {
             state,
-            counter: counter.clone(),
+            kind: "points programme".to_owned(),
+            configuration: configuration.clone(),
             base_version: 7,
             applied_version: 8,
             reason: "it's \"new\"\n☔".to_owned(),
@@ -99,7 +99,8 @@ pub async fn open_and_ended_drafts_are_listed_apart(drafts: &dyn Drafts) {
     }
     let names = async |is_open, limit| {
         let found = drafts.list(is_open, limit).await.unwrap();
-        found.into_iter().map(|draft| draft.counter.name).collect::<Vec<_>>()
+        let name = |draft: Draft| draft.configuration["name"].as_str().unwrap().to_owned();
+        found.into_iter().map(name).collect::<Vec<_>>()
     };
     assert_eq!(names(true, 10).await, ["draft", "rejected", "review"]);
     assert_eq!(names(true, 2).await, ["draft", "rejected"]);

@@ -5,8 +5,9 @@ use crate::settings::Settings;
 use metrics::gauge;
 use raingauge_app::budget::BodyBudgets;
 use raingauge_app::{App, Counted, Limits, Node, Operations, People, Role};
+use raingauge_counters::documents::CounterKind;
 use raingauge_counters::recount::Recounter;
-use raingauge_counters::{Counters, Covered};
+use raingauge_counters::{Counters, Covered, Drafts, RecentEvents};
 use raingauge_operations::Measures;
 use raingauge_operations::rollouts::{self, Conductor};
 use raingauge_operations::self_audit::{self, SelfAudit};
@@ -56,14 +57,16 @@ impl Process {
         );
         let counters = Arc::new(counters(&engines, settings, &key_limit));
         if matches!(engines.running, Running::Embedded(_)) {
-            embedded::begin_counting(settings, &counters, &engines.published).await?;
+            let catalog = &*engines.database.catalog;
+            embedded::begin_counting(settings, catalog, &counters, &engines.published).await?;
         }
         let ingest = Arc::new(ingest(&engines, settings, key_limit));
-        let (reader, policies) = caching::reader(settings, counters.catalog(), &engines).await?;
+        let (reader, policies) = caching::reader(settings, &counters, &engines).await?;
         let counted = counted(&engines, settings);
 
         let operations =
             operations(&engines, settings, &surroundings, &counters, &reader, policies, &counted);
+        let drafts = drafts(&engines, settings, &counters);
         let (people, made_tokens) = people(&engines, settings);
         let running = Arc::new(engines.running);
         let troubled = Arc::clone(&running);
@@ -77,7 +80,7 @@ impl Process {
             clock: engines.wall_clock,
             ingest,
             counters,
-            drafts: engines.database.drafts,
+            drafts,
             reader,
             counted,
             people,
@@ -101,7 +104,7 @@ impl Process {
             running.follow(&app.counters),
             self.conduct_backfills(),
             key_watch.run(),
-            caching::follow(app.counters.catalog(), &app.operations.policies)
+            caching::follow(&app.counters, &app.operations.policies)
         );
     }
 
@@ -172,13 +175,16 @@ fn counted(engines: &Engines, settings: &Settings) -> Counted {
         clock: Arc::clone(&engines.clock),
         future_allowance_s: settings.events.future_allowance.as_secs() as i64,
     };
+    let scans = Scans::default();
+    let clock = Arc::clone(&engines.wall_clock);
     Counted {
+        recent: RecentEvents::new(engines.logs.clone(), scans.clone(), clock),
         published: Arc::clone(&engines.published),
         states: Arc::clone(&engines.states),
         logs: engines.logs.clone(),
         log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
         recounter: Arc::new(recounter),
-        scans: Scans::default(),
+        scans,
     }
 }
 
@@ -231,6 +237,17 @@ fn operations(
         self_audit: Arc::new(self_audit),
         rollouts: Arc::new(rollouts),
     }
+}
+
+/// The workflow of drafts: every kind of document is registered here.
+fn drafts(engines: &Engines, settings: &Settings, counters: &Arc<Counters>) -> Arc<Drafts> {
+    let drafts = Drafts::new(
+        Arc::clone(&engines.database.drafts),
+        Arc::clone(&engines.database.people),
+        Arc::clone(&engines.wall_clock),
+        settings.portal.approval,
+    );
+    Arc::new(drafts.with(Arc::new(CounterKind::new(Arc::clone(counters)))))
 }
 
 /// The tokens of the settings and of the portal, and what follows the latter.

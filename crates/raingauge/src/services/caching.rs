@@ -2,9 +2,9 @@
 
 use super::{Engines, FOLLOW_INTERVAL};
 use crate::settings::{ResultCache, Settings};
+use raingauge_counters::Counters;
 use raingauge_memory::MemoryCache;
 use raingauge_ports::cache;
-use raingauge_ports::catalog::Policies;
 use raingauge_ports::clock::every;
 use raingauge_reader::{CachePolicies, Options, Reader};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 /// while that is away.
 pub async fn reader(
     settings: &Settings,
-    catalog: &dyn Policies,
+    counters: &Counters,
     engines: &Engines,
 ) -> anyhow::Result<(Arc<Reader>, Arc<CachePolicies>)> {
     let policies = Arc::new(CachePolicies::new(settings.cluster.instance.clone()));
-    follow_once(catalog, &policies).await;
+    follow_once(counters, &policies).await;
     let options = Options {
         deadline: settings.caching.deadline,
         reads_in_flight_max: settings.caching.reads_in_flight_max,
@@ -51,12 +51,12 @@ pub async fn reader(
 }
 
 /// Takes over each change of the policy, for as long as it is polled.
-pub async fn follow(catalog: &dyn Policies, policies: &CachePolicies) {
-    every(FOLLOW_INTERVAL, || follow_once(catalog, policies)).await;
+pub async fn follow(counters: &Counters, policies: &CachePolicies) {
+    every(FOLLOW_INTERVAL, || follow_once(counters, policies)).await;
 }
 
-async fn follow_once(catalog: &dyn Policies, policies: &CachePolicies) {
-    match catalog.cache_policy().await {
+async fn follow_once(counters: &Counters, policies: &CachePolicies) {
+    match counters.cache_policy().await {
         Ok(found) => policies.follow(&found),
         // Whoever follows the counters says aloud that the catalog is away.
         Err(error) => {

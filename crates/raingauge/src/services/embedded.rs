@@ -106,10 +106,11 @@ fn start_writer(
 /// Announces the counters of the catalog to the writer of this process.
 pub async fn begin_counting(
     settings: &Settings,
+    catalog: &dyn Catalog,
     counters: &Counters,
     published: &Published,
 ) -> anyhow::Result<()> {
-    check_catalog(settings, counters.catalog(), published).await?;
+    check_catalog(settings, catalog, published).await?;
     match counters.follow().await {
         // Counters are announced as soon as the clock is right; what is known already is counted
         // and answered.

@@ -11,8 +11,10 @@ use raingauge_core::limits::{
     BUCKETS_PER_REQUEST_MAX, KEYED_ANSWER_LEN_MAX, REASON_LEN_MAX, VERSIONS_MAX,
     VERSIONS_PER_HOUR_MAX,
 };
+use raingauge_core::ruleset::conflicts;
 use raingauge_core::template::Template;
-use raingauge_ports::catalog::{self, Catalog, Change, Versioned};
+use raingauge_policy::cache::Policy;
+use raingauge_ports::catalog::{self, Catalog, Change, Versioned, VersionedPolicy};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{self, EventLog, EventSink, Offset, Partition};
 use raingauge_ports::published::{Published, Standing};
@@ -22,7 +24,6 @@ use raingauge_writer::control::Control;
 use raingauge_writer::history::covered_from_s;
 use raingauge_writer::state::{Part, standing_of};
 use raingauge_writer::states::{Shows, States};
-use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub enum Error {
     KeyOfAnother { counter: u32, key: String },
     #[error("a reason has at most {REASON_LEN_MAX} bytes: shorten it")]
     ReasonTooLong,
+    #[error("counter {id} has no version {version}")]
+    VersionUnknown { id: u32, version: u32 },
     #[error("counter {0} is not archived: archive it first, or erase its counts and let it go on")]
     NotArchived(u32),
     #[error(
@@ -148,36 +151,85 @@ impl Counters {
         self.conductor.clone()
     }
 
-    pub fn catalog(&self) -> &dyn Catalog {
-        &*self.catalog
+    /// Every counter at its newest version, in the order of ids.
+    pub async fn list(&self) -> Result<Vec<Versioned>, catalog::Error> {
+        self.catalog.list().await
     }
 
-    /// Creates a counter; when this answers, it counts.
-    pub async fn create(&self, counter: &Json, by: &str, reason: &str) -> Result<Versioned, Error> {
-        let created =
-            self.catalog.create(Counter::from_json(counter)?, self.change(by, reason)?).await?;
+    /// A number that grows with every change of a counter or of the cache policy.
+    pub async fn revision(&self) -> Result<i64, catalog::Error> {
+        self.catalog.revision().await
+    }
+
+    pub async fn get(&self, id: u32) -> Result<Versioned, catalog::Error> {
+        self.catalog.get(id).await
+    }
+
+    /// The versions of a counter, the newest first.
+    pub async fn versions(&self, id: u32) -> Result<Vec<Versioned>, catalog::Error> {
+        self.catalog.versions(id).await
+    }
+
+    /// A counter as it was at one version.
+    pub async fn at_version(&self, id: u32, version: u32) -> Result<Versioned, Error> {
+        let mut versions = self.versions(id).await?.into_iter();
+        let found = versions.find(|found| found.version == version);
+        found.ok_or(Error::VersionUnknown { id, version })
+    }
+
+    /// The reasons why a configuration cannot stand beside the counters that exist.
+    pub async fn conflicts(&self, counter: &Counter) -> Result<Vec<Problem>, catalog::Error> {
+        let others: Vec<Counter> =
+            self.list().await?.into_iter().map(|found| found.counter).collect();
+        Ok(conflicts(counter, &others))
+    }
+
+    pub async fn cache_policy(&self) -> Result<VersionedPolicy, catalog::Error> {
+        self.catalog.cache_policy().await
+    }
+
+    /// The newest versions of the cache policy, the newest first.
+    pub async fn cache_policies(
+        &self,
+        len_max: usize,
+    ) -> Result<Vec<VersionedPolicy>, catalog::Error> {
+        self.catalog.cache_policies(len_max).await
+    }
+
+    /// Sets the cache policy where it is at version `expected`.
+    pub async fn set_cache_policy(
+        &self,
+        policy: Policy,
+        expected: Option<u32>,
+        by: &str,
+        reason: &str,
+    ) -> Result<VersionedPolicy, catalog::Error> {
+        let change =
+            Change { by: by.to_owned(), reason: reason.to_owned(), at_s: self.clock.now_s() };
+        self.catalog.set_cache_policy(policy, expected, change).await
+    }
+
+    /// Creates a counter. Returns once it counts.
+    pub async fn create(
+        &self,
+        counter: Counter,
+        by: &str,
+        reason: &str,
+    ) -> Result<Versioned, Error> {
+        let created = self.catalog.create(counter, self.change(by, reason)?).await?;
         self.follow().await?;
         Ok(created)
     }
 
-    /// Replaces a counter that is at version `expected`; when this answers, the new one counts.
+    /// Replaces the counter of this id where it is at version `expected`. Returns once the new version
+    /// counts.
     pub async fn replace(
         &self,
-        id: u32,
-        counter: &Json,
+        counter: Counter,
         expected: Option<u32>,
         by: &str,
         reason: &str,
     ) -> Result<Versioned, Error> {
-        let mut counter = Counter::from_json(counter)?;
-        if counter.id != 0 && counter.id != id {
-            return Err(vec![Problem::new(
-                "id",
-                format!("is {}, but the path says {id}", counter.id),
-            )]
-            .into());
-        }
-        counter.id = id;
         let replaced = self.version_of(counter, expected, self.change(by, reason)?).await?;
         self.follow().await?;
         Ok(replaced)
@@ -191,17 +243,15 @@ impl Counters {
         by: &str,
         reason: &str,
     ) -> Result<Versioned, Error> {
-        let counter = Counter { state: State::Archived, ..self.catalog.get(id).await?.counter };
-        let archived = self.version_of(counter, expected, self.change(by, reason)?).await?;
-        self.follow().await?;
-        Ok(archived)
+        let counter = Counter { state: State::Archived, ..self.get(id).await?.counter };
+        self.replace(counter, expected, by, reason).await
     }
 
     /// Asks the writers to make a counter's counts again from the log; answers when it has begun. While one is
     /// undecided, there is no other: whoever asks again waits for the same one.
     pub async fn backfill(&self, id: u32) -> Result<(), Error> {
         self.sink.check()?;
-        let found = self.catalog.get(id).await?;
+        let found = self.get(id).await?;
         self.follow().await?;
         let conductor = self
             .conductor
@@ -227,7 +277,7 @@ impl Counters {
     /// again. The log keeps the events themselves for as long as it keeps any, and no backfill or recount counts them.
     pub async fn erase(&self, id: u32, key: &str) -> Result<(), Error> {
         self.sink.check()?;
-        let found = self.catalog.get(id).await?;
+        let found = self.get(id).await?;
         if !Template::parse(&found.counter.template).is_ok_and(|template| template.matches(key)) {
             return Err(Error::KeyOfAnother { counter: id, key: key.to_owned() });
         }
@@ -242,7 +292,7 @@ impl Counters {
     /// in the background.
     pub async fn erase_all(&self, id: u32) -> Result<(), Error> {
         self.sink.check()?;
-        let found = self.catalog.get(id).await?;
+        let found = self.get(id).await?;
         self.follow().await?;
         self.introduce(standing_of(&found), &found.counter).await?;
         let conductor = self
@@ -265,7 +315,7 @@ impl Counters {
 
     /// Erases what an archived counter keeps.
     pub async fn purge(&self, id: u32) -> Result<(), Error> {
-        match self.catalog.get(id).await?.counter.state {
+        match self.get(id).await?.counter.state {
             State::Archived => self.erase_all(id).await,
             _ => Err(Error::NotArchived(id)),
         }
@@ -349,7 +399,7 @@ impl Counters {
         change: Change,
     ) -> Result<Versioned, Error> {
         let (id, hour) = (counter.id, change.at_s.div_euclid(HOUR_S));
-        if self.catalog.get(id).await?.version >= VERSIONS_MAX {
+        if self.get(id).await?.version >= VERSIONS_MAX {
             return Err(Error::TooManyVersions(id));
         }
         {

@@ -18,7 +18,7 @@ use crate::watch::Watch;
 use metrics::{Counter, counter};
 use raingauge_counters::Counters;
 use raingauge_policy::rollout::{End, Order, Plan, Refused, Rollout};
-use raingauge_ports::catalog::{self, Change, VersionedPolicy};
+use raingauge_ports::catalog::{self, VersionedPolicy};
 use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::rollouts::{self, Rollouts, Run};
 use raingauge_reader::CachePolicies;
@@ -116,8 +116,7 @@ impl Conductor {
             self.take_over(&mut state, &mut run);
             run.rollout.resume(self.deps.clock.machine_ms());
         }
-
-        let current = self.deps.counters.catalog().cache_policy().await?;
+        let current = self.deps.counters.cache_policy().await?;
         let (counted_s, grown) = self.deps.measures.tally_after(state.counted_s);
         state.counted_s = counted_s;
         if run.rollout.is_overruled(current.version, &current.policy) {
@@ -175,7 +174,7 @@ impl Conductor {
             let Some(order) = run.rollout.order() else {
                 return Ok(run);
             };
-            let current = counters.catalog().cache_policy().await?;
+            let current = counters.cache_policy().await?;
             if run.rollout.is_overruled(current.version, &current.policy) {
                 run.rollout.overrule(current.version, &current.changed_by);
             } else {
@@ -189,8 +188,12 @@ impl Conductor {
         tracing::info!(rollout = run.id, reason, "the cache policy is set");
 
         let reason = format!("Rollout {}: {reason}", run.id);
-        let change = Change { by: run.started_by.clone(), reason, at_s: self.deps.clock.now_s() };
-        match self.deps.counters.catalog().set_cache_policy(policy, Some(expected), change).await {
+        match self
+            .deps
+            .counters
+            .set_cache_policy(policy, Some(expected), &run.started_by, &reason)
+            .await
+        {
             Ok(set) => {
                 // The other processes follow the catalog; this one need not wait for itself.
                 self.deps.policies.set(&set.policy);
@@ -215,7 +218,7 @@ impl Conductor {
     /// Begins a rollout from the policy that is in force.
     pub async fn begin(&self, plan: Plan, by: &str, reason: String) -> Result<Run, Error> {
         let mut state = self.state.lock().await;
-        let current = self.deps.counters.catalog().cache_policy().await?;
+        let current = self.deps.counters.cache_policy().await?;
         if let Some(refusal) = plan.refusal(&current.policy) {
             return Err(Error::Senseless(refusal));
         }

@@ -20,7 +20,6 @@ pub mod networks;
 pub mod openid;
 pub mod passwords;
 mod principal;
-mod second;
 pub mod secrets;
 #[cfg(test)]
 mod tests;
@@ -32,7 +31,6 @@ pub mod views;
 use networks::Network;
 pub use principal::{ANONYMOUS, Credential, OwnSession, Principal};
 use raingauge_ports::people;
-pub use second::NotSecond;
 
 /// The settings that concern people.
 #[derive(Clone, Debug)]

@@ -6,13 +6,14 @@ use sqlx::mysql::MySqlConnection;
 
 /// What leads from each version of the schema to the next; an empty database is at version 0.
 /// A migration that was released is never edited: another one is added behind it.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../../migrations/mysql/0001_catalog.sql"),
     include_str!("../../migrations/mysql/0002_people.sql"),
     include_str!("../../migrations/mysql/0003_drafts.sql"),
     include_str!("../../migrations/mysql/0004_watch.sql"),
     include_str!("../../migrations/mysql/0005_rollouts.sql"),
     include_str!("../../migrations/mysql/0006_contributors.sql"),
+    include_str!("../../migrations/mysql/0007_draft_kinds.sql"),
 ];
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
@@ -26,7 +27,7 @@ const SET_VERSION: &str = "INSERT INTO raingauge_schema (only_row, version) VALU
     ON DUPLICATE KEY UPDATE version = VALUES(version)";
 const FOREIGN: &str = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()
     AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision', 'people_revision', 'users',
-    'sessions', 'invitations', 'api_tokens', 'audit_entries', 'drafts_revision', 'drafts', 'draft_contributors', 'instances',
+    'sessions', 'invitations', 'api_tokens', 'audit_entries', 'drafts_revision', 'drafts', 'draft_contributors', 'draft_kinds', 'instances',
     'checks', 'rollouts_revision', 'rollouts')";
 /// One migration at a time on each server. The name of a lock has room for 64 characters, and that of a database
 /// may have as many.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// What leads from each version of the schema to the next; a new file is at version 0.
 /// A migration that was released is never edited: another one is added behind it.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../../migrations/sqlite/0001_counters.sql"),
     include_str!("../../migrations/sqlite/0002_cache_policies.sql"),
     include_str!("../../migrations/sqlite/0003_people.sql"),
@@ -17,6 +17,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../../migrations/sqlite/0005_watch.sql"),
     include_str!("../../migrations/sqlite/0006_rollouts.sql"),
     include_str!("../../migrations/sqlite/0007_contributors.sql"),
+    include_str!("../../migrations/sqlite/0008_draft_kinds.sql"),
 ];
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// Marks the file as a catalog of raingauge: "RGca" in ASCII.

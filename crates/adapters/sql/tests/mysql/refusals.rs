@@ -16,6 +16,7 @@ use raingauge_ports::instances::Instances;
 use raingauge_ports::people::{People, UserChange, Users};
 use raingauge_ports::rollouts::Rollouts;
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
+use serde_json::json;
 
 const PASSWORD: &str = "never-to-be-told-1";
 
@@ -126,7 +127,11 @@ async fn the_documented_rights_are_enough() {
     assert_eq!(catalog.list().await.unwrap().len(), 1);
     assert_eq!(catalog.revision().await.unwrap(), 3);
     use_all_of(&catalog.people()).await;
-    let draft = catalog.drafts().create(Draft::new(counter("c"), 0, "zoe", 7)).await.unwrap();
+    let draft = catalog
+        .drafts()
+        .create(Draft::new("counter", json!({ "name": "c" }), 0, "zoe", 7))
+        .await
+        .unwrap();
     catalog.drafts().replace(draft).await.unwrap();
     assert_eq!(catalog.drafts().list(true, 9).await.unwrap().len(), 1);
     let begun = catalog.rollouts().begin(rollouts::run()).await.unwrap();

@@ -3,7 +3,9 @@
 use crate::support::{Server, name_of, says};
 use raingauge_ports::catalog::{Catalog, Policies};
 use raingauge_ports::contract::catalog::{change, counter};
+use raingauge_ports::drafts::{Draft, Drafts};
 use raingauge_sql::{Migrated, MySqlCatalog};
+use serde_json::json;
 
 #[tokio::test]
 async fn a_second_migration_changes_nothing() {
@@ -11,10 +13,10 @@ async fn a_second_migration_changes_nothing() {
         return;
     };
     let options = server.options(&server.empty_database().await);
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 6 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 7 });
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let created = catalog.create(counter("a"), change("")).await.unwrap();
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 6, to: 6 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 7, to: 7 });
     assert_eq!(catalog.list().await.unwrap(), [created]);
     assert_eq!(catalog.revision().await.unwrap(), 1);
     server.clean_up().await;
@@ -50,7 +52,7 @@ async fn a_migration_that_stopped_halfway_is_completed() {
     let name = name_of(&options);
     server.run(&name, "DROP VIEW counters; DROP TABLE cache_policies; UPDATE raingauge_schema SET version = 0").await;
     says(MySqlCatalog::open(&options).await, "run `raingauge migrate`");
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 6 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 7 });
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     catalog.create(counter("a"), change("")).await.unwrap();
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
@@ -64,8 +66,30 @@ async fn a_migration_that_stopped_halfway_is_completed() {
         .await;
     assert_eq!(
         MySqlCatalog::migrate(&server.options(&name)).await.unwrap(),
-        Migrated { from: 0, to: 6 }
+        Migrated { from: 0, to: 7 }
     );
+    server.clean_up().await;
+}
+
+#[tokio::test]
+async fn drafts_of_an_older_schema_are_of_counters() {
+    let Some(server) = Server::shared() else {
+        return;
+    };
+    let options = server.database().await;
+    let catalog = MySqlCatalog::open(&options).await.unwrap();
+    let draft = Draft::new("counter", json!({ "id": 34, "name": "rain" }), 2, "zoe", 7);
+    let kept = catalog.drafts().create(draft).await.unwrap();
+    let name = name_of(&options);
+    server.run(&name, "DROP TABLE draft_kinds; UPDATE raingauge_schema SET version = 6").await;
+
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 6, to: 7 });
+    let catalog = MySqlCatalog::open(&options).await.unwrap();
+    assert_eq!(catalog.drafts().get(kept.id).await.unwrap(), kept);
+
+    // An instance of the older release goes on while others are replaced.
+    server.run(&name, "DELETE FROM draft_kinds").await;
+    assert_eq!(catalog.drafts().get(kept.id).await.unwrap(), kept);
     server.clean_up().await;
 }
 
@@ -83,7 +107,7 @@ async fn a_schema_that_does_not_fit_is_refused_with_what_to_do() {
     MySqlCatalog::migrate(&options).await.unwrap();
     let before = MySqlCatalog::open(&options).await.unwrap();
     server.run(&name, "UPDATE raingauge_schema SET version = 99").await;
-    let newer = "its schema has version 99, and this raingauge knows versions up to 6";
+    let newer = "its schema has version 99, and this raingauge knows versions up to 7";
     says(MySqlCatalog::open(&options).await, newer);
     says(MySqlCatalog::migrate(&options).await, newer);
     says(MySqlCatalog::lazy(&options).unwrap().list().await, newer);

@@ -4,7 +4,7 @@ use crate::html::parts::{self, Mood};
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_counters::difference::{self, Changed};
-use raingauge_ports::catalog::Versioned;
+use raingauge_counters::documents::{CounterKind, Document, Error};
 use raingauge_ports::drafts::{Draft, State};
 
 /// Where a draft stands, as a badge.
@@ -34,8 +34,8 @@ const fn state_mood(state: State) -> &'static str {
 /// What a draft proposes, in a few words.
 pub fn title(draft: &Draft) -> String {
     match draft.is_new() {
-        true => format!("New counter {}", draft.counter.name),
-        false => format!("Change of {}", draft.counter.name),
+        true => format!("New {} {}", draft.kind, draft.name()),
+        false => format!("Change of {}", draft.name()),
     }
 }
 
@@ -85,12 +85,12 @@ pub fn others(drafts: &[&Draft]) -> Markup {
 }
 
 /// That somebody else saved the draft meanwhile, and how theirs differs from what was typed.
-pub fn meanwhile(theirs: &Draft, mine: &Counter) -> Markup {
+pub fn meanwhile(theirs: &Draft, changed: &[Changed]) -> Markup {
     parts::notice(
         Mood::Bad,
         &html! {
             p { (theirs.changed_by) " saved this draft while you edited it. Nothing of yours was saved yet." }
-            (changes(&difference::between(&theirs.counter, mine), "theirs", "yours"))
+            (changes(changed, "theirs", "yours"))
             p {
                 "Saving again puts yours in the place of theirs. "
                 a href={ "/drafts/" (theirs.id) "/edit" } { "Take theirs, and let go of mine" }
@@ -100,16 +100,21 @@ pub fn meanwhile(theirs: &Draft, mine: &Counter) -> Markup {
 }
 
 /// Three versions of a counter: what a draft began with, what it is by now, what the draft would make of it.
-pub fn three_ways(draft: &Draft, base: &Counter, theirs: &Versioned, actions: &Markup) -> Markup {
-    let (changed, wanted) =
-        (difference::differing(base, &theirs.counter), difference::differing(base, &draft.counter));
-    let rows = difference::say(base)
-        .into_iter()
-        .zip(difference::say(&theirs.counter))
-        .zip(difference::say(&draft.counter));
+pub fn three_ways(
+    draft: &Draft,
+    mine: &Counter,
+    base: &Counter,
+    theirs: &Document,
+    actions: &Markup,
+) -> Result<Markup, Error> {
+    let counter = CounterKind::parse(&theirs.configuration)?;
+    let changed = difference::differing(base, &counter);
+    let wanted = difference::differing(base, mine);
+    let rows =
+        difference::say(base).into_iter().zip(difference::say(&counter)).zip(difference::say(mine));
     let rows =
         rows.zip(changed.into_iter().zip(wanted)).filter(|(_, (theirs, mine))| *theirs || *mine);
-    html! {
+    Ok(html! {
         section.card.conflict aria-labelledby="conflict-head" {
             h2 #conflict-head { "The counter was changed meanwhile" }
             p {
@@ -134,5 +139,5 @@ pub fn three_ways(draft: &Draft, base: &Counter, theirs: &Versioned, actions: &M
             }
             (actions)
         }
-    }
+    })
 }

@@ -6,7 +6,6 @@ use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout};
 use crate::pages::deeds;
-use crate::pages::edit::version_of;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -19,7 +18,6 @@ use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::worker::BackfillStatus;
-use serde_json::json;
 
 /// How long after its end a backfill still stands on the page of its counter.
 const BACKFILL_TOLD_S: i64 = 3_600;
@@ -150,7 +148,7 @@ async fn ask(
     action: Action,
     query: &Fields,
 ) -> Result<Html<String>, Fault> {
-    let current = portal.counters.catalog().get(id).await?;
+    let current = portal.counters.get(id).await?;
     let wanted = wanted(portal, &current, action, query).await?;
     Ok(confirmation(person, &current, action, query, &wanted, None))
 }
@@ -169,7 +167,7 @@ async fn wanted(
         let advice = "Choose one on the page of the counter's versions.";
         return Err(Fault::bad_request("It does not say which version to go back to", advice));
     };
-    version_of(portal, current.counter.id, version).await
+    Ok(portal.counters.at_version(current.counter.id, version).await?.counter)
 }
 
 fn confirmation(
@@ -225,7 +223,7 @@ async fn act(
     action: Action,
     fields: &Fields,
 ) -> Result<Response, Fault> {
-    let current = portal.counters.catalog().get(id).await?;
+    let current = portal.counters.get(id).await?;
     let wanted = wanted(portal, &current, action, fields).await?;
     if !fields.pairs().iter().any(|(name, _)| name == "reason") {
         // A button elsewhere, that does not ask for the reason by itself.
@@ -243,10 +241,9 @@ async fn act(
     }
     // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at again.
     let expected = fields.text("base").parse().unwrap_or(0);
-    let replaced =
-        portal.counters.replace(id, &json!(wanted), Some(expected), &person.name, &reason).await?;
-    let entry = deeds::of_counter(action.name(), &current.counter, &replaced);
-    Ok((Extension(entry), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
+    let replaced = portal.counters.replace(wanted, Some(expected), &person.name, &reason).await?;
+    let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
+    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
         .into_response())
 }
 
@@ -255,7 +252,7 @@ pub async fn start_backfill(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
 ) -> Result<Redirect, Fault> {
-    let counter = portal.counters.catalog().get(id).await?.counter;
+    let counter = portal.counters.get(id).await?.counter;
     if !counter.state.answers() {
         let advice = "Resume it first: only counters that answer are counted again.";
         return Err(Fault::new(StatusCode::CONFLICT, "This counter does not answer", advice));
@@ -271,7 +268,7 @@ pub async fn backfill(
     Path(id): Path<u32>,
     headers: HeaderMap,
 ) -> Result<Html<String>, Fault> {
-    let counter = portal.counters.catalog().get(id).await?.counter;
+    let counter = portal.counters.get(id).await?.counter;
     let part = backfill_part(&portal, &person, &counter);
     if headers.contains_key("hx-request") {
         return Ok(Html(part.into_string()));

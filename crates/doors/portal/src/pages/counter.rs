@@ -48,8 +48,8 @@ pub async fn page(
     Query(fields): Query,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    let found = portal.counters.catalog().get(id).await?;
-    let versions = portal.counters.catalog().versions(id).await?;
+    let found = portal.counters.get(id).await?;
+    let versions = portal.counters.versions(id).await?;
     let view = look(&portal, found, Asked::of(&fields), true).await;
     let counter = &view.found.counter;
     let body = html! {
@@ -76,7 +76,7 @@ pub async fn picture(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Result<Response, Fault> {
-    let found = portal.counters.catalog().get(id).await?;
+    let found = portal.counters.get(id).await?;
     let view = look(&portal, found, Asked::of(&fields), false).await;
     let shown = view.shown.ok_or_else(nothing_to_draw)?;
     if shown.rows.is_empty() {

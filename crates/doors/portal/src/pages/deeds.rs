@@ -2,11 +2,11 @@
 //! so that the details of an entry always fit.
 
 use raingauge_core::counter::Counter;
-use raingauge_counters::difference;
+use raingauge_counters::difference::{self, Changed};
+use raingauge_counters::drafts::DraftChange;
 use raingauge_people::audit::AuditAction;
 use raingauge_policy::cache::{Choice, Policy};
 use raingauge_ports::catalog::{Versioned, VersionedPolicy};
-use raingauge_ports::drafts::Draft;
 use serde_json::{Map, Value as Json, json};
 
 /// Bytes of each side of a change.
@@ -28,7 +28,10 @@ fn change(before: &str, after: &str) -> Json {
 
 /// Which fields of a counter are otherwise, by their names.
 fn changes(before: &Counter, after: &Counter) -> Json {
-    let changed = difference::between(before, after);
+    sides(&difference::between(before, after))
+}
+
+fn sides(changed: &[Changed]) -> Json {
     changed
         .iter()
         .map(|one| (one.field.to_owned(), change(&one.before, &one.after)))
@@ -54,16 +57,19 @@ pub fn of_counter(did: &str, before: &Counter, after: &Versioned) -> AuditAction
     }
 }
 
-/// What was done to a draft; beside `base`, where it changes a counter, and what it changes is to be told.
-pub fn of_draft(verb: &'static str, draft: &Draft, base: Option<&Counter>) -> AuditAction {
-    let counter = &draft.counter;
-    let mut details = json!({ "name": brief(&counter.name, SIDE_LEN_MAX) });
-    match counter.id {
-        0 => details["template"] = json!(brief(&counter.template, SIDE_LEN_MAX)),
-        id => details["counter"] = json!(id),
+/// What was done to a draft.
+pub fn of_draft(verb: &'static str, DraftChange { draft, changes }: &DraftChange) -> AuditAction {
+    let mut details = json!({ "name": brief(draft.name(), SIDE_LEN_MAX) });
+    match draft.document_id() {
+        0 => {
+            if let Some(template) = draft.configuration["template"].as_str() {
+                details["template"] = json!(brief(template, SIDE_LEN_MAX));
+            }
+        }
+        id => details[draft.kind.as_str()] = json!(id),
     }
-    if let Some(base) = base {
-        details["changes"] = changes(&Counter { id: counter.id, ..base.clone() }, counter);
+    if let Some(changed) = changes {
+        details["changes"] = sides(changed);
     }
     if draft.applied_version > 0 {
         details["version"] = json!(draft.applied_version);
@@ -125,6 +131,7 @@ fn instances(before: &Policy, after: &Policy) -> Map<String, Json> {
 mod tests {
     use super::*;
     use raingauge_policy::cache::{Step, Strategy};
+    use raingauge_ports::drafts::Draft;
 
     fn choice(strategy: Strategy) -> Choice {
         Choice { strategy, rollout: Vec::new() }
@@ -167,9 +174,10 @@ mod tests {
         let draft = Draft {
             reason: "\"".repeat(2_000),
             comment: "\"".repeat(2_000),
-            ..Draft::new(after, 1, "zoe", 0)
+            ..Draft::new("counter", json!(after), 1, "zoe", 0)
         };
-        let details = of_draft("draft.save", &draft, Some(&before)).details;
+        let changes = Some(difference::between(&before, &after));
+        let details = of_draft("draft.save", &DraftChange { draft, changes }).details;
         assert_eq!(details["changes"].as_object().map(serde_json::Map::len), Some(4));
         assert!(
             details.to_string().len() <= raingauge_people::audit::DETAILS_LEN_MAX,

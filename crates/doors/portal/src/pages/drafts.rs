@@ -2,24 +2,22 @@
 
 mod decisions;
 
-pub use decisions::{apply, approve, reject, send, withdraw};
+pub use decisions::{apply, approve, reject, submit, withdraw};
 
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout, notes, trial};
-use crate::pages::edit::{OPEN_MAX, version_of};
 use axum::extract::{Extension, Path, State};
 use axum::response::Html;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_core::counter::Counter;
 use raingauge_core::limits::TEXT_LEN_MAX;
-use raingauge_counters::difference;
-use raingauge_people::NotSecond;
+use raingauge_counters::documents::{CounterKind, Document};
+use raingauge_counters::drafts::{self as workflow, Actor, NotSecond, OPEN_MAX};
 use raingauge_people::Principal;
-use raingauge_ports::catalog::Versioned;
 use raingauge_ports::drafts::{self, Draft};
 
 /// Drafts that have ended and are still listed.
@@ -119,38 +117,28 @@ pub async fn preview(
 }
 
 async fn tried(portal: &Portal, person: &Principal, draft: &Draft) -> Result<Markup, Fault> {
+    let Some(counter) = counter_of(draft)? else {
+        return Err(Fault::not_found("trial of this kind of document"));
+    };
     let base = match draft.is_new() {
         true => None,
-        false => Some(version_of(portal, draft.counter.id, draft.base_version).await?),
+        false => Some(portal.counters.at_version(counter.id, draft.base_version).await?.counter),
     };
-    let trial = portal.try_out(person, draft.counter.clone(), base).await?;
-    Ok(trial::trial(&trial, &draft.counter))
+    let trial = portal.try_out(person, counter.clone(), base).await?;
+    Ok(trial::trial(&trial, &counter))
 }
 
-/// How a draft stands to the counter that it changes.
-struct Standing {
-    base: Option<Counter>,
-    current: Option<Versioned>,
+/// Who uses the workflow, on a page.
+pub(super) fn actor(person: &Principal) -> Actor<'_> {
+    Actor::person(&person.name)
 }
 
-impl Standing {
-    async fn of(portal: &Portal, draft: &Draft) -> Result<Self, Fault> {
-        if draft.is_new() {
-            return Ok(Self { base: None, current: None });
-        }
-        let base = version_of(portal, draft.counter.id, draft.base_version).await?;
-        Ok(Self {
-            base: Some(base),
-            current: Some(portal.counters.catalog().get(draft.counter.id).await?),
-        })
+/// The counter that a draft proposes; `None` where it proposes another kind of document.
+pub(super) fn counter_of(draft: &Draft) -> Result<Option<Counter>, Fault> {
+    if draft.kind != CounterKind::NAME {
+        return Ok(None);
     }
-
-    /// The base and what the counter is by now, when somebody changed it meanwhile.
-    fn conflict(&self, draft: &Draft) -> Option<(&Counter, &Versioned)> {
-        let current =
-            self.current.as_ref().filter(|current| current.version != draft.base_version)?;
-        Some((self.base.as_ref()?, current))
-    }
+    Ok(Some(CounterKind::parse(&draft.configuration)?))
 }
 
 async fn page(
@@ -160,47 +148,81 @@ async fn page(
     note: &Markup,
     shown: &Markup,
 ) -> Result<Html<String>, Fault> {
-    let standing = Standing::of(portal, draft).await?;
-    let second = portal.accounts.is_second(person, draft).await?;
-    let conflict = standing.conflict(draft).filter(|_| draft.state.is_open());
+    let counter = counter_of(draft)?;
+    let standing = portal.drafts.standing(draft).await?;
+    let second = match portal.drafts.check_second(actor(person), draft).await {
+        Ok(()) => None,
+        Err(workflow::Error::NotSecond(reason)) => Some(reason),
+        Err(error) => return Err(error.into()),
+    };
+
+    let conflict = standing.conflict().filter(|_| draft.state.is_open());
+    let may_edit = draft.state.is_open() && person.may(Role::Editor);
     let title = words::title(draft);
     let body = html! {
         div.page-head {
             h1 { (title) }
             (words::state(draft.state))
-            div.actions {
-                @if draft.state.is_open() && person.may(Role::Editor) { a.button href={ "/drafts/" (draft.id) "/edit" } { "Edit" } }
-                @if !draft.is_new() || draft.applied_version > 0 { a.button href={ "/counters/" (draft.counter.id) } { "The counter" } }
+            @if counter.is_some() {
+                div.actions {
+                    @if may_edit { a.button href={ "/drafts/" (draft.id) "/edit" } { "Edit" } }
+                    @if !draft.is_new() || draft.applied_version > 0 { a.button href={ "/counters/" (draft.document_id()) } { "The counter" } }
+                }
             }
         }
         (note)
         (history(draft, portal.clock.now_s()))
-        @if let Some((base, theirs)) = conflict {
-            (words::three_ways(draft, base, theirs, &ways_out(person, draft)))
+        @if let (Some((base, theirs)), Some(mine)) = (conflict, &counter) {
+            (words::three_ways(draft, mine, &CounterKind::parse(&base.configuration)?, theirs, &ways_out(person, draft))?)
         }
-        section.card aria-labelledby="change-head" {
-            @match &standing.base {
-                Some(base) => {
-                    h2 #change-head { "What changes" }
-                    (words::changes(&difference::between(base, &draft.counter), &format!("version {}", draft.base_version), "this draft"))
-                }
-                None => {
-                    h2 #change-head { "What it counts" }
-                    (words::configuration(&draft.counter))
-                    @if draft.counter.id > 0 { p.quiet { "Its id is " (draft.counter.id) "." } }
-                }
+        (change(portal, draft, counter.as_ref(), standing.base.as_ref())?)
+        @if may_edit && conflict.is_none() { (decisions(portal, person, draft, second.as_ref())) }
+        @if counter.is_some() {
+            section.card aria-labelledby="trial-head" {
+                h2 #trial-head { "On recent events" }
+                div #trial hx-get={ "/drafts/" (draft.id) "/preview" } hx-trigger="load" hx-swap="innerHTML" aria-live="polite" { (shown) }
             }
-        }
-        @if draft.state.is_open() && person.may(Role::Editor) && conflict.is_none() { (decisions(portal, person, draft, second.as_ref().err())) }
-        section.card aria-labelledby="trial-head" {
-            h2 #trial-head { "On recent events" }
-            div #trial hx-get={ "/drafts/" (draft.id) "/preview" } hx-trigger="load" hx-swap="innerHTML" aria-live="polite" { (shown) }
         }
     };
     Ok(layout::page(Some(person), layout::Place::Drafts, &title, &body))
 }
 
-/// Principal wrote it, and what was said of it.
+/// What a draft changes; of a new document, what it is.
+fn change(
+    portal: &Portal,
+    draft: &Draft,
+    counter: Option<&Counter>,
+    base: Option<&Document>,
+) -> Result<Markup, Fault> {
+    let proposed = &draft.configuration;
+    let changed = match base {
+        Some(base) => {
+            Some(portal.drafts.differences(&draft.kind, &base.configuration, proposed)?)
+        }
+        None => None,
+    };
+    Ok(html! {
+        section.card aria-labelledby="change-head" {
+            @match (&changed, counter) {
+                (Some(changed), _) => {
+                    h2 #change-head { "What changes" }
+                    (words::changes(changed, &format!("version {}", draft.base_version), "this draft"))
+                }
+                (None, Some(counter)) => {
+                    h2 #change-head { "What it counts" }
+                    (words::configuration(counter))
+                    @if counter.id > 0 { p.quiet { "Its id is " (counter.id) "." } }
+                }
+                (None, None) => {
+                    h2 #change-head { "The configuration" }
+                    pre { (serde_json::to_string_pretty(proposed).unwrap_or_default()) }
+                }
+            }
+        }
+    })
+}
+
+/// Who wrote it, and what was said of it.
 fn history(draft: &Draft, now_s: i64) -> Markup {
     html! {
         p.quiet {
@@ -215,7 +237,7 @@ fn history(draft: &Draft, now_s: i64) -> Markup {
                 @if !draft.comment.is_empty() { ": " q { (draft.comment) } }
                 "."
             }
-            @if draft.applied_version > 0 { " It became version " (draft.applied_version) " of the counter." }
+            @if draft.applied_version > 0 { " It became version " (draft.applied_version) " of the " (draft.kind) "." }
         }
     }
 }
@@ -250,7 +272,8 @@ fn decisions(
     draft: &Draft,
     no_second: Option<&NotSecond>,
 ) -> Markup {
-    let (in_review, needs_approval) = (draft.state == drafts::State::Review, portal.approval);
+    let in_review = draft.state == drafts::State::Review;
+    let needs_approval = portal.drafts.needs_approval();
     let reason = |label: &'static str, name: &'static str, hint: &'static str, value: &str| {
         parts::Field { name, label, hint, problem: None }.around(&html! {
             textarea id=(name) name=(name) rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby={ (name) "-words" } { (value) }
@@ -271,7 +294,7 @@ fn decisions(
                 }
             } @else if in_review {
                 p { "It waits for a second person: somebody who wrote no part of it, with the role editor or admin." }
-                @if let Some(NotSecond::MayBe(_)) = no_second { p { (decisions::explain(no_second)) } }
+                @if let Some(reason @ NotSecond::MaybeContributor(_)) = no_second { p { (reason) } }
             } @else {
                 form.form method="post" action=(action(if needs_approval { "send" } else { "apply" })) {
                     (own(person, draft))

@@ -7,16 +7,20 @@ use crate::form::{Form, Node};
 use crate::html::counter_form::{Sheet, example_keys};
 use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
 use crate::pages::deeds;
+use crate::pages::drafts::{actor, counter_of};
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_counters::difference;
+use raingauge_counters::documents::CounterKind;
+use raingauge_counters::drafts::{self as workflow, OPEN_MAX, Proposal};
 use raingauge_counters::observed::Observed;
 use raingauge_people::Principal;
 use raingauge_ports::catalog;
-use raingauge_ports::drafts::{self, Draft};
+use raingauge_ports::drafts::Draft;
+use serde_json::json;
 
 /// `GET /counters/new`: an empty form; `?copy=ID` begins with another counter, `?type=` with an event type.
 pub async fn new(
@@ -26,7 +30,7 @@ pub async fn new(
 ) -> Result<Html<String>, Fault> {
     let mut form = Form { owner: person.name.to_string(), ..Form::default() };
     if let Some(id) = fields.given("copy").and_then(|id| id.parse().ok()) {
-        let copied = portal.counters.catalog().get(id).await?.counter;
+        let copied = portal.counters.get(id).await?.counter;
         form = Form {
             chosen_id: String::new(),
             state: "active".to_owned(),
@@ -45,11 +49,10 @@ pub async fn edit(
     Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
 ) -> Result<Html<String>, Fault> {
-    let current = portal.counters.catalog().get(id).await?;
+    let current = portal.counters.get(id).await?;
     let form = Form::of_counter(&current.counter, current.version);
     let open = portal.drafts.list(true, OPEN_MAX).await?;
-    let others: Vec<&Draft> =
-        open.iter().filter(|draft| draft.counter.id == id && !draft.is_new()).collect();
+    let others: Vec<&Draft> = open.iter().filter(|draft| changes_counter(draft, id)).collect();
     page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
 }
 
@@ -65,15 +68,17 @@ pub async fn edit_draft(
         let advice = "It has ended. Edit the counter instead: that makes a new draft.";
         return Err(Fault::new(StatusCode::CONFLICT, "This draft cannot be edited", advice));
     }
-    let mut form = Form::of_counter(&draft.counter, draft.base_version);
+    let Some(mine) = counter_of(&draft)? else {
+        let advice = "Only drafts of counters have a form: change it through the API.";
+        return Err(Fault::new(StatusCode::CONFLICT, "This draft cannot be edited here", advice));
+    };
+    let mut form = Form::of_counter(&mine, draft.base_version);
     let mut notice = html! {};
     if fields.given("on_top").is_some() && !draft.is_new() {
-        let current = portal.counters.catalog().get(draft.counter.id).await?;
-        let base = version_of(&portal, draft.counter.id, draft.base_version).await?;
-        form = Form::of_counter(
-            &difference::on_top(&base, &current.counter, &draft.counter),
-            current.version,
-        );
+        let current = portal.counters.get(mine.id).await?;
+        let base = portal.counters.at_version(mine.id, draft.base_version).await?.counter;
+        let merged = difference::on_top(&base, &current.counter, &mine);
+        form = Form::of_counter(&merged, current.version);
         notice = parts::notice(
             parts::Mood::Wait,
             &html! {
@@ -151,7 +156,7 @@ async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Marku
     };
     let base = match form.base_version {
         0 => None,
-        version => Some(version_of(portal, form.id, version).await?),
+        version => Some(portal.counters.at_version(form.id, version).await?.counter),
     };
     let trial = portal.try_out(person, draft.clone(), base).await?;
     Ok(trial::trial(&trial, &draft))
@@ -170,7 +175,7 @@ async fn meant(
     if form.base_version > 0 {
         return Ok(meant);
     }
-    Ok(match portal.counters.catalog().get(*id).await {
+    Ok(match portal.counters.get(*id).await {
         Ok(taken) => {
             let name = &taken.counter.name;
             let detail = format!(
@@ -208,103 +213,39 @@ pub async fn save(
             return Ok((StatusCode::UNPROCESSABLE_ENTITY, body).into_response());
         }
     };
+    let by = actor(&person);
+    let configuration = json!(counter);
     let kept = match form.draft {
-        0 => keep_new(&portal, &person, counter.clone(), form.base_version).await?,
-        id => match keep_again(&portal, &person, counter.clone(), &form, id).await {
-            Err(Kept::Meanwhile(theirs)) => {
-                form.revision = theirs.revision;
-                let notice = parts_of_drafts::meanwhile(&theirs, &counter);
-                let body = page(&portal, &person, &form, &[], &notice, &html! {}).await?;
-                return Ok((StatusCode::CONFLICT, body).into_response());
-            }
-            Err(Kept::Fault(fault)) => return Err(fault),
-            Ok(kept) => kept,
-        },
-    };
-    let base = match kept.is_new() {
-        true => None,
-        false => Some(version_of(&portal, kept.counter.id, kept.base_version).await?),
-    };
-    let action = deeds::of_draft("draft.save", &kept, base.as_ref());
-    Ok((Extension(action), Redirect::to(&format!("/drafts/{}?note=draft-saved", kept.id)))
-        .into_response())
-}
-
-/// Most drafts that are open at once.
-pub const OPEN_MAX: u32 = 1_000;
-
-async fn keep_new(
-    portal: &Portal,
-    person: &Principal,
-    counter: Counter,
-    base_version: u32,
-) -> Result<Draft, Fault> {
-    if portal.drafts.list(true, OPEN_MAX).await?.len() >= OPEN_MAX as usize {
-        let advice = format!(
-            "{OPEN_MAX} drafts are open, which is the most there may be: withdraw some that nobody needs."
-        );
-        return Err(Fault::new(StatusCode::CONFLICT, "There are too many drafts", advice));
-    }
-    if base_version > 0 {
-        version_of(portal, counter.id, base_version).await?;
-    }
-    let draft = Draft::new(counter, base_version, &person.name, portal.clock.now_s());
-    Ok(portal.drafts.create(draft).await?)
-}
-
-/// Why a draft was not kept again.
-enum Kept {
-    /// Somebody else changed it: what it is now.
-    Meanwhile(Box<Draft>),
-    Fault(Fault),
-}
-
-impl<E: Into<Fault>> From<E> for Kept {
-    fn from(error: E) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-async fn keep_again(
-    portal: &Portal,
-    person: &Principal,
-    counter: Counter,
-    form: &Form,
-    id: u64,
-) -> Result<Draft, Kept> {
-    let draft = portal.drafts.get(id).await?;
-    if !draft.state.is_open() {
-        let advice = "Somebody applied or withdrew it meanwhile. Edit the counter instead: that makes a new draft.";
-        return Err(Kept::Fault(Fault::new(StatusCode::CONFLICT, "This draft has ended", advice)));
-    }
-    // A draft stays one of the same counter; a new one may still get another id.
-    let counter =
-        if draft.is_new() { counter } else { Counter { id: draft.counter.id, ..counter } };
-    let base_version = if draft.is_new() { 0 } else { form.base_version };
-    let changed = Draft {
-        revision: form.revision,
-        // Whoever looked at it before looked at something else.
-        state: drafts::State::Draft,
-        counter,
-        base_version,
-        reviewer: String::new(),
-        comment: String::new(),
-        changed_at: portal.clock.now_s(),
-        ..draft
-    };
-    match portal.drafts.replace(changed.edited_by(&person.name)).await {
-        Err(drafts::Error::RevisionMismatch { .. }) => {
-            Err(Kept::Meanwhile(Box::new(portal.drafts.get(id).await?)))
+        0 => {
+            let base_version = form.base_version;
+            let configuration = configuration.clone();
+            let proposal = Proposal { kind: CounterKind::NAME, configuration, base_version };
+            portal.drafts.create(proposal, by).await
         }
-        kept => Ok(kept?),
+        id => portal.drafts.edit(id, form.revision, &configuration, form.base_version, by).await,
+    };
+
+    match kept {
+        Ok(change) => {
+            let place = Redirect::to(&format!("/drafts/{}?note=draft-saved", change.draft.id));
+            Ok((Extension(deeds::of_draft("draft.save", &change)), place).into_response())
+        }
+        Err(workflow::Error::Changed(id)) => {
+            let theirs = portal.drafts.get(id).await?;
+            form.revision = theirs.revision;
+            let changed =
+                portal.drafts.differences(&theirs.kind, &theirs.configuration, &configuration)?;
+            let notice = parts_of_drafts::meanwhile(&theirs, &changed);
+            let body = page(&portal, &person, &form, &[], &notice, &html! {}).await?;
+            Ok((StatusCode::CONFLICT, body).into_response())
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
-/// A counter as it was at one version.
-pub(super) async fn version_of(portal: &Portal, id: u32, version: u32) -> Result<Counter, Fault> {
-    let versions = portal.counters.catalog().versions(id).await?;
-    let kept = versions.into_iter().find(|kept| kept.version == version);
-    kept.map(|kept| kept.counter).ok_or_else(|| Fault::not_found("such version of the counter"))
+/// Whether a draft proposes a change of a counter.
+fn changes_counter(draft: &Draft, id: u32) -> bool {
+    draft.kind == CounterKind::NAME && draft.document_id() == u64::from(id) && !draft.is_new()
 }
 
 /// How the fields of a type are meant.

@@ -49,7 +49,7 @@ pub async fn ask(
     Path(id): Path<u32>,
     Query(query): Query,
 ) -> Result<Html<String>, Fault> {
-    let counter = portal.counters.catalog().get(id).await?.counter;
+    let counter = portal.counters.get(id).await?.counter;
     let typed = Typed { key: query.text("key").to_owned(), ..Typed::default() };
     Ok(page(&portal, &person, &counter, &typed).await)
 }
@@ -61,7 +61,7 @@ pub async fn erase_key(
     Path(id): Path<u32>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
-    let counter = portal.counters.catalog().get(id).await?.counter;
+    let counter = portal.counters.get(id).await?.counter;
     let (key, reason) = (fields.exact("key").to_owned(), fields.text("key-reason").to_owned());
     let refuse = async |place, problem| {
         let (key, reasons) = (key.clone(), [reason.clone(), String::new()]);
@@ -113,7 +113,7 @@ async fn erase_all(
     fields: &Fields,
     is_purge: bool,
 ) -> Result<Response, Fault> {
-    let counter = portal.counters.catalog().get(id).await?.counter;
+    let counter = portal.counters.get(id).await?.counter;
     let (name, reason) = (fields.text("name").to_owned(), fields.text("reason").to_owned());
     let problem = match problem_of_reason(&reason) {
         _ if name.trim() != counter.name.trim() => {

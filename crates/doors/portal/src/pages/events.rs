@@ -42,7 +42,7 @@ pub async fn page(
 ) -> Result<Html<String>, Fault> {
     let zone = fields.zone();
     let observed = portal.observed().await?;
-    let counters = portal.counters.catalog().list().await?;
+    let counters = portal.counters.list().await?;
     let now_s = portal.clock.now_s();
     let body = html! {
         div.page-head { h1 { "Events" } }

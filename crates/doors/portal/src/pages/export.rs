@@ -15,7 +15,7 @@ pub async fn settings(
     Query(fields): Query,
 ) -> Result<Response, Fault> {
     let counters = portal.list.counters(&portal).await?;
-    let policy = portal.counters.catalog().cache_policy().await?.policy;
+    let policy = portal.counters.cache_policy().await?.policy;
     let counters = counters.iter().map(|found| found.counter.clone());
     let settings = Settings::new(counters, policy, fields.given("all").is_some());
     file("raingauge.yaml", settings.to_yaml())
@@ -24,7 +24,7 @@ pub async fn settings(
 /// `GET /counters/{id}/counter.yaml`
 pub async fn counter(State(portal): State<Portal>, Path(id): Path<u32>) -> Result<Response, Fault> {
     let Versioned { counter, version, changed_by, changed_at, .. } =
-        portal.counters.catalog().get(id).await?;
+        portal.counters.get(id).await?;
     file(
         &format!("counter-{id}.yaml"),
         counter_to_yaml(&counter, version.into(), changed_at, &changed_by),

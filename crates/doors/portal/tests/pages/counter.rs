@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use proptest::prelude::*;
 use raingauge_core::bucket::{DAY_S, HOUR_S};
+use raingauge_core::counter::Counter;
 use raingauge_core::time::parse_time_s;
 use serde_json::json;
 
@@ -262,7 +263,12 @@ async fn versions_are_compared_field_by_field() {
     world
         .portal
         .counters
-        .replace(1, &counter, None, "ada", "amounts <b>instead")
+        .replace(
+            Counter { id: 1, ..Counter::from_json(&counter).expect("a counter") },
+            None,
+            "ada",
+            "amounts <b>instead",
+        )
         .await
         .expect("a version");
     let page = world.get("/counters/1").await;

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, State};
-use raingauge_ports::drafts::{self, Draft};
+use raingauge_ports::drafts::{self, Draft, Drafts as _};
 use raingauge_ports::people::NewUser;
 use raingauge_writer::worker::{Backfill, BackfillStatus};
 use serde_json::json;
@@ -17,15 +17,24 @@ use serde_json::json;
 async fn draft_of(world: &World, author: &str) -> Draft {
     let json = json!({ "name": "snow", "template": "snow:{city}", "eventType": "snow" });
     let counter = Counter::from_json(&json).expect("a counter");
-    world.portal.drafts.create(Draft::new(counter, 0, author, NOW_S)).await.expect("a draft")
+    world
+        .drafts
+        .create(Draft::new("counter", json!(counter), 0, author, NOW_S))
+        .await
+        .expect("a draft")
+}
+
+/// The counter that a draft proposes.
+pub fn counter_of(draft: &Draft) -> Counter {
+    Counter::from_json(&draft.configuration).expect("a counter")
 }
 
 async fn state_of(world: &World, id: u64) -> drafts::State {
-    world.portal.drafts.get(id).await.expect("a draft").state
+    world.drafts.get(id).await.expect("a draft").state
 }
 
 async fn decided(world: &World, id: u64, what: &str, field: &str, text: &str) -> String {
-    let draft = world.portal.drafts.get(id).await.expect("a draft");
+    let draft = world.drafts.get(id).await.expect("a draft");
     let revision = draft.revision.to_string();
     let page = world
         .post(&format!("/drafts/{id}/{what}"), &[("revision", &revision), (field, text)])
@@ -70,18 +79,18 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
     let helped = draft_of(&world, "ada").await;
     let helped =
         Draft { changed_by: "anonymous".to_owned(), state: drafts::State::Review, ..helped };
-    let helped = world.portal.drafts.replace(helped).await.expect("a draft");
+    let helped = world.drafts.replace(helped).await.expect("a draft");
     assert_eq!(decided(&world, helped.id, "approve", "comment", "fine").await, "403 Forbidden");
     // By another.
     let others = draft_of(&world, "ada").await;
     let others = Draft { state: drafts::State::Review, reason: "we need it".to_owned(), ..others };
-    let id = world.portal.drafts.replace(others).await.expect("a draft").id;
+    let id = world.drafts.replace(others).await.expect("a draft").id;
     world.get(&format!("/drafts/{id}")).await.shows("Approve: let it take effect");
     assert_eq!(
         decided(&world, id, "approve", "comment", "looks good").await,
         "/counters/1?note=saved"
     );
-    let version = world.portal.counters.catalog().get(1).await.expect("a counter");
+    let version = world.portal.counters.get(1).await.expect("a counter");
     assert_eq!(version.changed_by, "ada");
     assert_eq!(version.reason, "we need it (approved by anonymous: looks good)");
     world.get(&format!("/drafts/{id}")).await.shows("anonymous approved it").shows("looks good");
@@ -123,7 +132,7 @@ async fn of_two_people_the_second_approves() {
     let form = Sent::of(&zoe.get("/drafts/1").await.text, "/drafts/1/approve")
         .set("comment", "looks good");
     zoe.post("/drafts/1/approve", &form.pairs()).await.leads_to("/counters/1?note=saved");
-    let version = world.portal.counters.catalog().get(1).await.expect("a counter");
+    let version = world.portal.counters.get(1).await.expect("a counter");
     assert_eq!(
         (&*version.changed_by, &*version.reason),
         ("ada", "we need it (approved by zoe: looks good)")
@@ -150,7 +159,7 @@ async fn of_two_people_the_second_approves() {
     zoe.post("/drafts/2/approve", &approve).await.is(StatusCode::FORBIDDEN);
     let mut eva = world.signed_in("eva", Role::Editor).await;
     eva.post("/drafts/2/approve", &approve).await.leads_to("/counters/1?note=saved");
-    let version = world.portal.counters.catalog().get(1).await.expect("a counter");
+    let version = world.portal.counters.get(1).await.expect("a counter");
     let reason = "she knows (edited by zoe; approved by eva: fine)";
     assert_eq!((&*version.changed_by, &*version.reason), ("ada", reason));
 }
@@ -207,7 +216,7 @@ async fn a_draft_that_is_sent_back_can_be_edited_and_sent_again() {
     let form = Sent::of(&world.get("/drafts/1/edit").await.text, "draft-form")
         .set("description", "of Oslo");
     saved(&world, &form).await;
-    let draft = world.portal.drafts.get(id).await.expect("a draft");
+    let draft = world.drafts.get(id).await.expect("a draft");
     assert_eq!(
         (draft.state, draft.comment.as_str(), draft.changed_by.as_str()),
         (drafts::State::Draft, "", "anonymous")
@@ -228,12 +237,7 @@ async fn a_draft_that_changed_since_it_was_seen_is_looked_at_again() {
     let world = World::new();
     let seen = draft_of(&world, "ada").await;
     let id = seen.id;
-    world
-        .portal
-        .drafts
-        .replace(Draft { state: drafts::State::Review, ..seen })
-        .await
-        .expect("a draft");
+    world.drafts.replace(Draft { state: drafts::State::Review, ..seen }).await.expect("a draft");
     for what in ["apply", "send", "approve", "reject", "withdraw"] {
         let fields = [("revision", "1"), ("reason", "r"), ("comment", "c")];
         let page = world.post(&format!("/drafts/{id}/{what}"), &fields).await;
@@ -253,18 +257,13 @@ async fn a_change_that_was_made_already_is_noted_in_its_draft() {
     let form = Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form")
         .set("owner", "ada");
     saved(&world, &form).await;
-    let draft = world.portal.drafts.get(1).await.expect("a draft");
-    world
-        .portal
-        .counters
-        .replace(id, &json!(draft.counter), Some(1), "ada", "")
-        .await
-        .expect("made");
+    let draft = world.drafts.get(1).await.expect("a draft");
+    world.portal.counters.replace(counter_of(&draft), Some(1), "ada", "").await.expect("made");
     assert_eq!(
         decided(&world, 1, "apply", "reason", "again").await,
         format!("/counters/{id}?note=saved")
     );
-    let draft = world.portal.drafts.get(1).await.expect("a draft");
+    let draft = world.drafts.get(1).await.expect("a draft");
     assert_eq!((draft.state, draft.applied_version), (drafts::State::Applied, 2));
 }
 
@@ -272,7 +271,7 @@ async fn a_change_that_was_made_already_is_noted_in_its_draft() {
 async fn a_counter_is_paused_and_resumed_for_a_reason() {
     let world = World::new();
     let id = world.counter(json!({})).await;
-    let state = async || world.portal.counters.catalog().get(id).await.expect("a counter");
+    let state = async || world.portal.counters.get(id).await.expect("a counter");
     let steps = [
         ("pause", "paused", State::Paused),
         ("resume", "resumed", State::Active),
@@ -340,7 +339,7 @@ async fn counts_are_erased_and_an_archived_counter_is_purged_for_a_reason() {
         .await
         .shows("is not the name of this counter")
         .shows("a mistake");
-    let name = world.portal.counters.catalog().get(id).await.expect("a counter").counter.name;
+    let name = world.portal.counters.get(id).await.expect("a counter").counter.name;
     let form = form.set("name", &name);
     assert_eq!(world.post(&address, &form.pairs()).await.location(), format!("{page}?note=erased"));
     world.get(&page).await.shows("Nothing has been counted yet");

@@ -1,9 +1,11 @@
 //! Making and changing counters with the form.
 
+use crate::drafts::counter_of;
 use crate::forms::{Sent, plain};
 use crate::world::{NOW_S, World};
 use axum::http::{Request, StatusCode, header};
 use raingauge_core::counter::{Counter, State};
+use raingauge_ports::drafts::Drafts as _;
 use serde_json::{Value as Json, json};
 
 /// Rides: 60 of three zones, a third of them paid in cash.
@@ -40,7 +42,7 @@ pub async fn applied(world: &World, draft: &str) -> String {
 }
 
 async fn counter(world: &World, id: u32) -> Counter {
-    world.portal.counters.catalog().get(id).await.expect("a counter").counter
+    world.portal.counters.get(id).await.expect("a counter").counter
 }
 
 #[tokio::test]
@@ -61,7 +63,7 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
         .shows("did not pass the filter")
         .shows("What it costs");
     assert_eq!(
-        world.portal.counters.catalog().list().await.expect("counters").len(),
+        world.portal.counters.list().await.expect("counters").len(),
         0,
         "a preview saves nothing"
     );
@@ -103,7 +105,7 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
         "/counters/1?note=rolled-back"
     );
     assert_eq!(counter(&world, 1).await, first);
-    let versions = world.portal.counters.catalog().versions(1).await.expect("versions");
+    let versions = world.portal.counters.versions(1).await.expect("versions");
     assert_eq!((versions.len(), versions[0].reason.as_str()), (3, "cash after all"));
     // And gone.
     let form =
@@ -137,7 +139,7 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_was_typed_is_kept() {
     let kept =
         ["template", "quarter", "description", "activeFrom"].map(|name| again.get(name).to_owned());
     assert_eq!(kept, ["a:{x}{y}", "ten", "kept", "soon"]);
-    assert_eq!(world.portal.drafts.list(true, 9).await.expect("drafts"), []);
+    assert_eq!(world.drafts.list(true, 9).await.expect("drafts"), []);
 }
 
 #[tokio::test]
@@ -231,7 +233,7 @@ async fn an_edit_that_changes_nothing_is_the_same_configuration() {
         &Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form"),
     )
     .await;
-    assert_eq!(world.portal.drafts.get(1).await.expect("a draft").counter, before);
+    assert_eq!(counter_of(&world.drafts.get(1).await.expect("a draft")), before);
     world.get(&draft).await.shows("Nothing differs");
     // The same as a new one.
     let copy = Sent::of(&world.get(&format!("/counters/new?copy={id}")).await.text, "draft-form");
@@ -293,10 +295,10 @@ async fn two_people_who_edit_one_draft_are_told_of_each_other() {
     page.shows("saved this draft while you edited it")
         .shows("<del>ada</del>")
         .shows("<ins>bob</ins>");
-    assert_eq!(world.portal.drafts.get(1).await.expect("a draft").counter.owner, "ada");
+    assert_eq!(counter_of(&world.drafts.get(1).await.expect("a draft")).owner, "ada");
     // Saving again is a decision.
     assert_eq!(saved(&world, &Sent::of(&page.text, "draft-form")).await, draft);
-    assert_eq!(world.portal.drafts.get(1).await.expect("a draft").counter.owner, "bob");
+    assert_eq!(counter_of(&world.drafts.get(1).await.expect("a draft")).owner, "bob");
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use raingauge_core::access::Role;
 use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_policy::rollout::{End, Limits, Phase, Plan, Rollout};
-use raingauge_ports::catalog::Change;
 use raingauge_ports::instances::{Instance, Instances as _};
 use raingauge_ports::people::{Entry, Filter};
 use raingauge_ports::rollouts::{Rollouts as _, Run};
@@ -89,7 +88,7 @@ impl<'a> Service<'a> {
     }
 
     async fn policy(&self) -> (u32, String) {
-        let current = self.world.portal.counters.catalog().cache_policy().await.unwrap();
+        let current = self.world.portal.counters.cache_policy().await.unwrap();
         (current.version, current.policy.choice.to_string())
     }
 }
@@ -302,14 +301,8 @@ async fn of_another(world: &World, is_noted: bool) -> Run {
         raingauge_policy::rollout::Tally { batches: 500.0, counts: 5_000.0, ..Default::default() };
     rollout.beat(NOW_S * 1_000 + 30_000, &grown, Vec::new());
     let order = rollout.order().expect("the first step");
-    let change = Change { by: "zoe".to_owned(), reason: order.reason, at_s: NOW_S };
-    let set = world
-        .portal
-        .counters
-        .catalog()
-        .set_cache_policy(order.policy, Some(0), change)
-        .await
-        .unwrap();
+    let counters = &world.portal.counters;
+    let set = counters.set_cache_policy(order.policy, Some(0), "zoe", &order.reason).await.unwrap();
     world.portal.operations.policies.set(&set.policy);
     if is_noted {
         rollout.ordered(set.version, NOW_S * 1_000 + 30_000);

@@ -182,7 +182,7 @@ async fn a_policy_that_makes_no_sense_is_not_set() {
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
         page.shows("class=\"problem\"");
     }
-    assert_eq!(world.portal.counters.catalog().cache_policy().await.expect("a policy").version, 0);
+    assert_eq!(world.portal.counters.cache_policy().await.expect("a policy").version, 0);
 }
 
 #[tokio::test]

@@ -8,8 +8,10 @@ use parking_lot::Mutex;
 use raingauge_app::budget::BodyBudgets;
 use raingauge_app::{App, Counted, Limits, Node, Operations, Samples};
 use raingauge_core::bucket::DAY_S;
-use raingauge_counters::Counters;
+use raingauge_core::counter::Counter;
+use raingauge_counters::documents::CounterKind;
 use raingauge_counters::recount::Recounter;
+use raingauge_counters::{Counters, Drafts, RecentEvents};
 use raingauge_memory::{
     MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLease,
     MemoryLog, MemoryPeople, MemoryRollouts,
@@ -52,6 +54,7 @@ pub struct World {
     /// The bucket store, to be changed behind the log's back.
     pub buckets: Arc<MemoryBuckets>,
     pub people: Arc<dyn People>,
+    pub drafts: Arc<MemoryDrafts>,
     pub rollouts: Arc<MemoryRollouts>,
     /// A backfill that runs for every counter for as long as it stands here.
     pub running: Arc<Mutex<Option<Backfill>>>,
@@ -220,6 +223,15 @@ impl World {
             still_max: STILL_MAX,
         });
         let people: Arc<dyn People> = Arc::<MemoryPeople>::default();
+        let drafts = Arc::new(MemoryDrafts::default());
+        let workflow = Drafts::new(
+            Arc::clone(&drafts) as _,
+            Arc::clone(&people),
+            Arc::clone(&clock_port),
+            approval,
+        );
+        let workflow = workflow.with(Arc::new(CounterKind::new(Arc::clone(&counters))));
+        let scans = Scans::default();
         let app = App {
             node: Node {
                 roles: raingauge_app::Role::ALL.to_vec(),
@@ -230,15 +242,16 @@ impl World {
             clock: Arc::clone(&clock_port),
             ingest: Arc::new(ingest),
             counters,
-            drafts: Arc::new(MemoryDrafts::default()),
+            drafts: Arc::new(workflow),
             reader,
             counted: Counted {
                 published,
                 states,
+                recent: RecentEvents::new(logs.clone(), scans.clone(), Arc::clone(&clock_port)),
                 logs,
                 log_kept: None,
                 recounter,
-                scans: Scans::default(),
+                scans,
             },
             people: raingauge_app::People {
                 store: Arc::clone(&people),
@@ -263,7 +276,7 @@ impl World {
             largest: raingauge_app::largest::Memory::default(),
         };
         let app = Arc::new(app);
-        let portal = Portal::new(app, approval, openid);
+        let portal = Portal::new(app, openid);
         Self {
             router: router(portal.clone()),
             portal,
@@ -272,6 +285,7 @@ impl World {
             instances,
             buckets,
             people,
+            drafts,
             rollouts,
             running,
         }
@@ -284,7 +298,8 @@ impl World {
         for (name, value) in changes.as_object().expect("an object") {
             counter[name] = value.clone();
         }
-        self.portal.counters.create(&counter, "test", "").await.expect("a counter").counter.id
+        let counter = Counter::from_json(&counter).expect("a counter");
+        self.portal.counters.create(counter, "test", "").await.expect("a counter").counter.id
     }
 
     /// Counts events of a type, given when each happened and its data.

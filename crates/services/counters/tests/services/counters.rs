@@ -88,14 +88,19 @@ async fn what_others_change_in_the_catalog_is_followed_once() {
 }
 
 #[tokio::test]
-async fn a_replacement_must_fit_its_path_and_version() {
+async fn a_replacement_must_fit_its_counter_and_version() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
-    let changed = counter(1, json!({"name": "m"}));
-    let replace = |id, expected| services.counters.replace(id, &changed, expected, "me", "");
+    let replace = async |id, expected| {
+        let changed = Counter::from_json(&counter(id, json!({"name": "m"}))).unwrap();
+        services.counters.replace(changed, expected, "me", "").await
+    };
     assert!(replace(2, None).await.is_err());
     assert!(replace(1, Some(2)).await.is_err());
     assert_eq!(replace(1, Some(1)).await.unwrap().version, 2);
+    assert_eq!(services.counters.at_version(1, 1).await.unwrap().counter.name, "n");
+    let unknown = services.counters.at_version(1, 3).await;
+    assert!(matches!(unknown, Err(Error::VersionUnknown { id: 1, version: 3 })));
     assert!(services.counters.backfill(9).await.is_err(), "there is no counter 9");
 }
 
@@ -175,7 +180,8 @@ async fn versions_of_a_counter_are_made_so_often_and_no_more() {
     services.create(counter(2, json!({}))).await;
     let change = async |id: u32, number: u32| {
         let edited = counter(id, json!({ "description": number.to_string() }));
-        services.counters.replace(id, &edited, None, "me", "").await
+        let edited = Counter::from_json(&edited).unwrap();
+        services.counters.replace(edited, None, "me", "").await
     };
     for number in 0..VERSIONS_PER_HOUR_MAX {
         change(1, number).await.unwrap();

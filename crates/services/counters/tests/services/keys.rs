@@ -36,7 +36,7 @@ impl Limited {
             1_000_000,
         );
         services.ingest = ingest.with_key_limit(Arc::clone(&limit));
-        services.counters = with_limit(&services, &limit);
+        services.counters = Arc::new(with_limit(&services, &limit));
         let watch = KeyWatch::new(
             limit,
             Arc::clone(&services.store) as Arc<dyn KeySource>,

@@ -2,6 +2,7 @@
 
 mod buckets;
 mod counters;
+mod drafts;
 mod follow;
 mod ingest;
 mod keys;

@@ -1,4 +1,5 @@
 use raingauge_core::bucket::{DAY_S, Granularity};
+use raingauge_core::counter::Counter;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
@@ -36,7 +37,7 @@ pub struct Services {
     pub published: Arc<Published>,
     pub writer: Arc<Handle>,
     pub ingest: Ingest,
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
     pub recounter: Recounter,
 }
 
@@ -74,8 +75,10 @@ impl Services {
                 ALLOWANCE_S,
                 1_000_000,
             ),
-            counters: Counters::new(configurations, sink(), Arc::clone(&published), time())
-                .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>),
+            counters: Arc::new(
+                Counters::new(configurations, sink(), Arc::clone(&published), time())
+                    .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>),
+            ),
             recounter: Recounter {
                 logs: vec![read()],
                 buckets: Arc::clone(&store) as Arc<dyn BucketReader>,
@@ -103,12 +106,13 @@ impl Services {
     }
 
     pub async fn create(&self, counter: Json) {
-        self.counters.create(&counter, "me", "a test").await.expect("created");
+        let counter = Counter::from_json(&counter).expect("a counter");
+        self.counters.create(counter, "me", "a test").await.expect("created");
     }
 
     pub async fn replace(&self, counter: Json) {
-        let id = counter["id"].as_u64().expect("an id") as u32;
-        self.counters.replace(id, &counter, None, "me", "a test").await.expect("replaced");
+        let counter = Counter::from_json(&counter).expect("a counter");
+        self.counters.replace(counter, None, "me", "a test").await.expect("replaced");
     }
 
     /// Sets buckets without a key.

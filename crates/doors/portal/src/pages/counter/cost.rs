@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::RetentionDays;
-use raingauge_counters::preview::{self, Preview};
+use raingauge_counters::preview::{EVENTS_MAX, Preview};
 use raingauge_people::Principal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,7 @@ pub async fn cost(
     Extension(person): Extension<Principal>,
     Path(id): Path<u32>,
 ) -> Result<Html<String>, Fault> {
-    let found = portal.counters.catalog().get(id).await?;
+    let found = portal.counters.get(id).await?;
     let preview = measured(&portal, (id, found.version), &found.counter).await?;
     let body = html! {
         div.page-head { h1 { "Cost of " a href={ "/counters/" (id) } { (found.counter.name) } } }
@@ -109,14 +109,11 @@ async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Ar
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
     }
-    let scan =
-        portal.counted.scans.turn(CALLER).await.map_err(|full| unavailable(full.to_string()))?;
-    let (logs, counter, stop) = (portal.counted.logs.clone(), counter.clone(), scan.stop().clone());
-    let measured =
-        tokio::task::spawn_blocking(move || preview::preview(&logs, &counter, &stop)).await;
-    let preview = measured.map_err(|error| unavailable(error.to_string()))?;
+
+    let measured = portal.counted.recent.preview(CALLER, counter.clone(), EVENTS_MAX).await;
     let preview =
-        Arc::new(preview.map_err(|error| unavailable(format!("{error}. Try again in a minute.")))?);
+        measured.map_err(|error| unavailable(format!("{error}. Try again in a minute.")))?;
+    let preview = Arc::new(preview);
     portal.costs.put(which, portal.clock.now_ms(), &preview);
     Ok(preview)
 }
@@ -186,6 +183,7 @@ pub fn tiles_of(plan: &Plan) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_counters::preview::Hot;
 
     #[test]
     fn a_count_reads_few_tiles() {
@@ -199,7 +197,7 @@ mod tests {
 
     #[test]
     fn storage_follows_from_cells_and_keys() {
-        let hot = preview::Hot { key: "a".repeat(22), events: 1, count: 1 };
+        let hot = Hot { key: "a".repeat(22), events: 1, count: 1 };
         let preview =
             Preview { keys: 10, cells_per_day: 100.0, hottest: vec![hot], ..Preview::default() };
         assert_eq!(bytes_a_day(&preview), 100.0 * 2.0 + 10.0 * 50.0);

@@ -24,7 +24,7 @@ pub async fn series(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Result<Response, Fault> {
-    let found = portal.counters.catalog().get(id).await?;
+    let found = portal.counters.get(id).await?;
     let mut view = super::look(&portal, found, Asked::of(&fields), false).await;
     let Some(shown) = view.shown.take() else {
         return Err(Fault::bad_request(

@@ -70,7 +70,7 @@ pub async fn compare(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let versions = portal.counters.catalog().versions(id).await?;
+    let versions = portal.counters.versions(id).await?;
     let zone = zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
     let Some(newest) = versions.first() else {
         return Err(Fault::not_found("such counter"));

@@ -15,7 +15,7 @@ pub struct Memory {
 impl Memory {
     /// All counters at their newest versions, by id.
     pub async fn counters(&self, portal: &Portal) -> Result<Arc<Vec<Versioned>>, Error> {
-        let catalog = portal.counters.catalog();
+        let catalog = &portal.counters;
         // Asked for first: a change meanwhile makes the list newer than its number, never older.
         let revision = catalog.revision().await?;
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -36,7 +36,7 @@ pub async fn page(
 ) -> Result<Html<String>, Fault> {
     let zone = fields.zone();
     let observed = portal.observed().await?;
-    let counters = portal.counters.catalog().list().await?;
+    let counters = portal.counters.list().await?;
     let own: Vec<&Versioned> = listeners(&counters, &name).collect();
     let found = observed.of_type(&name);
     if found.is_none() && own.is_empty() {

@@ -23,7 +23,7 @@ use raingauge_core::access::Role;
 use raingauge_people::Principal;
 use raingauge_people::audit::AuditAction;
 use raingauge_policy::cache::{Policy, Strategy};
-use raingauge_ports::catalog::{Change, Error, VersionedPolicy};
+use raingauge_ports::catalog::{Error, VersionedPolicy};
 
 /// Characters of a reason.
 const REASON_CHARS_MAX: usize = 500;
@@ -34,7 +34,7 @@ pub async fn page(
     Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    let current = portal.counters.catalog().cache_policy().await?;
+    let current = portal.counters.cache_policy().await?;
     let form = Form::of(&current);
     Ok(whole(&portal, &person, &fields, &current, (&form, None), &rollout::Form::default()).await)
 }
@@ -45,7 +45,7 @@ pub async fn preview(
     Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Html<String>, Fault> {
-    let current = portal.counters.catalog().cache_policy().await?;
+    let current = portal.counters.cache_policy().await?;
     let mut form = Form::sent(&fields);
     let planned = form.policy();
     let rollout = rollout::Form::default();
@@ -59,7 +59,6 @@ pub async fn set(
     Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
-    let catalog = portal.counters.catalog();
     let mut form = Form::sent(&fields);
     let planned = form.policy();
     if let (Ok(policy), true) = (&planned, form.problems.is_empty()) {
@@ -81,7 +80,7 @@ pub async fn set(
             Err(error) => return Err(error.into()),
         }
     }
-    let current = catalog.cache_policy().await?;
+    let current = portal.counters.cache_policy().await?;
     let rollout = rollout::Form::default();
     let page =
         whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout)
@@ -102,7 +101,7 @@ pub async fn back(
             "Go back to the page of the cache and choose one of its history.",
         ));
     };
-    let versions = portal.counters.catalog().cache_policies(history::VERSIONS_MAX).await?;
+    let versions = portal.counters.cache_policies(history::VERSIONS_MAX).await?;
     // Before the first version, every count was read from the store.
     let policy =
         versions.into_iter().find(|version| version.version == to).map(|version| version.policy);
@@ -123,9 +122,9 @@ async fn put(
     expected: u32,
     reason: String,
 ) -> Result<AuditAction, Error> {
-    let before = portal.counters.catalog().cache_policy().await?.policy;
-    let change = Change { by: person.name.to_string(), reason, at_s: portal.clock.now_s() };
-    let set = portal.counters.catalog().set_cache_policy(policy, Some(expected), change).await?;
+    let before = portal.counters.cache_policy().await?.policy;
+    let set =
+        portal.counters.set_cache_policy(policy, Some(expected), &person.name, &reason).await?;
     // The others follow the catalog; this process need not wait for itself.
     portal.operations.policies.set(&set.policy);
     let counters = portal.list.counters(portal).await.unwrap_or_default();
@@ -146,7 +145,7 @@ async fn whole(
     rollout: &rollout::Form,
 ) -> Html<String> {
     let overview = Overview::look(portal, asked).await;
-    let counters = portal.counters.catalog().list().await.unwrap_or_default();
+    let counters = portal.counters.list().await.unwrap_or_default();
     let planned = planned.and_then(|planned| planned.as_ref().ok()).unwrap_or(&current.policy);
     let may = person.may(Role::Admin);
     let runs = portal.operations.rollouts.rollouts().list(rollout::RUNS_SHOWN).await;

@@ -38,9 +38,8 @@ pub struct Overview {
 
 impl Overview {
     pub async fn look(portal: &Portal, fields: &Fields) -> Self {
-        let catalog = portal.counters.catalog();
         let (policies, differing) = tokio::join!(
-            catalog.cache_policies(POLICIES_MAX),
+            portal.counters.cache_policies(POLICIES_MAX),
             portal.operations.self_audit.checks().differing(100)
         );
         let failure = policies.as_ref().err().or(differing.as_ref().err()).map(ToString::to_string);
@@ -51,7 +50,7 @@ impl Overview {
             spans: portal.operations.measures.spans(POINT_S),
             totals: portal.operations.measures.totals(),
             seen: portal.operations.watch.instances(),
-            partitions: portal.counted.logs.len(),
+            partitions: portal.counted.recent.partitions(),
             policies: policies.unwrap_or_default(),
             mismatches: differing.map_or(0, |differing| differing.len()),
             compaction: portal

@@ -46,7 +46,7 @@ pub async fn begin(
             Err(error) => return Err(error.into()),
         }
     }
-    let current = portal.counters.catalog().cache_policy().await?;
+    let current = portal.counters.cache_policy().await?;
     let policy = super::Form::of(&current);
     let planned: Option<&Planned> = None;
     let page =

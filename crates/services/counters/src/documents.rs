@@ -1,0 +1,83 @@
+//! Kinds of documents: what the workflow of drafts has to know of each.
+//!
+//! A kind is registered with [`Drafts::with`](crate::Drafts::with). Counters are the first one.
+
+mod counter;
+
+pub use counter::CounterKind;
+
+use crate::difference::Changed;
+use raingauge_core::counter::Problem;
+use raingauge_ports::BoxFuture;
+use serde_json::Value as Json;
+
+/// Why a document was not read or not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    NotFound(String),
+    /// The document changed since the version that a change is based on.
+    #[error("{detail}")]
+    Conflict { current: u32, detail: String },
+    #[error("{kind} {id} exists already: choose another id, or leave it out to be given one")]
+    IdTaken { kind: &'static str, id: u64 },
+    /// The configuration is invalid, or cannot stand beside the others.
+    #[error("the configuration has {} problem(s)", .0.len())]
+    Invalid(Vec<Problem>),
+    /// A limit or a rule forbids the change.
+    #[error("{0}")]
+    Refused(String),
+    /// Nothing was changed, or the change was saved and has not taken effect yet.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// A document at one of its versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub id: u64,
+    pub version: u32,
+    pub configuration: Json,
+    pub changed_by: String,
+    pub reason: String,
+}
+
+/// Who changes a document, and why, as its version keeps it.
+#[derive(Clone, Copy, Debug)]
+pub struct Provenance<'a> {
+    pub by: &'a str,
+    pub reason: &'a str,
+}
+
+/// One kind of document that may be proposed, approved and applied.
+///
+/// A configuration is JSON with the document's id as its member `id`; one that is missing or 0 asks for
+/// a new id.
+pub trait DocumentKind: Send + Sync {
+    /// The name of the kind in drafts and in the API.
+    fn name(&self) -> &'static str;
+
+    /// Checks a configuration and returns it in the form in which it is stored.
+    fn check(&self, configuration: &Json) -> Result<Json, Error>;
+
+    /// Reads a document: at one version, or as it is now.
+    fn read(&self, id: u64, version: Option<u32>) -> BoxFuture<'_, Result<Document, Error>>;
+
+    /// Creates a document. Returns once it has taken effect.
+    fn create<'a>(
+        &'a self,
+        configuration: &'a Json,
+        provenance: Provenance<'a>,
+    ) -> BoxFuture<'a, Result<Document, Error>>;
+
+    /// Replaces a document that is at version `base`. Returns once the new version has taken effect.
+    fn replace<'a>(
+        &'a self,
+        configuration: &'a Json,
+        base: u32,
+        provenance: Provenance<'a>,
+    ) -> BoxFuture<'a, Result<Document, Error>>;
+
+    /// The fields in which two configurations differ, in words.
+    fn differences(&self, before: &Json, after: &Json) -> Vec<Changed>;
+}
