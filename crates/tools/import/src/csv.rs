@@ -1,38 +1,37 @@
 //! Records of a CSV file (RFC 4180), found and split in one pass over the buffer.
 //!
-//! Written here rather than taken from the `csv` crate, which tests compare it with, for three
-//! reasons: it knows the line on which a record truly begins, it hands out the record as it stands
-//! in the file, and a line without quotes, as nearly all are, is split eight bytes at a time. A
-//! quote opens a quoted cell at the start of a cell only; elsewhere it is a character like any
-//! other.
+//! This is our own parser rather than the `csv` crate, against which the tests compare it, for
+//! three reasons: it knows the line on which a record begins, it returns the raw bytes of the
+//! record, and it splits a line without quotes (nearly every line) eight bytes at a time. A quote
+//! opens a quoted cell only at the start of a cell; elsewhere it is an ordinary character.
 
 use memchr::{memchr, memchr2};
 
 const COMMAS: u64 = u64::from_le_bytes([b','; 8]);
 const LOW_BITS: u64 = u64::from_le_bytes([0x7f; 8]);
 
-/// What the start of some bytes is.
+/// The result of scanning for a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// A record of `len` bytes with its line end, which spans `lines` lines.
+    /// A record of `len` bytes, including its line end, that spans `lines` lines.
     Record { len: usize, lines: u64 },
-    /// No whole record: more bytes are needed.
+    /// No complete record: more bytes are needed.
     Partial,
 }
 
 /// The cells of one record.
 #[derive(Default)]
 pub(crate) struct Cells {
-    /// Where each cell ends. The next one begins a byte later.
+    /// The end of each cell. The next cell begins one byte later.
     ends: Vec<usize>,
-    /// The cells without their quotes and with a byte between them, when the record had quotes.
+    /// The unquoted cells, separated by one byte, if the record had quotes.
     unquoted: Option<Vec<u8>>,
     spare: Vec<u8>,
 }
 
 impl Cells {
-    /// Finds the record at the start of `bytes` and its cells. With `whole`, nothing follows the
-    /// bytes.
+    /// Finds the record at the start of `bytes` and its cells. `whole` means that nothing follows
+    /// the bytes.
     pub(crate) fn scan(&mut self, bytes: &[u8], whole: bool) -> Scan {
         let line_end = memchr(b'\n', bytes);
         let line_len = line_end.unwrap_or(bytes.len());
@@ -50,7 +49,7 @@ impl Cells {
         self.ends.len()
     }
 
-    /// The cell at `index` of the record that was found at the start of `bytes`.
+    /// Returns the cell at `index` of the last record found in `bytes`.
     pub(crate) fn get<'a>(&'a self, bytes: &'a [u8], index: usize) -> &'a [u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] + 1 };
         &self.unquoted.as_deref().unwrap_or(bytes)[start..self.ends[index]]
@@ -132,8 +131,8 @@ impl Cells {
     }
 }
 
-/// Copies what stands before the closing quote. Answers the length up to and with that quote, or
-/// `None` when it is not there yet.
+/// Copies the content up to the closing quote. Returns the length including that quote, or `None`
+/// if the quote has not been read yet.
 fn unquote(bytes: &[u8], whole: bool, out: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -152,7 +151,7 @@ fn unquote(bytes: &[u8], whole: bool, out: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// A line without the carriage return of a line end `\r\n`.
+/// Strips the carriage return of a `\r\n` line end.
 pub(crate) fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -165,7 +164,7 @@ mod tests {
     /// A record and the line on which it begins.
     type Located = (u64, Vec<Vec<u8>>);
 
-    /// The records of `bytes`, and how much is left when a quote is not closed.
+    /// Returns the records of `bytes`, and the number of bytes left over by an unclosed quote.
     fn records(bytes: &[u8]) -> (Vec<Located>, usize) {
         let mut cells = Cells::default();
         let mut found = Vec::new();
@@ -229,8 +228,8 @@ mod tests {
     }
 
     proptest! {
-        /// The `csv` crate finds the same records, as long as every quote is closed; it takes what
-        /// follows an open one for a cell.
+        /// The `csv` crate finds the same records as long as every quote is closed; it treats the
+        /// rest of an unclosed one as a cell.
         #[test]
         fn the_csv_crate_agrees(bytes in any_csv()) {
             let (found, left) = records(&bytes);
@@ -243,7 +242,7 @@ mod tests {
             prop_assert!(left > 0 || theirs.next().is_none());
         }
 
-        /// A record is the same when the bytes after it have not been read yet.
+        /// A record does not depend on the bytes that follow it.
         #[test]
         fn what_follows_does_not_matter(bytes in any_csv(), cut in 0usize..120) {
             let mut cells = Cells::default();

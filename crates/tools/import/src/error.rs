@@ -1,4 +1,4 @@
-//! What ends an import. A row that is no event does not: it is rejected, and the import goes on.
+//! Errors that end an import. A malformed row does not: it is rejected, and the import continues.
 
 use std::io;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ fn listed(lines: &[String]) -> String {
     lines.iter().map(|line| format!("\n  - {line}")).collect()
 }
 
-/// Names in quotes, so that a stray space in a header can be seen.
+/// Lists names in quotes, which makes a stray space in a header visible.
 fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }

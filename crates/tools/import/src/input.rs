@@ -9,24 +9,25 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// Compressed bytes read from the file at once.
+/// Compressed bytes read from the file at a time.
 const READ_AHEAD_LEN: usize = 128 * 1024;
 
 pub(crate) struct Input {
     reader: Box<dyn Read + Send>,
     bytes_read: Arc<AtomicU64>,
     buffer: Vec<u8>,
-    /// The bytes not yet consumed are `buffer[start..end]`.
+    /// The unconsumed bytes are `buffer[start..end]`.
     start: usize,
     end: usize,
     ended: bool,
-    /// A fault met after other bytes; it is reported once those have been served.
+    /// A read error that occurred after some bytes; it is reported once those have been consumed.
     fault: Option<io::Error>,
     fingerprint: u64,
 }
 
 impl Input {
-    /// Reads the start of `file`; gzip, also of several members, is recognised by its first bytes.
+    /// Reads the start of `file`. Gzip, including files with several members, is detected by its
+    /// magic bytes.
     pub(crate) fn new(file: Box<dyn Read + Send>) -> io::Result<Self> {
         let bytes_read = Arc::new(AtomicU64::new(0));
         let counted = Counted { inner: file, bytes_read: bytes_read.clone() };
@@ -56,28 +57,28 @@ impl Input {
         Ok(input)
     }
 
-    /// The bytes read ahead and not yet consumed.
+    /// Returns the bytes that have been read but not consumed.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Where [`Input::rest`] begins in the buffer; what lies there stays until the next
+    /// The offset of [`Input::rest`] in the buffer; the bytes there stay in place until the next
     /// [`Input::fill`].
     pub(crate) fn position(&self) -> usize {
         self.start
     }
 
-    /// Bytes that were consumed since the last fill, or are about to be.
+    /// Returns bytes that have been consumed since the last fill, or are about to be.
     pub(crate) fn bytes(&self, from: usize, to: usize) -> &[u8] {
         &self.buffer[from..to]
     }
 
-    /// Whether [`Input::rest`] holds all that is left of the file.
+    /// Whether [`Input::rest`] holds the whole remainder of the file.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether [`Input::rest`] is as long as a row may be.
+    /// Whether [`Input::rest`] has reached the maximum length of a row.
     pub(crate) fn full(&self) -> bool {
         self.end - self.start >= ROW_LEN_MAX
     }
@@ -87,7 +88,8 @@ impl Input {
         self.start += len;
     }
 
-    /// Reads on until the buffer is full or the file ends; the buffer grows up to the longest row.
+    /// Reads until the buffer is full or the file ends; the buffer grows up to the maximum row
+    /// length.
     pub(crate) fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -116,7 +118,7 @@ impl Input {
         Ok(())
     }
 
-    /// Bytes of the file that were read, compressed if it is compressed.
+    /// Bytes read from the file, before decompression.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
@@ -127,7 +129,7 @@ impl Input {
     }
 }
 
-/// Counts what is read from the file, below the decompression.
+/// Counts the bytes read from the file, below the decompression.
 struct Counted {
     inner: Box<dyn Read + Send>,
     bytes_read: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! Writing JSON text into a buffer that is used again.
+//! JSON text, written into a reusable buffer.
 
 /// Appends `text` as a JSON string.
 pub(crate) fn push_string(out: &mut String, text: &str) {
@@ -9,7 +9,7 @@ pub(crate) fn push_string(out: &mut String, text: &str) {
             continue;
         }
 
-        // A byte that must be escaped is ASCII, so the text may be cut on both sides of it.
+        // A byte that must be escaped is ASCII, so both sides of it are valid text.
         out.push_str(&text[written..at]);
         push_escaped(out, byte);
         written = at + 1;

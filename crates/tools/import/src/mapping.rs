@@ -1,7 +1,7 @@
-//! The mapping: which column of a file becomes which part of an event.
+//! The mapping: assigns the columns of a file to the parts of an event.
 //!
 //! ```toml
-//! format = "csv"                 # csv | ndjson; gzip is recognised by itself
+//! format = "csv"                 # csv | ndjson; gzip is detected automatically
 //! type = "taxi.pickup"           # the CloudEvents type of every event
 //! source = "nyc-taxi"            # the CloudEvents source; source and id together identify an event
 //! id = ["TripID"]                # optional: these columns; by default the row's number (see the crate's documentation)
@@ -17,17 +17,17 @@
 //! ```
 //!
 //! Several `id` columns are joined with `/`; a `/` or `%` inside one of them is percent-encoded, so
-//! that no two rows share an id by accident. A wall time that the clocks of its zone skipped is
-//! rejected; of two that they showed, the earlier one is meant.
+//! that two different rows never share an id by accident. A local time that its zone skipped is
+//! rejected; of an ambiguous local time, the earlier instant is used.
 //!
-//! `type` of a field: `auto` makes a number of text that JSON would write the same way (without an
-//! exponent) and a string of any other; in NDJSON the value keeps the type that it has there.
-//! `string`, `number`, `integer` and `boolean` insist: a row that holds something else is rejected.
-//! Numbers keep their digits; `number` and `integer` only drop needless zeros in front. An empty
-//! cell is null, whatever the type, and so are arrays and objects. `multiply` is an exact product,
-//! null when one factor is.
+//! The `type` of a field: `auto` makes a number of text that is a valid JSON number without an
+//! exponent, and a string of any other text; in NDJSON the value keeps its own type. `string`,
+//! `number`, `integer` and `boolean` are strict: a row with a different value is rejected. Numbers
+//! keep their digits; `number` and `integer` only drop leading zeros. An empty cell is null,
+//! whatever the type, and so are arrays and objects. `multiply` is an exact product, and null if
+//! one of its factors is.
 //!
-//! In NDJSON a column is a top-level member, and dots reach inside.
+//! In NDJSON a column is a top-level member; dots address nested members.
 
 use crate::error::Error;
 use crate::limits::{COLUMNS_JOINED_MAX, FIELDS_MAX, SMALL_FILE_LEN_MAX};
@@ -46,7 +46,7 @@ pub enum Format {
     Ndjson,
 }
 
-/// What a data field must be.
+/// The required type of a data field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Auto,
@@ -56,14 +56,14 @@ pub(crate) enum Kind {
     Boolean,
 }
 
-/// Where a data field comes from.
+/// The source of a data field's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Column { column: String, kind: Kind },
     Multiply(Vec<String>),
 }
 
-/// A mapping that has been checked.
+/// A validated mapping.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     pub(crate) format: Format,
@@ -73,7 +73,7 @@ pub struct Mapping {
     pub(crate) subject: Option<String>,
     pub(crate) time_column: String,
     pub(crate) times: Times,
-    /// `None` when every column keeps its name.
+    /// `None` if every column keeps its name.
     pub(crate) fields: Option<Vec<(String, Content)>>,
     hash: u64,
 }
@@ -97,12 +97,11 @@ impl Mapping {
         Self::parse(&text)
     }
 
-    /// Reads a mapping; the error lists all that is wrong with it.
+    /// Parses a mapping; the error lists every problem.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let table: Table = toml::from_str(text)
             .map_err(|error| Error::Mapping(vec![error.to_string().trim_end().to_owned()]))?;
-        // Without comments and in one order, so that only a change of meaning makes another
-        // mapping.
+        // The hash covers the parsed table, so comments and order do not change it.
         let hash = xxh3_64(table.to_string().as_bytes());
         let mut problems = Vec::new();
         let read = Self::of_table(table, hash, &mut problems);
@@ -158,7 +157,7 @@ impl Mapping {
         self.format
     }
 
-    /// A fingerprint of what the mapping says, in 16 hexadecimal digits; comments and order do not
+    /// A fingerprint of the mapping's content, in 16 hexadecimal digits; comments and order do not
     /// change it.
     pub fn hash(&self) -> String {
         format!("{:016x}", self.hash)
@@ -236,7 +235,7 @@ fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Co
     Some(Content::Column { column: column?, kind: kind? })
 }
 
-/// One table of the mapping. What is taken out of it is known; what is left at the end is a
+/// One table of the mapping. Known keys are removed as they are read; each remaining key is a
 /// problem.
 struct Section<'a> {
     table: Table,
@@ -272,7 +271,7 @@ impl Section<'_> {
         Some(text)
     }
 
-    /// A list of at least `least` columns, when it is there.
+    /// Reads an optional list of at least `least` columns.
     fn columns(&mut self, name: &str, least: usize) -> Option<Vec<String>> {
         let value = self.table.remove(name)?;
         let columns: Option<Vec<String>> = value.as_array().and_then(|list| {

@@ -1,4 +1,4 @@
-//! One JSON object a line.
+//! Newline-delimited JSON: one object per line.
 
 use crate::limits::NESTING_MAX;
 use crate::plan::{Columns, Value};
@@ -9,16 +9,16 @@ use raingauge_core::limits::EVENT_LEN_MAX;
 use std::borrow::Cow;
 use std::str::Utf8Error;
 
-/// A member for each column; dots in a name reach inside.
+/// Maps each column to a member; dots in a name address nested members.
 pub(crate) fn members(columns: &[String]) -> Vec<Field> {
     columns.iter().map(|name| Field::Data(name.split('.').map(Box::from).collect())).collect()
 }
 
-/// The members of one line that the mapping names.
+/// The members of one line that the mapping uses.
 pub(crate) struct Object<'a>(Vec<Option<Scalar<'a>>>);
 
 impl<'a> Object<'a> {
-    /// Answers the line as text, too, for it may be the event's data as a whole.
+    /// Also returns the line as text, because the whole line may be the event's data.
     pub(crate) fn read(line: &'a [u8], members: &[Field]) -> Result<(Self, &'a str), Refusal> {
         if line.len() > EVENT_LEN_MAX {
             let detail =
@@ -69,19 +69,17 @@ impl Columns for Object<'_> {
     }
 }
 
-/// Whether a line is JSON throughout: the walk over its members does not look at what it passes
-/// over.
+/// Checks that the whole line is valid JSON: reading the members skips the values between them.
 fn check(text: &str) -> Result<(), serde_json::Error> {
-    // Half of a surrogate pair follows the grammar and still is no text; only a reader of whole
-    // values finds it.
+    // An unpaired surrogate is grammatical but not valid text; only a full parse detects it.
     if memchr::memmem::find(text.as_bytes(), b"\\u").is_some() {
         return serde_json::from_str::<serde_json::Value>(text).map(|_| ());
     }
     serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ())
 }
 
-/// Whether arrays and objects are nested deeper than the parser may follow; looked at before it
-/// begins.
+/// Whether arrays and objects are nested more deeply than the parser may recurse. Runs before the
+/// parser.
 fn is_too_deep(json: &[u8]) -> bool {
     let mut depth = 0usize;
     let mut at = 0;
@@ -102,7 +100,8 @@ fn is_too_deep(json: &[u8]) -> bool {
     false
 }
 
-/// Where the closing quote of a string stands that goes on at `at`, or the end.
+/// Returns the position of the closing quote of the string that continues at `at`, or the end of
+/// the text.
 fn string_end(json: &[u8], mut at: usize) -> usize {
     loop {
         match memchr::memchr2(b'"', b'\\', &json[at.min(json.len())..]) {

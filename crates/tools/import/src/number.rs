@@ -1,10 +1,9 @@
-//! Numbers as text: they are passed on digit by digit, because an amount must not change on its
-//! way.
+//! Numbers as text: their digits are passed on unchanged, so that no amount is rounded.
 
-/// Most digits of a number that the service can add up.
+/// Maximum number of digits of a number that the service can add up.
 const DIGITS_MAX: usize = 28;
 
-/// A number without exponent, taken apart.
+/// The components of a number without an exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plain<'a> {
     pub negative: bool,
@@ -13,8 +12,8 @@ pub(crate) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Reads `-12`, `007` or `12.50`; no plus sign, no exponent, and digits on both sides of a
-    /// point.
+    /// Parses `-12`, `007` or `12.50`; no plus sign, no exponent, and digits on both sides of a
+    /// decimal point.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
         let (negative, digits) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -33,18 +32,18 @@ impl<'a> Plain<'a> {
         })
     }
 
-    /// Whether JSON writes it the same way, that is without needless zeros in front.
+    /// Whether the number is valid JSON, that is, has no leading zeros.
     pub(crate) fn is_json(&self) -> bool {
         self.integer.len() == 1 || !self.integer.starts_with('0')
     }
 
-    /// The integer part without needless zeros in front.
+    /// The integer part without leading zeros.
     pub(crate) fn integer_trimmed(&self) -> &'a str {
         let trimmed = self.integer.trim_start_matches('0');
         if trimmed.is_empty() { "0" } else { trimmed }
     }
 
-    /// All digits as one whole number, and how many of them stand behind the point.
+    /// All digits as one integer, and the number of decimal places.
     fn mantissa(&self) -> Option<(i128, usize)> {
         let fraction = self.fraction.unwrap_or_default();
         let mut mantissa: i128 = 0;
@@ -59,7 +58,7 @@ fn all_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// An exact product of decimals, which keeps every digit behind the point: 6 times 2.50 is 15.00.
+/// An exact product of decimals, which keeps all decimal places: 6 times 2.50 is 15.00.
 pub(crate) struct Product {
     mantissa: i128,
     scale: usize,
@@ -70,7 +69,7 @@ impl Product {
         Self { mantissa: 1, scale: 0 }
     }
 
-    /// The product with one more factor; `None` when it has more than 28 digits.
+    /// Multiplies by one more factor; `None` if the product has more than 28 digits.
     pub(crate) fn times(self, factor: Plain<'_>) -> Option<Self> {
         let (mantissa, scale) = factor.mantissa()?;
         let product =

@@ -1,4 +1,5 @@
-//! What a row becomes: the mapping with its columns numbered, so that no name is looked up per row.
+//! Builds events from rows: the mapping with its columns numbered, so that no row needs a lookup by
+//! name.
 
 use crate::json::push_string;
 use crate::limits::COLUMNS_JOINED_MAX;
@@ -9,12 +10,12 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_core::limits::{ATTRIBUTE_LEN_MAX, EVENT_LEN_MAX};
 use std::fmt::Write;
 
-/// What one column of one row holds.
+/// The value of one column in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
-    /// Nothing, null, or what cannot be counted by.
+    /// Absent, null, or a value that cannot be counted by (an array or object).
     Missing,
-    /// Text of a file that has no types.
+    /// Text of a file format without types.
     Untyped(&'a str),
     Text(&'a str),
     Number(&'a str),
@@ -32,25 +33,25 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A row whose columns can be looked at; columns are numbered as in [`Plan::columns`].
+/// Access to the columns of a row; columns are numbered as in [`Plan::columns`].
 pub(crate) trait Columns {
-    /// An error when the column holds bytes that are no UTF-8.
+    /// Fails if the column holds bytes that are not UTF-8.
     fn value(&self, column: usize) -> Result<Value<'_>, std::str::Utf8Error>;
 }
 
-/// A mapping whose columns are numbers.
+/// A mapping whose columns are identified by number.
 pub(crate) struct Plan {
-    /// The columns in use, each once.
+    /// The columns in use, without duplicates.
     columns: Vec<String>,
     time: usize,
     id: Vec<usize>,
     subject: Option<usize>,
-    /// `None` when the row itself is the data.
+    /// `None` if the row itself is the data.
     fields: Option<Vec<Field>>,
 }
 
 struct Field {
-    /// What stands before the value: `{"zone":` or `,"zone":`.
+    /// The text before the value: `{"zone":` or `,"zone":`.
     lead: String,
     content: Numbered,
 }
@@ -60,7 +61,7 @@ enum Numbered {
     Product(Vec<usize>),
 }
 
-/// The parts of an event that are made anew for each row, in buffers that are used again.
+/// The parts of an event that each row rewrites, in reusable buffers.
 #[derive(Default)]
 pub(crate) struct Parts {
     pub id: String,
@@ -70,7 +71,7 @@ pub(crate) struct Parts {
 }
 
 impl Plan {
-    /// With `header`, a mapping without fields keeps all of its columns.
+    /// With `header`, a mapping without fields keeps all columns of the file.
     pub(crate) fn new(mapping: &Mapping, header: Option<&[String]>) -> Self {
         let mut columns = Vec::new();
         let time = number(&mut columns, &mapping.time_column);
@@ -103,13 +104,13 @@ impl Plan {
         &self.columns
     }
 
-    /// Whether the row itself is the event's data, and [`Parts::data`] stays empty.
+    /// Whether the row itself is the event's data; [`Parts::data`] then stays empty.
     pub(crate) fn row_is_data(&self) -> bool {
         self.fields.is_none()
     }
 
-    /// Turns a row into the parts of an event. `default_id` serves rows that hold no id of their
-    /// own.
+    /// Converts a row into the parts of an event. `default_id` is used for rows without an id of
+    /// their own.
     pub(crate) fn fill(
         &self,
         row: &impl Columns,
@@ -176,7 +177,7 @@ impl Plan {
         })
     }
 
-    /// Several columns are joined so that no two rows with different columns share an id.
+    /// Joins several columns so that rows with different columns never share an id.
     fn write_id(
         &self,
         row: &impl Columns,
@@ -279,7 +280,7 @@ impl Plan {
     }
 }
 
-/// The number of a column, which is new or known.
+/// Returns the number of a column, adding it if it is new.
 fn number(columns: &mut Vec<String>, name: &str) -> usize {
     columns.iter().position(|column| column == name).unwrap_or_else(|| {
         columns.push(name.to_owned());
@@ -287,8 +288,8 @@ fn number(columns: &mut Vec<String>, name: &str) -> usize {
     })
 }
 
-/// Fields of a mapping that names none. A column without a name, as some programs put in front,
-/// cannot be a field.
+/// The fields of a mapping that lists none. A column without a name, which some programs write
+/// first, cannot be a field.
 fn every_column(header: &[String]) -> Vec<(String, Content)> {
     let named = header.iter().filter(|name| !name.is_empty());
     named
@@ -304,15 +305,15 @@ fn bounded(name: &str, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// As much of a text as a message needs.
+/// Shortens a text for use in a message.
 fn start_of(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// Appends a value as JSON; `None` when it is not of the kind.
+/// Appends a value as JSON; `None` if it does not have the required type.
 fn write_value(value: Value<'_>, kind: Kind, out: &mut String) -> Option<()> {
     let text = match (value, kind) {
-        // NDJSON tells an empty string from null.
+        // NDJSON distinguishes an empty string from null.
         (Value::Text(""), Kind::Auto | Kind::String) => "",
         _ => match value.text() {
             Some(text) => text,

@@ -1,4 +1,4 @@
-//! How far an import has come, in a file from which it can be resumed.
+//! The progress of an import, in a file from which the import can be resumed.
 
 use crate::error::Error;
 use crate::limits::SMALL_FILE_LEN_MAX;
@@ -7,19 +7,19 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The version of the progress file; another one is refused.
+/// Version of the progress file; other versions are refused.
 const VERSION: u32 = 1;
 
-/// What tells one import from another.
+/// Identifies an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The path, for people; a file may be moved between two runs.
+    /// The path, for display; a file may be moved between two runs.
     pub file: String,
     /// Length on disk, in bytes.
     pub size: u64,
-    /// When the file was last changed, in milliseconds since 1970.
+    /// Time of the last modification, in milliseconds since 1970.
     pub modified_ms: i64,
-    /// The fingerprint of the uncompressed content's start.
+    /// Fingerprint of the first bytes of the uncompressed content.
     pub fingerprint: String,
     pub mapping_hash: String,
 }
@@ -30,18 +30,18 @@ pub struct Progress {
     version: u32,
     #[serde(flatten)]
     pub identity: Identity,
-    /// Rows whose fate is known: an import goes on after as many.
+    /// Rows with a final outcome; a resumed import skips this many.
     pub rows_sent: u64,
     pub accepted: u64,
     pub duplicates: u64,
     pub rejected: u64,
-    /// When this was saved, in seconds since 1970.
+    /// The time of this save, in seconds since 1970.
     pub updated_at_s: i64,
     pub finished: bool,
 }
 
 impl Progress {
-    /// The progress of an import that has not begun.
+    /// The progress of an import that has not started.
     pub fn new(identity: Identity) -> Self {
         Self {
             version: VERSION,
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Reads the progress of the import that `identity` tells of; `None` when it has not begun.
+    /// Loads the progress of the import with this `identity`; `None` if it has not started.
     pub fn load(path: &Path, identity: &Identity) -> Result<Option<Self>, Error> {
         let mut text = String::new();
         match File::open(path)
@@ -86,8 +86,8 @@ impl Progress {
         Err(Error::ProgressOfAnother { path: path.to_owned(), differences })
     }
 
-    /// Replaces the file as a whole: after a crash it holds this progress or the one before.
-    /// Returns once it is on disk.
+    /// Replaces the file atomically: after a crash it holds either this progress or the previous
+    /// one. Returns once it is on disk.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let mut text = serde_json::to_string_pretty(self)
             .expect("progress has no maps with keys that are not text");
@@ -122,7 +122,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&beside, path)?;
-    // The new name is on disk only once its directory is.
+    // The new name is durable only once its directory has been synced.
     let directory =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()
@@ -132,7 +132,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// As version 1 writes it; must be read for ever.
+    /// The format of version 1, which must stay readable forever.
     const FIXTURE: &str = r#"{
   "version": 1,
   "file": "taxi.csv.gz",

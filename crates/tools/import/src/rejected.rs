@@ -1,4 +1,4 @@
-//! The rows that were refused, in a file that people and programs can read.
+//! The file of rejected rows, for people and programs.
 
 use crate::error::Error;
 use crate::limits::REJECTED_ROW_LEN_MAX;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 const HEADER: &[u8] = b"line,code,detail,row\n";
 
-/// Appends rejected rows to a CSV file: the line of the row, a stable code, a sentence, and the row
-/// as it stood (its first 4 KiB). A row that is rejected again after an import was resumed appears
-/// again, with the same line.
+/// Appends rejected rows to a CSV file: the row's line number, a stable code, an explanation, and
+/// the raw row (its first 4 KiB). If a resumed import rejects a row again, the row is appended
+/// again with the same line number.
 pub struct Rejected {
     path: PathBuf,
     file: BufWriter<File>,
@@ -32,7 +32,7 @@ impl Rejected {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    /// `raw` may be empty when the row is not at hand any more.
+    /// `raw` may be empty if the row is no longer available.
     pub fn write(&mut self, line: u64, refusal: &Refusal, raw: &[u8]) -> Result<(), Error> {
         let raw = &raw[..raw.len().min(REJECTED_ROW_LEN_MAX)];
         let mut write = || {
@@ -45,7 +45,7 @@ impl Rejected {
         write().map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
-    /// Returns once all rows are on disk; to be called before progress past them is saved.
+    /// Returns once all rows are on disk. Call this before saving progress past them.
     pub fn sync(&mut self) -> Result<(), Error> {
         let mut sync = || {
             self.file.flush()?;

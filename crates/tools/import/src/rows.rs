@@ -1,4 +1,4 @@
-//! The rows of a file, one after the other.
+//! Iterates over the rows of a file.
 
 use crate::csv::{Cells, Scan, without_return};
 use crate::error::Error;
@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
 use std::time::UNIX_EPOCH;
 
-/// One row of a file, and the event that it became or the reason why it became none.
+/// One row of a file: the event built from it, or the reason for its rejection.
 #[derive(Debug)]
 pub struct Row<'a> {
-    /// Counts the rows from 1, rejected ones too; the header and empty lines are no rows.
+    /// The row's number, from 1. Rejected rows count; the header and empty lines do not.
     pub number: u64,
     /// The line of the file, from 1, on which the row begins.
     pub line: u64,
-    /// The row as it stands in the file, without its line end; of a row that is too long, its
-    /// start.
+    /// The raw row without its line end; only the start of a row that is too long.
     pub raw: &'a [u8],
     pub event: Result<Event<'a>, Refusal>,
 }
 
-/// Reads the rows of one file. Nothing is kept of a row once the next one is asked for.
+/// Reads the rows of one file. Each call of [`Rows::next_row`] reuses the buffers of the previous
+/// row.
 pub struct Rows {
     path: PathBuf,
     len: u64,
@@ -42,7 +42,7 @@ pub struct Rows {
     plan: Plan,
     shape: Shape,
     parts: Parts,
-    /// The start of a row that did not fit the buffer.
+    /// The start of a row that exceeded the buffer.
     long_row: Vec<u8>,
     rows: u64,
     /// The line on which the next row begins.
@@ -53,7 +53,7 @@ enum Shape {
     Csv {
         cells: Cells,
         width: usize,
-        /// Where in a row the columns of the plan stand.
+        /// Position in the record of each column of the plan.
         positions: Vec<usize>,
     },
     Ndjson {
@@ -61,19 +61,19 @@ enum Shape {
     },
 }
 
-/// A row that was found and not yet looked into.
+/// A row that has been located but not yet parsed.
 #[derive(Clone, Copy)]
 enum Found {
-    /// The bytes in the buffer, without the line end.
+    /// The row's bytes in the buffer, without the line end.
     Whole { start: usize, end: usize, line: u64 },
-    /// A quoted cell that is not closed: the rest of its line is given up.
+    /// An unclosed quoted cell: the rest of its line is dropped.
     Unclosed { start: usize, end: usize, line: u64 },
-    /// It does not fit the buffer; its start was kept.
+    /// The row exceeds the buffer; its start was kept.
     TooLong { line: u64 },
 }
 
 impl Rows {
-    /// Opens a file, plain or compressed with gzip, and reads the header of a CSV file.
+    /// Opens a file, plain or gzip, and reads the header of a CSV file.
     pub fn open(path: &Path, mapping: &Mapping) -> Result<Self, Error> {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
@@ -87,7 +87,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Reads rows from anything else, such as standard input; `name` stands for the path in
+    /// Reads rows from another source, such as standard input; `name` stands for the path in
     /// messages.
     pub fn read(file: Box<dyn Read + Send>, name: &Path, mapping: &Mapping) -> Result<Self, Error> {
         let input =
@@ -116,7 +116,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Finds the columns of the mapping in the file.
+    /// Resolves the columns of the mapping in the file.
     fn bind(&mut self) -> Result<(), Error> {
         if let Shape::Ndjson { members } = &mut self.shape {
             *members = ndjson::members(self.plan.columns());
@@ -175,7 +175,7 @@ impl Rows {
         }
     }
 
-    /// The next row, or `None` after the last one.
+    /// Returns the next row, or `None` after the last one.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, Error> {
         let Some(found) = self.find()? else {
             return Ok(None);
@@ -210,7 +210,7 @@ impl Rows {
         Ok(Some(Row { number, line, raw, event }))
     }
 
-    /// Passes over up to `count` rows without looking into them, and answers how many there were.
+    /// Skips up to `count` rows without parsing them, and returns the number of rows skipped.
     pub fn skip(&mut self, count: u64) -> Result<u64, Error> {
         for skipped in 0..count {
             if self.find()?.is_none() {
@@ -221,23 +221,23 @@ impl Rows {
         Ok(count)
     }
 
-    /// Rows found so far, skipped and rejected ones too.
+    /// Number of rows read so far, including skipped and rejected ones.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of the file read so far, out of [`Rows::len_bytes`]; of a compressed file, compressed
-    /// bytes.
+    /// Bytes of the file read so far, out of [`Rows::len_bytes`]; compressed bytes for a compressed
+    /// file.
     pub fn bytes_read(&self) -> u64 {
         self.input.bytes_read()
     }
 
-    /// Length of the file on disk; 0 when it is not a file.
+    /// Length of the file on disk; 0 if the input is not a file.
     pub fn len_bytes(&self) -> u64 {
         self.len
     }
 
-    /// What tells this import from another one.
+    /// Returns the identity of this import.
     pub fn identity(&self) -> Identity {
         Identity {
             file: self.path.display().to_string(),
@@ -248,7 +248,7 @@ impl Rows {
         }
     }
 
-    /// Finds the next row and consumes it.
+    /// Locates the next row and consumes it.
     fn find(&mut self) -> Result<Option<Found>, Error> {
         loop {
             let rest = self.input.rest();
@@ -269,14 +269,14 @@ impl Rows {
             };
             match scan {
                 Scan::Record { len, lines } => return Ok(Some(self.take(len, lines))),
-                // Only an open quote keeps a record from ending with the file.
+                // Only an unclosed quote keeps a record from ending with the file.
                 Scan::Partial if whole || self.input.full() => return self.take_line().map(Some),
                 Scan::Partial => self.fill()?,
             }
         }
     }
 
-    /// Consumes `len` bytes, the next row with its line end.
+    /// Consumes `len` bytes: the next row, including its line end.
     fn take(&mut self, len: usize, lines: u64) -> Found {
         let start = self.input.position();
         let line = self.line;
@@ -286,7 +286,7 @@ impl Rows {
         Found::Whole { start, end: start + content, line }
     }
 
-    /// Gives up a row that has no end, but no more of the file than its first line.
+    /// Drops the first line of a row that has no end; reading continues on the next line.
     fn take_line(&mut self) -> Result<Found, Error> {
         let rest = self.input.rest();
         let line_len =
@@ -300,7 +300,7 @@ impl Rows {
         }
     }
 
-    /// Reads past a line that is longer than the buffer, and keeps its start.
+    /// Skips a line that is longer than the buffer, and keeps its start.
     fn drop_line(&mut self) -> Result<Found, Error> {
         let line = self.line;
         self.long_row.clear();
@@ -334,7 +334,7 @@ impl Rows {
     }
 }
 
-/// Builds the event of a row that was found whole.
+/// Builds the event of a complete row.
 fn event_of<'a>(
     raw: &'a [u8],
     shape: &Shape,
@@ -383,7 +383,7 @@ impl Columns for Record<'_> {
     }
 }
 
-/// The length of an empty line at the start of `bytes`, 0 when there is none.
+/// Length of the empty line at the start of `bytes`, or 0.
 fn blank_len(bytes: &[u8], whole: bool) -> usize {
     match bytes {
         [b'\n', ..] => 1,

@@ -1,8 +1,8 @@
-//! Times as files write them.
+//! Parses the times in files.
 //!
-//! The common shapes are read by hand; whatever those do not take goes to jiff, which has the last
-//! word. A wall time is placed by its IANA time zone: one that the clock skipped is refused, and of
-//! two that it showed twice the earlier one is meant.
+//! A fast path reads the common formats; everything that it does not accept goes to jiff, which
+//! decides. A local time is resolved in its IANA time zone: a skipped time is rejected, and an
+//! ambiguous one resolves to the earlier instant.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -10,11 +10,11 @@ use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use raingauge_core::time::{civil_from_days, days_from_civil, is_countable_s, parse_rfc3339_ms};
 
-/// Reads the time column of one mapping.
+/// Parses the time column of one mapping.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     shape: Shape,
-    /// `None` is UTC, which needs no table.
+    /// `None` is UTC, which needs no time zone data.
     zone: Option<TimeZone>,
 }
 
@@ -25,7 +25,7 @@ enum Shape {
     EpochMillis,
     Strftime {
         format: String,
-        /// The format as steps, when all its parts have fixed widths.
+        /// The format as steps, if all its parts have fixed widths.
         steps: Option<Box<[Step]>>,
     },
 }
@@ -39,24 +39,24 @@ enum Step {
     Hour,
     Minute,
     Second,
-    /// A point and digits, or nothing.
+    /// A decimal point and digits, or nothing.
     Fraction,
 }
 
-/// Why a text is no time that can be counted.
+/// Why a time was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It does not have the format.
+    /// It does not match the format.
     Unreadable,
-    /// The clocks of the time zone skipped it.
+    /// It falls into a gap of the time zone.
     Skipped,
-    /// It lies before 1970 or after the year 9999.
+    /// It is before 1970 or after the year 9999.
     OutOfSpan,
 }
 
 impl Times {
-    /// `format` is `rfc3339`, `epoch_seconds`, `epoch_millis` or a strftime format; what is wrong
-    /// goes to `problems`.
+    /// `format` is `rfc3339`, `epoch_seconds`, `epoch_millis` or a strftime format; problems are
+    /// appended to `problems`.
     pub(crate) fn new(
         format: &str,
         timezone: Option<&str>,
@@ -100,7 +100,7 @@ impl Times {
         (problems.len() == before).then_some(Self { shape, zone })
     }
 
-    /// Milliseconds since 1970; what is finer is cut off.
+    /// Milliseconds since 1970; finer fractions are truncated.
     pub(crate) fn read_ms(&self, text: &str) -> Result<i64, Fault> {
         let time_ms = match &self.shape {
             Shape::Rfc3339 => parse_rfc3339_ms(text.as_bytes()).ok_or(Fault::Unreadable)?,
@@ -137,7 +137,7 @@ impl Times {
     }
 }
 
-/// A wall time in a zone; of two that the clocks showed, the earlier.
+/// Resolves a local time in a zone; of an ambiguous time, the earlier instant.
 fn placed_ms(zone: &TimeZone, local: DateTime) -> Result<i64, Fault> {
     let offset = match zone.to_ambiguous_timestamp(local).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset,
@@ -151,7 +151,7 @@ fn floor_ms(timestamp: Timestamp) -> i64 {
     timestamp.as_nanosecond().div_euclid(1_000_000) as i64
 }
 
-/// A count since 1970 with `scale` decimal places on top, cut off behind them.
+/// Parses a number since 1970, shifted by `scale` decimal places and truncated.
 fn epoch(text: &str, scale: usize) -> Result<i64, Fault> {
     let number = crate::number::Plain::of(text).ok_or(Fault::Unreadable)?;
     if number.negative || number.integer_trimmed().len() > 15 {
@@ -166,7 +166,7 @@ fn epoch(text: &str, scale: usize) -> Result<i64, Fault> {
         .fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
 }
 
-/// The steps of a format whose every part has a fixed width; `None` for any other.
+/// Compiles a format whose parts all have fixed widths; `None` for any other.
 fn compile(format: &str) -> Option<Box<[Step]>> {
     let spelled = format.replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S").replace("%R", "%H:%M");
     let mut steps = Vec::new();
@@ -203,8 +203,8 @@ fn compile(format: &str) -> Option<Box<[Step]>> {
     (whole && no_hole).then(|| steps.into())
 }
 
-/// Whether times in a format carry their own offset or zone. The reason why it is no format, if it
-/// is none.
+/// Whether times in this format carry their own offset or zone. The error says why the format is
+/// invalid.
 fn names_offset(format: &str) -> Result<bool, String> {
     let sample = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
     let text =
@@ -220,7 +220,7 @@ fn names_offset(format: &str) -> Result<bool, String> {
     Ok(parts.offset().is_some() || parts.iana_time_zone().is_some())
 }
 
-/// A valid wall time.
+/// A valid local time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Civil {
     year: i64,
@@ -233,7 +233,7 @@ struct Civil {
 }
 
 impl Civil {
-    /// Reads a text that has every part in its full width; jiff decides about any other.
+    /// Parses a text in which every part has its full width; jiff handles any other.
     fn read(steps: &[Step], text: &str) -> Option<Self> {
         let mut civil = Self::default();
         let mut rest = text.as_bytes();
