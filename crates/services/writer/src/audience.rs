@@ -28,7 +28,8 @@ pub struct Audience {
 }
 
 impl Audience {
-    /// An audience that nothing is known of yet: [`Audience::note`] is to be told everything that is in the topic.
+    /// An audience that nothing is known of yet: [`Audience::note`] is to be told everything that
+    /// is in the topic.
     pub fn new(process: u64, topic: Arc<dyn LeaseTopic>, clock: Arc<dyn Clock>) -> Self {
         let (holders, changed) = (Mutex::new(Holders::new(process)), watch::Sender::new(()));
         Self { process, barriers: AtomicU64::new(0), holders, changed, topic, clock }

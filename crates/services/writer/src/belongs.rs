@@ -1,8 +1,9 @@
 //! Whether a catalog and the counts belong together.
 //!
-//! The writer's state knows each counter that was ever announced, at the version that it was announced with. A catalog
-//! that lacks one of them, or has an older version, was restored alone: it would give out the same ids and versions
-//! again for other configurations, and counters that are in no list would go on counting.
+//! The writer's state knows each counter that was ever announced, at the version that it was
+//! announced with. A catalog that lacks one of them, or has an older version, was restored alone:
+//! it would give out the same ids and versions again for other configurations, and counters that
+//! are in no list would go on counting.
 
 use raingauge_ports::catalog::{self, Catalog};
 use raingauge_ports::published::Published;

@@ -1,5 +1,5 @@
-//! The body of `POST /v1/buckets`, read bucket by bucket: nothing is kept of what is no bucket but the reason, and
-//! reading ends where there are too many.
+//! The body of `POST /v1/buckets`, read bucket by bucket: nothing is kept of what is no bucket but
+//! the reason, and reading ends where there are too many.
 
 use crate::control::Bucket;
 use raingauge_core::bucket::Granularity;
@@ -287,7 +287,8 @@ mod tests {
         }
     }
 
-    /// Malformed ones count, and reading ends at the first that is too many: what follows may be anything.
+    /// Malformed ones count, and reading ends at the first that is too many: what follows may be
+    /// anything.
     #[test]
     fn there_is_a_limit_to_the_members_of_a_list() {
         let many = format!("[0{}", ",0".repeat(BUCKETS_PER_REQUEST_MAX - 1));

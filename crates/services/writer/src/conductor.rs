@@ -4,12 +4,13 @@
 //!   states of all partitions ──▶ due ──▶ control entries that are missing ──▶ log
 //! ```
 //!
-//! What is due follows from what the writers show, so that any process may conduct, and several at once: an entry that
-//! is written twice changes nothing. Partition 0 decides. The others are told of a backfill when partition 0 has it at
-//! the head of its queue; when all have filled the generation, partition 0 is told to switch; the others are told what
-//! became of it when partition 0 shows it. What is decided of a backfill is thus the content of one log, and a
-//! conductor that acts on old news asks for what has been decided already. The others switch and erase in the order in
-//! which partition 0 did.
+//! What is due follows from what the writers show, so that any process may conduct, and several at
+//! once: an entry that is written twice changes nothing. Partition 0 decides. The others are told
+//! of a backfill when partition 0 has it at the head of its queue; when all have filled the
+//! generation, partition 0 is told to switch; the others are told what became of it when partition
+//! 0 shows it. What is decided of a backfill is thus the content of one log, and a conductor that
+//! acts on old news asks for what has been decided already. The others switch and erase in the
+//! order in which partition 0 did.
 
 use crate::control::Control;
 use crate::state::{Backfill, BackfillStatus, CounterState, Phase, next_number, used};
@@ -24,8 +25,8 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(100);
 /// How long an entry may take until it shows before it is written again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How long replaced counts stay after every partition has switched: longer than a reader answers by states that it
-/// cannot read anew.
+/// How long replaced counts stay after every partition has switched: longer than a reader answers
+/// by states that it cannot read anew.
 pub const RETIRE_AFTER: Duration = Duration::from_secs(120);
 /// The partition that decides.
 pub const DECIDER: Partition = 0;
@@ -107,7 +108,8 @@ impl Conductor {
         payloads.filter(|entry| !inner.written.contains_key(entry)).collect()
     }
 
-    /// The number of the next generation of a counter; none while one of its backfills is undecided.
+    /// The number of the next generation of a counter; none while one of its backfills is
+    /// undecided.
     pub fn next_number(&self, counter: u32) -> Option<u32> {
         next_of(&self.shows.shown(), counter)
     }
@@ -134,8 +136,9 @@ impl Conductor {
     }
 }
 
-/// The number that a new backfill of a counter gets, newer than any that a partition knows, and of a generation that
-/// none of them still uses; none while a backfill is undecided where that is decided.
+/// The number that a new backfill of a counter gets, newer than any that a partition knows, and of
+/// a generation that none of them still uses; none while a backfill is undecided where that is
+/// decided.
 pub fn next_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> Option<u32> {
     let decider = shown.get(&DECIDER).and_then(|shown| shown.counter(counter));
     if decider.is_some_and(|state| state.backfill.as_ref().is_some_and(Backfill::is_running)) {
@@ -194,7 +197,8 @@ pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
     due
 }
 
-/// A backfill that every partition is to fill: it is begun where it is not known, and decided when all have ended.
+/// A backfill that every partition is to fill: it is begun where it is not known, and decided when
+/// all have ended.
 fn fill(
     shown: &BTreeMap<Partition, Shown>,
     partitions: Partition,
@@ -257,7 +261,8 @@ fn begin(counter: u32, backfill: &Backfill) -> Control {
     }
 }
 
-/// What was decided of a backfill that another partition has not heard of; nothing while it is undecided.
+/// What was decided of a backfill that another partition has not heard of; nothing while it is
+/// undecided.
 fn decided(counter: u32, decides: &CounterState, number: u32) -> Option<Control> {
     let newest = decides.backfill.as_ref().filter(|backfill| backfill.number == number);
     if newest.is_some_and(Backfill::is_running) || number > decides.newest {

@@ -17,12 +17,12 @@ pub enum Control {
     Counter {
         version: u32,
         counter: Box<Counter>,
-        /// When the catalog took the version: of two configurations with one number the later one counts. Entries of
-        /// the first logs have none.
+        /// When the catalog took the version: of two configurations with one number the later one
+        /// counts. Entries of the first logs have none.
         #[serde(default, skip_serializing_if = "is_zero")]
         changed_at: i64,
-        /// The catalog was put back to an older version: that one counts. Only who alone writes changes to a log knows this;
-        /// where several do, the older version may just be old news.
+        /// The catalog was put back to an older version: that one counts. Only who alone writes
+        /// changes to a log knows this; where several do, the older version may just be old news.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         put_back: bool,
     },
@@ -34,26 +34,30 @@ pub enum Control {
     },
     /// What was counted of a key before this entry is gone.
     Erase { counter: u32, key: String },
-    /// What was counted of a counter before this entry is gone: an empty generation of this number answers from here on.
-    /// A number that is not newer than the newest of the counter changes nothing.
+    /// What was counted of a counter before this entry is gone: an empty generation of this number
+    /// answers from here on. A number that is not newer than the newest of the counter changes
+    /// nothing.
     EraseAll {
         counter: u32,
         number: u32,
-        /// The number of the generation that has to answer before; partition 0, which decides, is asked without one.
+        /// The number of the generation that has to answer before; partition 0, which decides, is
+        /// asked without one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<u32>,
     },
-    /// The counts of a counter are to be made again from the log, from this second on, the start of a UTC day; without
-    /// one, as far back as the partition of the log holds every event.
+    /// The counts of a counter are to be made again from the log, from this second on, the start of
+    /// a UTC day; without one, as far back as the partition of the log holds every event.
     Backfill {
         counter: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_s: Option<i64>,
-        /// The number of the generation that is filled. One that is not newer than the newest of the counter changes
-        /// nothing. Entries of the first logs have none: each partition takes its next.
+        /// The number of the generation that is filled. One that is not newer than the newest of
+        /// the counter changes nothing. Entries of the first logs have none: each partition takes
+        /// its next.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
-        /// What counts the entries before this one; without it, the counter as the partition knows it.
+        /// What counts the entries before this one; without it, the counter as the partition knows
+        /// it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         configuration: Option<Box<Counter>>,
     },
@@ -92,8 +96,8 @@ impl Control {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a control entry; `None` when it is for another consumer. Tells a kind that only a newer
-    /// program knows from a payload that is no control entry.
+    /// Reads a control entry; `None` when it is for another consumer. Tells a kind that only a
+    /// newer program knows from a payload that is no control entry.
     pub fn parse(payload: &[u8]) -> Result<Option<Self>, ControlError> {
         let malformed = |error: serde_json::Error| ControlError::Malformed(error.to_string());
         let head = Head::parse(payload).map_err(malformed)?;

@@ -1,15 +1,16 @@
-//! The workers of the partitions that this process is to count.
+//! The workers of the partitions that are assigned to this process.
 //!
 //! ```text
 //!   group ── partitions ──▶ fleet ──▶ seat of partition 0 ──▶ worker ─┐
-//!                             │       seat of partition 3 ──▶ worker ─┼─▶ each with a log and a store of its own
+//!                             │       seat of partition 3 ──▶ worker ─┼─▶ a log and a store each
 //!                             │         ▲                             ┘
 //!   catalog ── counters ──────┼─────────┴──▶ control entries
 //!   timer ────────────────────┴──▶ heartbeats, lag
 //! ```
 //!
-//! A partition that goes to another process is let go at once: whatever both of them write until they know is the same.
-//! Each partition has a task of its own that starts, watches and stops its worker; the fleet itself never waits for one.
+//! A partition that goes to another process is released at once: what both of them write until then
+//! is the same. Each partition has a task of its own that starts, watches and stops its worker; the
+//! fleet itself never waits for one.
 
 mod lag;
 mod seat;
@@ -30,17 +31,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How often the fleet looks after its workers.
+/// How often the fleet checks its workers.
 const TICK: Duration = Duration::from_millis(250);
-/// How often readers are told of a partition that is counted here.
+/// How often readers are notified of a partition that is counted here.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long workers may take to commit when the process is to end.
+/// How long workers may take to commit when the process stops.
 const STOP_MAX: Duration = Duration::from_secs(8);
 
 /// Why partitions that this process should count are not counted.
 pub type Troubles = Arc<Mutex<BTreeMap<Partition, String>>>;
 
-/// The workers that run at the moment.
+/// The running workers.
 type Workers = Arc<Mutex<BTreeMap<Partition, Arc<Handle>>>>;
 
 /// Everything that the fleet works with.
@@ -50,9 +51,9 @@ pub struct Deps {
     pub sink: Arc<dyn EventSink>,
     pub counters: watch::Receiver<Arc<Vec<Versioned>>>,
     pub clock: Arc<dyn Clock>,
-    /// How far each partition is stored, as far as this process knows without its workers.
+    /// The stored position of each partition, as far as this process knows it without its workers.
     pub stored: Arc<Published>,
-    /// Where readers learn that tiles in memory are current.
+    /// Notifies readers that tiles in memory are current.
     pub feed: Option<Arc<dyn TileFeed>>,
     pub options: Options,
     /// A partition in which events wait while nothing is committed for this long is not counted.
@@ -66,7 +67,7 @@ pub struct Fleet {
     /// The tasks of seats that were left, until their workers have ended.
     leaving: BTreeMap<Partition, JoinHandle<()>>,
     workers: Workers,
-    /// What the group was told last.
+    /// The positions that the group was notified of last.
     told: BTreeMap<Partition, Offset>,
     troubles: Troubles,
     /// Partitions whose trouble is that nothing is committed.
@@ -104,19 +105,21 @@ impl Fleet {
                 () = tokio::time::sleep(TICK) => {}
             }
         }
+
         self.stop_all().await;
         beats.abort();
         let membership = Arc::clone(&self.deps.membership);
         let _ = tokio::task::spawn_blocking(move || membership.leave()).await;
     }
 
-    /// Lets every worker commit, as long as that may take, and ends them.
+    /// Lets every worker commit, for at most [`STOP_MAX`], and ends them.
     async fn stop_all(&mut self) {
         let seats = std::mem::take(&mut self.seats);
         seats.values().for_each(|seat| seat.leave(Leave::Committed));
         let (stores, tasks): (Vec<_>, Vec<_>) = seats.into_values().map(Seat::into_parts).unzip();
         let tasks: Vec<_> =
             tasks.into_iter().chain(std::mem::take(&mut self.leaving).into_values()).collect();
+
         let ended = async {
             for task in tasks {
                 let _ = task.await;
@@ -125,14 +128,14 @@ impl Fleet {
         tokio::pin!(ended);
         if tokio::time::timeout(STOP_MAX, &mut ended).await.is_err() {
             tracing::warn!(
-                "what could not be stored in time is counted by whoever counts the partitions next"
+                "what could not be stored in time is counted by the next writer of the partitions"
             );
             stores.iter().for_each(seat::Place::give_up);
             ended.await;
         }
     }
 
-    /// Lets go of what is assigned to another process by now, and takes what is new.
+    /// Releases the partitions that are assigned to another process by now, and takes new ones.
     fn reconcile(&mut self) {
         let assigned = self.assigned.borrow_and_update().clone();
         let gone: Vec<Partition> =
@@ -140,16 +143,16 @@ impl Fleet {
         for partition in gone {
             self.let_go(partition);
         }
+
         self.leaving.retain(|_, task| !task.is_finished());
         for partition in assigned {
             let before = &mut self.leaving;
             self.seats.entry(partition).or_insert_with(|| {
-                let (deps, troubles) = (Arc::clone(&self.deps), Arc::clone(&self.troubles));
                 Seat::take(
                     partition,
-                    deps,
+                    Arc::clone(&self.deps),
                     Arc::clone(&self.workers),
-                    troubles,
+                    Arc::clone(&self.troubles),
                     before.remove(&partition),
                 )
             });
@@ -166,12 +169,12 @@ impl Fleet {
         self.told.remove(&partition);
         self.troubles.lock().remove(&partition);
         self.stalled.remove(&partition);
-        // Whoever counts the partition next measures how far behind it is.
+        // The next writer of the partition measures its lag.
         tell_lost(partition, 0);
         Lag::default().tell(partition);
     }
 
-    /// Measures how far behind each partition is, whatever its worker does or waits for.
+    /// Measures the lag of each partition, whatever its worker does or waits for.
     fn measure(&mut self) {
         let now_ms = self.deps.clock.machine_ms();
         let mut counted = 0;
@@ -180,13 +183,16 @@ impl Fleet {
                 continue;
             };
             lag.tell(*partition);
+
             let committed = seat.committed();
             if seat.is_running() && self.told.insert(*partition, committed) != Some(committed) {
                 self.deps.membership.committed(*partition, committed);
             }
+
             let is_stalled =
                 lag.events > 0 && lag.still_ms >= self.deps.stalled_after.as_millis() as i64;
             counted += usize::from(seat.is_running() && !is_stalled);
+
             let mut troubles = self.troubles.lock();
             if is_stalled && (self.stalled.contains(partition) || !troubles.contains_key(partition))
             {
@@ -208,8 +214,8 @@ impl Fleet {
     }
 }
 
-/// Tells readers of every partition that is counted here, that they have heard of all its tiles: they are told with each
-/// commit, and also while there is nothing to commit, or the store is away.
+/// Notifies readers that they have received all tiles of every partition that is counted here: each
+/// commit does so, and this also while there is nothing to commit, or the store is away.
 async fn beat(deps: Arc<Deps>, workers: Workers) {
     let Some(feed) = &deps.feed else { return };
     let round = || async {

@@ -1,5 +1,5 @@
-//! Following the catalog and the writers of other processes: what a process of a cluster knows of the counters, and of how
-//! far they are counted.
+//! Following the catalog and the writers of other processes: what a process of a cluster knows of
+//! the counters, and of how far they are counted.
 //!
 //! ```text
 //!   catalog ── revision, counters ──┐
@@ -7,7 +7,8 @@
 //!   checkpoints of all partitions ──┘    how far each is applied
 //! ```
 //!
-//! When the catalog is away, what was known last goes on being used; what the checkpoints said is, for a while.
+//! When the catalog is away, what was known last goes on being used; what the checkpoints said is,
+//! for a while.
 
 use crate::conductor::RETIRE_AFTER;
 use crate::state::{Backfill, CounterState, Part, Progress, State, standing_of, timeline_of};
@@ -33,7 +34,8 @@ const WAITED_INTERVAL: Duration = Duration::from_millis(50);
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// How often it is looked whether tiles have been heard of.
 const HEARING_INTERVAL: Duration = Duration::from_millis(5);
-/// How long counts are answered by what was last read of the checkpoints. Later, what a backfill replaced may be gone.
+/// How long counts are answered by what was last read of the checkpoints. Later, what a backfill
+/// replaced may be gone.
 const KNOWN_MAX: Duration = Duration::from_secs(100);
 const _: () = assert!(KNOWN_MAX.as_secs() < RETIRE_AFTER.as_secs());
 /// How long a change of a counter waits for the writers.
@@ -69,8 +71,8 @@ pub enum NotThere {
 }
 
 impl Follower {
-    /// Answers when the catalog and the checkpoints of all partitions have been read once: who does not know what
-    /// backfills replaced would look for counts that are gone.
+    /// Answers when the catalog and the checkpoints of all partitions have been read once: who does
+    /// not know what backfills replaced would look for counts that are gone.
     pub async fn start(
         catalog: Arc<dyn Catalog>,
         checkpoints: Arc<dyn Checkpoints>,
@@ -82,7 +84,8 @@ impl Follower {
         let hearing = OnceLock::new();
         let follower =
             Self { catalog, checkpoints, published, partitions, newest, revision, states, hearing };
-        // Which event is the newest that is counted is known to its writer alone: it may lie anywhere in the open bucket.
+        // Which event is the newest that is counted is known to its writer alone: it may lie
+        // anywhere in the open bucket.
         follower.published.saw_event(i64::MAX / 2);
         follower.refresh_counters().await?;
         follower.refresh_states().await?;
@@ -211,8 +214,8 @@ impl Follower {
         }
     }
 
-    /// Waits until memory does not lack what is before a position: not for long, since who hears nothing answers nothing
-    /// from memory.
+    /// Waits until memory does not lack what is before a position: not for long, since who hears
+    /// nothing answers nothing from memory.
     async fn wait_heard(&self, partition: Partition, position: Offset) {
         let Some(hearing) = self.hearing.get() else {
             return;
@@ -222,15 +225,17 @@ impl Follower {
         }
     }
 
-    /// This process answers by the change from now on, the writers count by it, and other readers answer by it with their
-    /// next look at the catalog. Where writers are away, they count by it from when they are back.
+    /// This process answers by the change from now on, the writers count by it, and other readers
+    /// answer by it with their next look at the catalog. Where writers are away, they count by it
+    /// from when they are back.
     pub async fn take_effect(&self) -> Result<(), catalog::Error> {
         self.refresh_counters().await?;
         self.wait_in_effect().await;
         Ok(())
     }
 
-    /// Whether the writer of every partition counts by the newest configurations, as far as its last checkpoint tells.
+    /// Whether the writer of every partition counts by the newest configurations, as far as its
+    /// last checkpoint tells.
     fn is_in_effect(&self) -> bool {
         let (newest, states) = (Arc::clone(&self.newest.borrow()), self.states.lock());
         let counts = |seen: &Seen| {
@@ -276,8 +281,8 @@ impl Follower {
     }
 }
 
-/// Which generation answers for which time. The newest one that every partition has switched to does; where a partition
-/// has switched further, it still counts what it replaced.
+/// Which generation answers for which time. The newest one that every partition has switched to
+/// does; where a partition has switched further, it still counts what it replaced.
 fn timeline(states: &BTreeMap<Partition, Seen>, counter: u32) -> Timeline {
     let first = vec![(0, generation_of(counter, 0))];
     let known = || states.values().filter_map(|seen| seen.shown.counter(counter));

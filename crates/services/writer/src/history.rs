@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the log that are read at once.
 const READ_BYTES: usize = 4 << 20;
-/// How long a log that has more may answer nothing, and how long whoever walks waits before asking again.
+/// How long a log that has more may answer nothing, and how long whoever walks waits before asking
+/// again.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The second, the start of a UTC day, from which on the log holds every event that was ever counted:
-/// all of them were accepted after the log's start, because none comes from further ahead than the allowance.
-/// 0 while nothing was trimmed.
+/// The second, the start of a UTC day, from which on the log holds every event that was ever
+/// counted: all of them were accepted after the log's start, because none comes from further ahead
+/// than the allowance. 0 while nothing was trimmed.
 pub fn covered_from_s(log: &dyn EventLog, future_allowance_s: i64) -> i64 {
     match log.start_ms() {
         0 => 0,
@@ -31,8 +32,8 @@ pub struct Step<'a> {
     pub entry: Entry<'a>,
 }
 
-/// Visits the entries of `[from, to)` that are not trimmed, with memory for those who apply them. Ends with an error soon
-/// after it is told to stop. Blocks the thread.
+/// Visits the entries of `[from, to)` that are not trimmed, with memory for those who apply them.
+/// Ends with an error soon after it is told to stop. Blocks the thread.
 pub fn walk(
     log: &dyn EventLog,
     from: Offset,

@@ -72,7 +72,8 @@ pub struct Intake {
     view: Arc<View>,
     /// The counters that take no new keys.
     full: Arc<Full>,
-    /// The earliest time that the counters of an event type still take; most requests hold one type.
+    /// The earliest time that the counters of an event type still take; most requests hold one
+    /// type.
     earliest: Option<(String, Option<i64>)>,
 }
 
@@ -133,7 +134,8 @@ impl Ingest {
         Ok(receipt)
     }
 
-    /// The same, but waits no longer than until `deadline`: the events are safe by then, counted or not.
+    /// The same, but waits no longer than until `deadline`: the events are safe by then, counted or
+    /// not.
     pub async fn finish_by(&self, intake: Intake, deadline: Instant) -> Result<Finished, Error> {
         let (receipt, ends) = self.append(intake).await?;
         match timeout_at(deadline, self.wait_applied(&ends)).await {

@@ -6,9 +6,10 @@
 //!   event ──▶ Ingest ── marks keys that are new and one too many ──▶ event log ◀───────────────┘
 //! ```
 //!
-//! What is refused is decided once, where an event comes in, and stands in the log with the event: it does not count under
-//! these keys, whoever reads it, now or in a backfill, and counts under all others. Keys that a counter has go on counting.
-//! Nothing of this is done for an event while no counter of its type is full.
+//! What is refused is decided once, where an event comes in, and stands in the log with the event:
+//! it does not count under these keys, whoever reads it, now or in a backfill, and counts under all
+//! others. Keys that a counter has go on counting. Nothing of this is done for an event while no
+//! counter of its type is full.
 
 use parking_lot::{Mutex, RwLock};
 use raingauge_core::event::{Event, key_hash};
@@ -23,10 +24,11 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked whether a counter nears its limit.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The keys of a counter are listed when there are about this many hundredths of what it may have: sketches are a little off.
+/// The keys of a counter are listed when there are about this many hundredths of what it may have:
+/// sketches are a little off.
 const NEAR_PERCENT: u64 = 90;
-/// How often they are listed while a counter is full, and while it has half of what it may have, and otherwise. Other
-/// processes may count keys that this one does not see, and keys expire.
+/// How often they are listed while a counter is full, and while it has half of what it may have,
+/// and otherwise. Other processes may count keys that this one does not see, and keys expire.
 const FULL_INTERVAL: Duration = Duration::from_secs(60);
 const HALF_INTERVAL: Duration = Duration::from_secs(600);
 const LIST_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -48,7 +50,8 @@ pub struct KeyLimit {
     full: RwLock<Arc<Full>>,
 }
 
-/// The counters that are full, with the hashes of their keys in order, and the types of their events.
+/// The counters that are full, with the hashes of their keys in order, and the types of their
+/// events.
 #[derive(Clone, Debug, Default)]
 pub struct Full {
     known: HashMap<u32, Arc<[u64]>>,
@@ -148,7 +151,8 @@ impl KeyWatch {
         }
     }
 
-    /// Looks at all counters, and lists the keys of those that may be near their limit, or were not listed for long.
+    /// Looks at all counters, and lists the keys of those that may be near their limit, or were not
+    /// listed for long.
     pub async fn look(&self) -> Result<(), Error> {
         let view = Arc::clone(&self.published.view());
         let generations: HashSet<Generation> =

@@ -7,8 +7,9 @@
 //!                              entries
 //! ```
 //!
-//! Everything that changes counts goes through the log: events, buckets that are set, changes of counters, the start of
-//! a backfill. So the store, and the worker's own state beside it, are a function of a prefix of the log.
+//! Everything that changes counts goes through the log: events, buckets that are set, changes of
+//! counters, the start of a backfill. So the store, and the worker's own state beside it, are a
+//! function of a prefix of the log.
 
 pub mod audience;
 pub mod belongs;

@@ -1,7 +1,7 @@
 //! The worker's state: a function of the entries of one partition of the log, up to its position.
 //!
-//! Two workers of a partition that have read equally far have equal states. How far a backfill has come is not part of
-//! it and has a record of its own: see [`Progress`].
+//! Two workers of a partition that have read equally far have equal states. How far a backfill has
+//! come is not part of it and has a record of its own: see [`Progress`].
 
 mod backfills;
 mod erasure;
@@ -45,7 +45,8 @@ pub struct State {
     /// Requests with a key that were obeyed.
     #[serde(default, skip_serializing_if = "Requests::is_empty")]
     pub requests: Requests,
-    /// The offset of the last entry that changed the state; `None` where an older version kept none.
+    /// The offset of the last entry that changed the state; `None` where an older version kept
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_change: Option<Offset>,
 }
@@ -99,7 +100,8 @@ pub struct CounterState {
 pub struct Part {
     pub from_s: i64,
     pub generation: Generation,
-    /// The number of the generation: 0 is what is counted from the beginning, each backfill makes the next.
+    /// The number of the generation: 0 is what is counted from the beginning, each backfill makes
+    /// the next.
     #[serde(default)]
     pub number: u32,
     /// Which configuration counted the events from which offset on, oldest first.
@@ -141,7 +143,8 @@ impl State {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// What this partition answers by and counts. A backfill of `filled` has caught up: its generation is counted, too.
+    /// What this partition answers by and counts. A backfill of `filled` has caught up: its
+    /// generation is counted, too.
     pub fn view(&self, filled: Option<u32>) -> View {
         let answering = self.counters.values().filter(|state| state.counter.state.answers());
         let ruleset = Ruleset::new(answering.map(|state| state.counter.clone()));
@@ -154,9 +157,10 @@ impl State {
         }
     }
 
-    /// A counter is new, or changed, from `since` on, which was appended at `now_s`. News that are older than what is
-    /// known change nothing. `decides` tells whether this partition decides for all what becomes of backfills: there a
-    /// change of what is counted cancels one that has not been decided; elsewhere it takes its place among the rules.
+    /// A counter is new, or changed, from `since` on, which was appended at `now_s`. News that are
+    /// older than what is known change nothing. `decides` tells whether this partition decides for
+    /// all what becomes of backfills: there a change of what is counted cancels one that has not
+    /// been decided; elsewhere it takes its place among the rules.
     pub fn set_counter(&mut self, change: Change, since: Offset, now_s: i64, decides: bool) {
         let Change { version, changed_at, put_back, counter } = change;
         let id = counter.id;
@@ -180,8 +184,8 @@ impl State {
         }
     }
 
-    /// The generations of a counter that are counted: those that answer, those that they replaced, and the one of a
-    /// backfill that has caught up.
+    /// The generations of a counter that are counted: those that answer, those that they replaced,
+    /// and the one of a backfill that has caught up.
     pub fn counted(&self, counter: u32, is_filled: bool) -> Vec<Generation> {
         let Some(state) = self.counters.get(&counter) else {
             return Vec::new();
@@ -196,8 +200,9 @@ impl State {
         generations
     }
 
-    /// Forgets what concerns only entries that the log no longer holds. The rules of an undecided backfill stay: another
-    /// partition, whose log may begin earlier, is yet to be told what it begins with.
+    /// Forgets what concerns only entries that the log no longer holds. The rules of an undecided
+    /// backfill stay: another partition, whose log may begin earlier, is yet to be told what it
+    /// begins with.
     pub fn forget_before(&mut self, start: Offset) {
         self.requests.forget_before(start);
         for state in self.counters.values_mut() {

@@ -16,8 +16,8 @@ pub trait States: Send + Sync {
     /// The newest backfill of a counter, in each partition that knows of it.
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)>;
 
-    /// Entries of a partition that repeat a request, by their offsets in order, as far as the partition is applied:
-    /// nobody obeys them.
+    /// Entries of a partition that repeat a request, by their offsets in order, as far as the
+    /// partition is applied: nobody obeys them.
     fn repetitions(&self, partition: Partition) -> Vec<Offset>;
 
     /// How many partitions have to take part in a backfill.
@@ -39,7 +39,8 @@ pub struct Shown {
     pub progress: Option<Filled>,
     /// Counters about whose backfills something remains to be decided or written.
     pub open: Arc<[u32]>,
-    /// Retired generations of which the store holds nothing any more; only the process of the writer knows them.
+    /// Retired generations of which the store holds nothing any more; only the process of the
+    /// writer knows them.
     pub removed: Vec<Generation>,
 }
 
@@ -80,8 +81,8 @@ impl States for Handle {
     }
 }
 
-/// The newest backfill as one over all partitions: offsets and counts are added up. Partition 0 decides what becomes of
-/// it; it has finished when all partitions have switched.
+/// The newest backfill as one over all partitions: offsets and counts are added up. Partition 0
+/// decides what becomes of it; it has finished when all partitions have switched.
 pub fn together(backfills: &[(Partition, Backfill)], partitions: Partition) -> Option<Backfill> {
     let number = backfills.iter().map(|(_, backfill)| backfill.number).max()?;
     let mut newest = backfills.iter().filter(|(_, backfill)| backfill.number == number);

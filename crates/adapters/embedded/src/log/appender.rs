@@ -101,10 +101,10 @@ impl Appender {
             bytes_max: queue_bytes_max,
             remembered_to: AtomicU64::new(committer.known.sealed_to()),
         });
-        let worker = Worker { committer, queue: Arc::clone(&queue) };
+        let thread = CommitThread { committer, queue: Arc::clone(&queue) };
         let thread = std::thread::Builder::new()
             .name("log-appender".to_owned())
-            .spawn(move || worker.run())?;
+            .spawn(move || thread.run())?;
         Ok(Self { queue, thread: Some(thread) })
     }
 
@@ -164,12 +164,12 @@ impl Drop for Appender {
 }
 
 /// The thread that takes groups from the queue.
-struct Worker {
+struct CommitThread {
     committer: Committer,
     queue: Arc<Queue>,
 }
 
-impl Worker {
+impl CommitThread {
     fn run(mut self) {
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| self.take_groups()));
         match ran {

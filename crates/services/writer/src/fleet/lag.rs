@@ -1,8 +1,8 @@
-//! How far counting is behind, measured from outside of the workers: it grows while one hangs.
+//! The lag of counting, measured from outside of the workers: it grows while one hangs.
 
 use raingauge_ports::log::{Offset, Partition};
 
-/// How far a partition is behind.
+/// The lag of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
     /// Entries that are durable and not committed.
@@ -24,8 +24,8 @@ impl Lag {
 
     pub fn sentence(self) -> String {
         format!(
-            "nothing was stored for {} s while {} events wait: look at the bucket store, at Kafka, and in the log for \
-             what counting waits for",
+            "nothing was stored for {} s while {} events wait: look at the bucket store, at Kafka, \
+             and in the log for what counting waits for",
             self.still_ms / 1_000,
             self.events
         )
@@ -34,11 +34,12 @@ impl Lag {
 
 /// Measures one partition.
 ///
-/// The oldest entry that waits was appended after everything that is committed, and after the last moment at which
-/// nothing waited. The later of the two is close to its age, and never makes it younger than it is.
+/// The oldest entry that waits was appended after everything that is committed, and after the last
+/// moment at which nothing waited. The later of the two is close to its age, and never makes it
+/// younger than it is.
 #[derive(Debug, Default)]
 pub struct LagMeter {
-    /// The latest time before which everything that waits is known not to have been appended.
+    /// The latest time before which nothing that waits was appended.
     since_ms: i64,
     committed: Offset,
     /// When something was committed last, or nothing waited.
@@ -46,7 +47,8 @@ pub struct LagMeter {
 }
 
 impl LagMeter {
-    /// Entries from `committed` on were appended at `appended_ms` or later, as far as that is known; 0 when it is not.
+    /// Entries from `committed` on were appended at `appended_ms` or later; 0 when that is not
+    /// known.
     pub fn measure(
         &mut self,
         now_ms: i64,
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_a_partition_over_knows_how_old_the_first_entry_is() {
+    fn a_new_writer_of_a_partition_knows_how_old_the_first_entry_is() {
         let mut meter = LagMeter::default();
         let hour_ms = 3_600_000;
         let lag = meter.measure(NOW_MS, 500, 100, NOW_MS - hour_ms);

@@ -1,4 +1,5 @@
-//! One partition that this process is to count: a task that starts its worker, again when it ends, and stops it.
+//! One partition that is assigned to this process: a task that starts its worker, restarts it when
+//! it ends, and stops it.
 
 use super::lag::{Lag, LagMeter};
 use super::{Deps, Troubles, Workers};
@@ -17,16 +18,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
-/// How long a worker that ended waits before it is started again: doubled each time, up to the longest.
+/// How long a worker that ended waits for its restart: doubled each time, up to the longest.
 const RESTART_MIN: Duration = Duration::from_millis(250);
 const RESTART_MAX: Duration = Duration::from_secs(10);
-/// A worker that has run for so long is taken to have got over what ended the one before.
+/// A worker that has run for this long has overcome what ended its predecessor.
 const SOUND_AFTER: Duration = Duration::from_secs(5);
-/// How often it is looked whether the partition knows all counters.
+/// How often the task checks that the partition knows all counters.
 const ANNOUNCE: Duration = Duration::from_millis(250);
 /// How long a change that was written to a partition may take before it is written again.
 const ANNOUNCE_AGAIN: Duration = Duration::from_secs(5);
-/// Changes that are on their way to a partition at once.
+/// Changes that are written to a partition at once.
 const ANNOUNCED_AT_ONCE: usize = 64;
 
 /// Whether a seat is left, and how.
@@ -46,7 +47,7 @@ pub struct Seat {
     meter: LagMeter,
 }
 
-/// What a seat has at the moment.
+/// What a seat has.
 pub struct Place {
     partition: Partition,
     deps: Arc<Deps>,
@@ -76,7 +77,7 @@ struct Engines {
 }
 
 impl Seat {
-    /// Begins to count a partition, when the task of the seat before has ended.
+    /// Begins to count a partition, when the task of the previous seat has ended.
     pub fn take(
         partition: Partition,
         deps: Arc<Deps>,
@@ -97,10 +98,10 @@ impl Seat {
         Self { place, leave, task, meter: LagMeter::default() }
     }
 
-    /// Tells the task to end. Does not wait for it.
+    /// Makes the task end. Does not wait for it.
     pub fn leave(&self, how: Leave) {
         self.leave.send_replace(how);
-        // What is being started has nothing to commit.
+        // A worker that is being started has nothing to commit.
         if how == Leave::AtOnce || !self.is_running() {
             self.place.give_up();
         }
@@ -114,14 +115,14 @@ impl Seat {
         self.place.engines.lock().worker.is_some()
     }
 
-    /// Whether the worker has run for long enough to have got over what ended the one before.
+    /// Whether the worker has run for [`SOUND_AFTER`].
     pub fn is_sound(&self) -> bool {
         let engines = self.place.engines.lock();
         engines.worker.is_some()
             && engines.began.is_some_and(|began| began.elapsed() >= SOUND_AFTER)
     }
 
-    /// How far the partition is stored.
+    /// The stored position of the partition.
     pub fn committed(&self) -> Offset {
         let stored = self.place.deps.stored.applied(self.place.partition);
         let engines = self.place.engines.lock();
@@ -133,20 +134,20 @@ impl Seat {
             .max(engines.known.0)
     }
 
-    /// How far the partition is behind; nothing while its end is not known.
+    /// The lag of the partition; `None` while its end is not known.
     pub fn measure(&mut self, now_ms: i64) -> Option<Lag> {
         let committed = self.committed();
         let engines = self.place.engines.lock();
         let log = engines.log.as_ref()?;
         let of_worker = engines.worker.as_ref().map_or(0, |worker| worker.committed_ms());
-        // What the log has dropped waits no more.
+        // Entries that the log has dropped no longer wait.
         let from = committed.max(log.start());
         Some(self.meter.measure(now_ms, log.end(), from, of_worker.max(engines.known.1)))
     }
 }
 
 impl Place {
-    /// Cuts short whatever the store waits for.
+    /// Interrupts what the log and the store wait for.
     pub fn give_up(self: &Arc<Self>) {
         let engines = self.engines.lock();
         if let Some(store) = &engines.store {
@@ -185,7 +186,11 @@ impl Place {
                 }
                 Err(_) if *left.borrow() != Leave::Stay => break,
                 Err(reason) => {
-                    tracing::warn!(partition = self.partition, %reason, "a partition cannot be counted yet");
+                    tracing::warn!(
+                        partition = self.partition,
+                        %reason,
+                        "a partition cannot be counted yet"
+                    );
                     self.troubles.lock().insert(self.partition, reason);
                     RESTART_MAX / 10
                 }
@@ -199,7 +204,8 @@ impl Place {
         self: &Arc<Self>,
         left: &watch::Receiver<Leave>,
     ) -> Result<(Arc<Handle>, Arc<Published>), String> {
-        let (place, left) = (Arc::clone(self), left.clone());
+        let place = Arc::clone(self);
+        let left = left.clone();
         let start = move || {
             let log =
                 place.deps.partitions.log(place.partition).map_err(|error| error.to_string())?;
@@ -209,15 +215,18 @@ impl Place {
                 engines.log = Some(Arc::clone(&log));
                 engines.store = Some(Arc::clone(&store));
             }
-            // Whoever left before this was said could not reach the store.
+            // Leaving before this could not interrupt the store.
             if *left.borrow() != Leave::Stay {
                 return Err("the partition was left".to_owned());
             }
             place.learn_age(&*log);
+
             let published = Arc::new(Published::default());
-            let (clock, options) = (Arc::clone(&place.deps.clock), place.deps.options.clone());
+            let clock = Arc::clone(&place.deps.clock);
+            let options = place.deps.options.clone();
             let worker = Handle::start(log, store, Arc::clone(&published), clock, options);
             let worker = Arc::new(worker.map_err(|error| error.to_string())?);
+
             let mut engines = place.engines.lock();
             engines.worker = Some(Arc::clone(&worker));
             engines.began = Some(Instant::now());
@@ -227,7 +236,8 @@ impl Place {
         spawn_blocking(start).await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
-    /// Learns how old the first entry is that is not stored: the worker knows only of what it has read.
+    /// Learns the age of the first entry that is not stored: the worker knows only what it has
+    /// read.
     fn learn_age(&self, log: &dyn EventLog) {
         let stored = self.deps.stored.applied(self.partition);
         if stored < log.end()
@@ -237,7 +247,8 @@ impl Place {
         }
     }
 
-    /// Watches a worker until it fails, and answers why, or until the seat is left. Tells it of changed counters.
+    /// Watches a worker until it fails, and returns the reason, or until the seat is left.
+    /// Announces changed counters to it.
     async fn attend(
         &self,
         worker: &Handle,
@@ -261,8 +272,8 @@ impl Place {
         engines.store = None;
     }
 
-    /// Writes to the partition what it does not know, where it takes effect in order with the events: changes of counters, and
-    /// of which retired generations nothing is left. Never ends.
+    /// Writes to the partition what it does not know, where it takes effect in order with the
+    /// events: changes of counters, and which retired generations have been removed. Never ends.
     async fn announce(&self, worker: &Handle, published: &Published) {
         let mut counters = self.deps.counters.clone();
         let mut announced = HashMap::<Announced, Instant>::new();
@@ -274,16 +285,26 @@ impl Place {
             let is_missing = |found: &&Versioned| {
                 !is_known(&view, found) && !announced.contains_key(&Announced::of(found))
             };
+
             let missing: Vec<&Versioned> = newest.iter().filter(is_missing).collect();
             for some in missing.chunks(ANNOUNCED_AT_ONCE) {
                 if let Err(error) = self.write(some, &mut announced).await {
-                    tracing::warn!(partition = self.partition, %error, "a change of a counter waits for the log");
+                    tracing::warn!(
+                        partition = self.partition,
+                        %error,
+                        "a change of a counter waits for the log"
+                    );
                     break;
                 }
             }
             if let Err(error) = self.tell_removed(worker, &mut removed).await {
-                tracing::debug!(partition = self.partition, %error, "what was removed is told later");
+                tracing::debug!(
+                    partition = self.partition,
+                    %error,
+                    "removed generations are announced later"
+                );
             }
+
             tokio::select! {
                 Ok(()) = counters.changed() => {}
                 () = tokio::time::sleep(ANNOUNCE) => {}
@@ -308,7 +329,8 @@ impl Place {
         Ok(())
     }
 
-    /// Writes some changes side by side. They concern different counters, so that their order does not matter.
+    /// Writes some changes side by side. They concern different counters, so that their order does
+    /// not matter.
     async fn write(
         &self,
         changes: &[&Versioned],
@@ -316,14 +338,16 @@ impl Place {
     ) -> Result<(), log::Error> {
         let mut writes = JoinSet::new();
         for found in changes {
-            let (sink, partition, change) =
-                (Arc::clone(&self.deps.sink), self.partition, Announced::of(found));
+            let sink = Arc::clone(&self.deps.sink);
+            let partition = self.partition;
+            let change = Announced::of(found);
             let control =
                 Control::counter(found.version, found.changed_at, found.counter.clone()).to_json();
             writes.spawn(
                 async move { sink.append_control(partition, control).await.map(|_| change) },
             );
         }
+
         while let Some(written) = writes.join_next().await {
             match written {
                 Ok(change) => drop(announced.insert(change?, Instant::now())),

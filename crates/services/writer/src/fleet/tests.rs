@@ -261,7 +261,8 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
     );
 }
 
-/// A store that does not answer keeps neither other partitions from being counted nor the process from ending.
+/// A store that does not answer keeps neither other partitions from being counted nor the process
+/// from ending.
 #[tokio::test]
 async fn a_partition_whose_store_hangs_does_not_hold_up_the_others() {
     for hangs in [Hangs::WhenRead, Hangs::WhenCommitted] {

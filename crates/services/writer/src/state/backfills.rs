@@ -7,7 +7,8 @@
 //!    answer      │ behind the log  │ old ones are still counted │ removed          │ left of them
 //! ```
 //!
-//! Partition 0 decides: a backfill is begun, switched or cancelled in the others only after its state shows it.
+//! Partition 0 decides: a backfill is begun, switched or cancelled in the others only after its
+//! state shows it.
 
 use super::{CounterState, Part, RuleSince, State, counting, timeline_of};
 use raingauge_core::counter::Counter;
@@ -32,13 +33,14 @@ pub struct Backfill {
     /// The log has been read up to here.
     #[serde(default)]
     pub position: Offset,
-    /// Only buckets from this second on are made again: the log holds all their events. 0 is everything.
+    /// Only buckets from this second on are made again: the log holds all their events. 0 is
+    /// everything.
     pub after_s: i64,
     /// Events counted so far.
     #[serde(default)]
     pub counted: u64,
-    /// Entries before the one that began the backfill have this and their offset for a stamp, which is no later than
-    /// that of the entry itself.
+    /// Entries before the one that began the backfill have this and their offset for a stamp, which
+    /// is no later than that of the entry itself.
     #[serde(default)]
     pub stamp_base_us: i64,
     /// The offset of the entry that began it. Entries before it are counted by the first rule.
@@ -115,8 +117,8 @@ impl State {
         self.front().is_some_and(|(id, backfill)| (id, backfill.number) == (counter, number))
     }
 
-    /// Begins a backfill, or puts it into the queue. One whose number is not newer than the newest changes nothing, nor
-    /// does one of a counter whose last one is undecided.
+    /// Begins a backfill, or puts it into the queue. One whose number is not newer than the newest
+    /// changes nothing, nor does one of a counter whose last one is undecided.
     pub fn begin_backfill(&mut self, counter: u32, begin: Begin) {
         let Some(state) = self.counters.get_mut(&counter) else {
             return;
@@ -268,8 +270,8 @@ impl CounterState {
         self.parts.iter().map(|part| part.number).max().unwrap_or(0)
     }
 
-    /// The parts that answered when the newest generation was this one, and before when they had expired; those of now
-    /// when they are counted no more.
+    /// The parts that answered when the newest generation was this one, and before when they had
+    /// expired; those of now when they are counted no more.
     pub fn as_of(&self, number: u32) -> (&[Part], Horizons) {
         let found = self.outgoing.iter().find(|outgoing| outgoing.answered_by() == number);
         match found.filter(|_| self.answers_by() > number) {
@@ -306,8 +308,8 @@ impl CounterState {
     }
 }
 
-/// The first number behind the newest whose generation is not used. Numbers grow for ever; generations are used again when
-/// nothing of them is left.
+/// The first number behind the newest whose generation is not used. Numbers grow for ever;
+/// generations are used again when nothing of them is left.
 pub fn next_number(counter: u32, newest: u32, is_used: impl Fn(Generation) -> bool) -> u32 {
     let candidates = (newest + 1..).take(GENERATIONS_PER_COUNTER as usize);
     let mut free = candidates.filter(|number| !is_used(generation_of(counter, *number)));

@@ -1,8 +1,8 @@
 //! Erasing all that was counted of a counter.
 //!
-//! An empty generation takes the place of those that answered, which are counted until every partition has erased, and
-//! then removed: the same way as that of a generation that a backfill has replaced. What stands before the entry is
-//! counted by no later backfill.
+//! An empty generation takes the place of those that answered, which are counted until every
+//! partition has erased, and then removed: the same way as that of a generation that a backfill has
+//! replaced. What stands before the entry is counted by no later backfill.
 
 use super::{CounterState, Outgoing, Part, RuleSince, State};
 use raingauge_ports::buckets::generation_of;
@@ -22,9 +22,9 @@ pub struct Erasure {
 }
 
 impl State {
-    /// Lets a counter begin from nothing at an offset, which was appended at `now_s`. A number that is not newer than the
-    /// newest one changes nothing, nor does an erasure of a partition that does not answer by `replaces` yet: what
-    /// partition 0 switched to before is switched to first.
+    /// Lets a counter begin from nothing at an offset, which was appended at `now_s`. A number that
+    /// is not newer than the newest one changes nothing, nor does an erasure of a partition that
+    /// does not answer by `replaces` yet: what partition 0 switched to before is switched to first.
     pub fn erase(&mut self, counter: u32, erasure: Erasure, replaces: Option<u32>, now_s: i64) {
         let is_due = |state: &CounterState| {
             let is_newer = erasure.number > state.newest;

@@ -5,12 +5,14 @@ use raingauge_ports::buckets;
 use raingauge_ports::log::Offset;
 use serde::{Deserialize, Serialize};
 
-/// Bits of the rank below the number of the backfill: the phase, and below it the entries that were read.
+/// Bits of the rank below the number of the backfill: the phase, and below it the entries that were
+/// read.
 const RANK_BITS: u32 = 42;
 const READ_BITS: u32 = 40;
 
-/// Kept beside the state. It only grows, and what it says is durable in the store before it is: whoever takes a
-/// partition over reads the log again from its position, and what is counted already is passed over.
+/// Kept beside the state. It only grows, and what it says is durable in the store before it is:
+/// whoever takes a partition over reads the log again from its position, and what is counted
+/// already is passed over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
@@ -53,8 +55,9 @@ impl Progress {
 
     /// As the store keeps it.
     pub fn stored(&self) -> buckets::Progress {
-        // Whoever comes further than one that failed does not hide the failure; and a partition that was filled stays
-        // so, although a worker that has lost it may fail at what the log holds no more.
+        // Whoever comes further than one that failed does not hide the failure; and a partition
+        // that was filled stays so, although a worker that has lost it may fail at what the log
+        // holds no more.
         let phase: u64 = match self.phase {
             Phase::Filling => 0,
             Phase::Failed => 1,

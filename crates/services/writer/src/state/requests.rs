@@ -1,7 +1,8 @@
 //! Requests with a key that were obeyed, so that their repetitions change nothing.
 //!
-//! An entry whose request is remembered is obeyed by nobody: not by the worker, and not by those who read the log later,
-//! who find its offset here. So the log decides what a repetition is, once, and a crash or another worker changes nothing.
+//! An entry whose request is remembered is obeyed by nobody: not by the worker, and not by those
+//! who read the log later, who find its offset here. So the log decides what a repetition is, once,
+//! and a crash or another worker changes nothing.
 
 use raingauge_core::limits::{
     REQUEST_REPETITIONS_MAX, REQUESTS_BYTES_MAX, REQUESTS_REMEMBERED_MAX, REQUESTS_REMEMBERED_S,

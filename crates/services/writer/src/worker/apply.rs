@@ -12,7 +12,7 @@ use raingauge_ports::published::{Published, View};
 use raingauge_ports::record::Entry;
 use std::sync::Arc;
 
-/// Applies events, and keeps count of what was not counted.
+/// Applies events, and notes what was not counted.
 #[derive(Default)]
 pub struct Applier {
     view: Option<Arc<View>>,
@@ -20,22 +20,23 @@ pub struct Applier {
     day: i64,
     /// Of each rule of the view.
     horizons: Vec<Horizons>,
-    /// Of each rule and timeline beside the one that answers.
+    /// Of each rule, those of the timelines beside the one that answers.
     beside: Vec<Vec<Horizons>>,
-    /// Of each rule, about how many keys it has.
+    /// Of each rule, an estimate of its keys.
     keys: Vec<Arc<Sketch>>,
     /// Of each rule, how often each reason kept it from counting.
     skips: Vec<[u64; Skip::ALL.len()]>,
     /// Of each rule and granularity, how many events came too late.
     late: Vec<[u64; Granularity::ALL.len()]>,
-    /// Of each rule, how many events of the block it counted; and the rules that counted any.
+    /// Of each rule, how many events of the block it counted.
     counted: Vec<u64>,
+    /// The rules that counted any.
     touched: Vec<usize>,
 }
 
 impl Applier {
-    /// Applies the events of a block from `from` up to its end, to the next control entry, or until the store wants a
-    /// commit. Answers where it stopped.
+    /// Applies the events of a block from `from` up to its end, to the next control entry, or until
+    /// the store wants a commit. Returns where it stopped. The first error of the store ends it.
     pub fn apply_events(
         &mut self,
         store: &dyn BucketWriter,
@@ -45,8 +46,11 @@ impl Applier {
     ) -> Result<Offset, super::Error> {
         let view = self.prepare(published, block.appended_ms);
         let Self { horizons, beside, keys, skips, late, counted, touched, .. } = self;
-        let (mut scratch, mut newest_s, mut failure) = (Scratch::default(), 0, None);
+        let mut scratch = Scratch::default();
+        let mut newest_s = 0;
+        let mut failure = None;
         let mut next = from;
+
         for entry in block.entries(from) {
             let (offset, entry) = entry?;
             let event = match entry {
@@ -61,9 +65,10 @@ impl Applier {
             let time_s = event.time_s();
             if time_s > newest_s {
                 newest_s = time_s;
-                // Before it is counted, so that whoever reads its count knows of it.
+                // Before it is counted, so that a reader of its count knows of it.
                 published.saw_event(time_s);
             }
+
             let count = |index: usize, key: &str, value| {
                 note_late(&horizons[index], time_s, &mut late[index]);
                 keys[index].note(key_hash(key));
@@ -88,6 +93,7 @@ impl Applier {
                 break;
             }
         }
+
         for index in touched.drain(..) {
             let id = view.ruleset.rules()[index].counter.id;
             let events = std::mem::take(&mut counted[index]);
@@ -96,7 +102,8 @@ impl Applier {
         failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
     }
 
-    /// Sets buckets. One whose counter is gone by now is passed over: it was there when the request was accepted.
+    /// Sets buckets. Those whose counter has been removed since the request was accepted are passed
+    /// over.
     pub fn set_buckets(
         &mut self,
         store: &dyn BucketWriter,
@@ -115,8 +122,8 @@ impl Applier {
         Ok(())
     }
 
-    /// Takes up the published view, and the horizons of the day in which a block was appended: the same block is
-    /// applied in the same way whenever it is applied.
+    /// Takes up the published view, and the horizons of the day in which a block was appended, so
+    /// that a block is applied in the same way whenever it is applied.
     fn prepare(&mut self, published: &Published, appended_ms: i64) -> Arc<View> {
         let view = Arc::clone(&published.view());
         let now_s = appended_ms.div_euclid(1_000);
@@ -132,6 +139,7 @@ impl Applier {
             };
             self.beside = rules.map(beside).collect();
         }
+
         if !same_view {
             self.report(published);
             self.skips = vec![Default::default(); view.ruleset.rules().len()];

@@ -1,9 +1,10 @@
 //! Backfills: the counts of one counter, made again from the log into a generation of their own.
 //!
-//! A backfill reads the log behind the worker, a little between the live blocks. Entries before the one that began it
-//! are counted by the configuration that it began with, later ones by the configurations in force at them. When it has
-//! caught up with the worker, its generation is counted together with the one that answers, and answers from the entry
-//! on that switches to it. One backfill is filled at a time; the others wait.
+//! A backfill reads the log behind the worker, a little between the live blocks. Entries before the
+//! one that began it are counted by the configuration that it began with, later ones by the
+//! configurations in force at them. When it has caught up with the worker, its generation is
+//! counted together with the one that answers, and answers from the entry on that switches to it.
+//! One backfill is filled at a time; the others wait.
 
 use super::{Error, Worker, first_stamp};
 use crate::control::Control;
@@ -22,12 +23,14 @@ const DROPPED: &str = "the log has dropped what it was to count";
 struct Rules {
     generation: Generation,
     after_s: i64,
-    /// From which offset on which configuration counts; none where it neither counts nor answers.
+    /// The configurations, each with the offset from which on it counts; `None` for one that
+    /// neither counts nor answers.
     since: Vec<(Offset, Option<Ruleset>)>,
 }
 
 impl Worker {
-    /// Goes on with the backfill at the head of the queue a little. Answers whether there was anything to do.
+    /// Continues the backfill at the head of the queue a little. Returns whether there was anything
+    /// to do.
     pub(super) fn backfill_some(&mut self) -> Result<bool, Error> {
         let Some(fill) = self.fill.as_ref().filter(|fill| fill.phase == Phase::Filling) else {
             return Ok(false);
@@ -43,6 +46,7 @@ impl Worker {
             self.commit()?;
             return Ok(true);
         }
+
         self.fill_to(self.position)?;
         if self.store.wants_commit() {
             self.commit()?;
@@ -50,8 +54,9 @@ impl Worker {
         Ok(true)
     }
 
-    /// Every partition has filled the generation. What this one has not read of it is read before it answers: a worker
-    /// that was paused or began anew may be behind what the one before it had filled.
+    /// Switches to a generation that every partition has filled. What this worker has not read of
+    /// it is read first: after a pause or a restart it may be behind what its predecessor had
+    /// filled.
     pub(super) fn switch(
         &mut self,
         counter: u32,
@@ -61,11 +66,9 @@ impl Worker {
         if !self.state.is_front(counter, number) {
             return Ok(());
         }
-        while self
-            .fill
-            .as_ref()
-            .is_some_and(|fill| fill.phase != Phase::Filled && fill.position < offset)
-        {
+
+        let is_missing = |fill: &Progress| fill.phase != Phase::Filled && fill.position < offset;
+        while self.fill.as_ref().is_some_and(is_missing) {
             self.fill_to(offset)?;
             if let Some(Progress { phase: Phase::Failed, reason, .. }) = &self.fill {
                 return Err(Error::State(format!(
@@ -73,6 +76,7 @@ impl Worker {
                 )));
             }
         }
+
         if let Some(fill) = self.fill.take() {
             self.put_in_record(&fill);
         }
@@ -81,7 +85,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Notes in the state how much a backfill read, for those who ask when it is over.
+    /// Notes in the state how much a backfill has read, which is shown after its end.
     fn put_in_record(&mut self, fill: &Progress) {
         let state = self.state.counters.get_mut(&fill.counter);
         let backfill = state.and_then(|state| state.backfill.as_mut());
@@ -90,25 +94,28 @@ impl Worker {
         }
     }
 
-    /// Takes up the backfill that is at the head of the queue by now: where it was left, or from the log's beginning.
+    /// Takes up the backfill that is at the head of the queue by now: where it was left, or from
+    /// the log's beginning.
     pub(super) fn take_up_fill(&mut self) {
         if let Some(fill) =
             self.fill.take_if(|fill| !self.state.is_front(fill.counter, fill.number))
         {
             self.put_in_record(&fill);
         }
+
         let Some((counter, backfill)) = self.state.front() else {
             return;
         };
         if self.fill.as_ref().is_some_and(|fill| fill.begun == self.state.begun) {
             return;
         }
+
         let begun = self.state.begun;
         let stored = self
             .stored_fill
             .take_if(|fill| fill.begun == begun && fill.is_of(counter, backfill.number));
         let fill = stored.unwrap_or_else(|| self.new_fill(counter, backfill));
-        // What was counted together with the live events is, as far as the last commit; the rest is read again.
+        // Entries behind the last commit are read again.
         let phase = if fill.phase == Phase::Failed { Phase::Failed } else { Phase::Filling };
         self.fill = Some(Progress { phase, ..fill });
         self.fill_changed = true;
@@ -141,7 +148,7 @@ impl Worker {
     /// The log is still needed from here on.
     pub(super) fn needs_log_from(&self) -> Offset {
         match &self.fill {
-            // Those that wait begin at the start.
+            // The backfills that wait begin at the start.
             Some(_) if self.state.queue.len() > 1 => 0,
             Some(fill) if fill.phase == Phase::Filling => fill.position.min(self.position),
             _ => self.position,
@@ -150,10 +157,10 @@ impl Worker {
 
     /// The progress for the next commit: what is filled includes all that is applied.
     pub(super) fn progress_to_store(&mut self) -> Option<buckets::Progress> {
-        let (position, stamp_us) = (self.position, self.stamp_us);
         let fill = self.fill.as_mut()?;
         if fill.phase == Phase::Filled {
-            (fill.position, fill.stamp_us) = (position, stamp_us);
+            fill.position = self.position;
+            fill.stamp_us = self.stamp_us;
         }
         Some(fill.stored())
     }
@@ -171,7 +178,8 @@ impl Worker {
         let Some((fill, (_, backfill))) = self.fill.clone().zip(self.state.front()) else {
             return Ok(());
         };
-        let (rules, backfill) = (Rules::new(backfill), backfill.clone());
+        let backfill = backfill.clone();
+        let rules = Rules::new(&backfill);
         let blocks = match self.log.read_behind(fill.position, STEP_BYTES) {
             Ok(blocks) => blocks,
             Err(error) => {
@@ -179,6 +187,7 @@ impl Worker {
                 return Ok(());
             }
         };
+
         let mut next = fill;
         if blocks.first().is_some_and(|block| block.base >= until) {
             // There are no entries of these offsets.
@@ -200,12 +209,13 @@ impl Worker {
         Ok(())
     }
 
-    /// A log that was trimmed is read on where it begins now, unless it has dropped some of what is to be counted; one
-    /// that cannot be read ends the backfill, and nothing else.
+    /// Handles an error of the log. One that was trimmed is read on where it begins now, unless it
+    /// has dropped entries of the time that the backfill covers; any other error ends the backfill,
+    /// and nothing else.
     fn meet(&mut self, error: log::Error, after_s: i64) {
-        let (is_covered, position) = (self.covers(after_s), self.position);
         match error {
-            log::Error::Trimmed { start, .. } if is_covered => {
+            log::Error::Trimmed { start, .. } if self.covers(after_s) => {
+                let position = self.position;
                 self.note_fill(|fill| fill.position = start.max(fill.position).min(position));
             }
             log::Error::Trimmed { .. } => self.give_up_fill(DROPPED.to_owned()),
@@ -219,7 +229,10 @@ impl Worker {
             reason,
             "a backfill is given up"
         );
-        self.note_fill(|fill| (fill.phase, fill.reason) = (Phase::Failed, reason));
+        self.note_fill(|fill| {
+            fill.phase = Phase::Failed;
+            fill.reason = reason;
+        });
     }
 
     /// Counts the entries of a block that are not counted yet, before `until`.
@@ -231,12 +244,15 @@ impl Worker {
         until: Offset,
         fill: &mut Progress,
     ) -> Result<(), Error> {
-        let (from, end) = (fill.position.max(block.base), block.end().min(until));
+        let from = fill.position.max(block.base);
+        let end = block.end().min(until);
         // Behind the entry that began the backfill stamps are those of the live events.
-        let stamp_base_us = match from <= backfill.begun {
-            true => backfill.stamp_base_us,
-            false => first_stamp(fill.stamp_us, block.appended_ms) - from as i64,
+        let stamp_base_us = if from <= backfill.begun {
+            backfill.stamp_base_us
+        } else {
+            first_stamp(fill.stamp_us, block.appended_ms) - from as i64
         };
+
         self.store.stamp_from(stamp_base_us);
         fill.counted += self.count_block(rules, block, from, end)?;
         fill.position = end;
@@ -246,7 +262,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Counts the entries of `[from, end)` of a block. Answers how many events were counted.
+    /// Counts the entries of `[from, end)` of a block. Returns how many events were counted.
     fn count_block(
         &self,
         rules: &Rules,
@@ -254,12 +270,14 @@ impl Worker {
         from: Offset,
         end: Offset,
     ) -> Result<u64, Error> {
-        let (mut scratch, mut counted, mut failure) = (Scratch::default(), 0, None);
+        let mut scratch = Scratch::default();
+        let mut counted = 0;
         for entry in block.entries(from) {
             let (offset, entry) = entry?;
             if offset >= end {
                 break;
             }
+
             let event = match entry {
                 Entry::Event(event) => event,
                 Entry::Control(payload) => {
@@ -274,26 +292,30 @@ impl Worker {
             let Some(rule) = ruleset.rules().first() else {
                 continue;
             };
-            if event.time_s() >= rules.after_s && rule.counter.listens_to(&event) {
-                let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
-                let time_s = event.time_s();
-                let count = |_, key: &str, value| {
-                    let added = Added { offset, time_s, value };
-                    match self.store.add(rules.generation, key, added, &horizons) {
-                        Ok(()) => counted += 1,
-                        Err(error) => failure = Some(error),
-                    }
-                };
-                ruleset.apply(&event, &mut scratch, count, |_, _| {});
-                if let Some(error) = failure {
-                    return Err(error.into());
+            let time_s = event.time_s();
+            if time_s < rules.after_s || !rule.counter.listens_to(&event) {
+                continue;
+            }
+
+            let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
+            let mut failure = None;
+            let count = |_, key: &str, value| {
+                let added = Added { offset, time_s, value };
+                match self.store.add(rules.generation, key, added, &horizons) {
+                    Ok(()) => counted += 1,
+                    Err(error) => failure = Some(error),
                 }
+            };
+            ruleset.apply(&event, &mut scratch, count, |_, _| {});
+            if let Some(error) = failure {
+                return Err(error.into());
             }
         }
         Ok(counted)
     }
 
-    /// Does to the generation what a control entry did to those that were counted then.
+    /// Applies a control entry to the generation, as it was applied to those that were counted
+    /// then.
     fn refill_by(&self, rules: &Rules, payload: &[u8], offset: Offset) -> Result<(), Error> {
         match Control::parse(payload) {
             // A key is erased whatever counts at the moment.
@@ -314,7 +336,7 @@ impl Worker {
                     self.store.set(rules.generation, &bucket.key, offset, bucket.cell())?;
                 }
             }
-            // What is no control entry has stopped nobody who counted it, and does not stop this.
+            // An entry that counting passed over is passed over here, too.
             _ => {}
         }
         Ok(())

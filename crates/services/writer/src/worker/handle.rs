@@ -31,7 +31,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Applies what the log holds beyond the store's checkpoint, then goes on in a thread of its own.
+    /// Applies what the log holds beyond the store's checkpoint, then goes on in a thread of its
+    /// own.
     pub fn start(
         log: Arc<dyn EventLog>,
         store: Arc<dyn BucketWriter>,
@@ -90,7 +91,8 @@ impl Handle {
         self.committed.load(Ordering::Acquire)
     }
 
-    /// When the last of them was appended, in milliseconds since 1970, cut to seconds; 0 when this worker committed none.
+    /// When the last of them was appended, in milliseconds since 1970, cut to seconds; 0 when this
+    /// worker committed none.
     pub fn committed_ms(&self) -> i64 {
         self.committed_s.load(Ordering::Acquire) * 1_000
     }
@@ -100,8 +102,9 @@ impl Handle {
         self.committing.lock().is_some_and(|began| began.elapsed() > self.commit_time_max)
     }
 
-    /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the thread. A commit that
-    /// does not return is left behind: nothing that it holds is lost, since the log has it.
+    /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the
+    /// thread. A commit that does not return is left behind: nothing that it holds is lost, since
+    /// the log has it.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.log.stop_waiting();

@@ -1,5 +1,5 @@
-//! A longer retention reaches what is stored already: a store whose buckets go by themselves has given them
-//! the time of the shorter one.
+//! A longer retention reaches what is stored already: a store whose buckets go by themselves has
+//! given them the time of the shorter one.
 
 use super::{Error, Worker};
 use raingauge_core::retention::Horizons;
@@ -21,7 +21,8 @@ pub struct Prolonging {
 }
 
 impl Worker {
-    /// Does a little for a counter that is kept longer than before. Answers whether there is more to do at once.
+    /// Does a little for a counter that is kept longer than before. Answers whether there is more
+    /// to do at once.
     pub(super) fn prolong_some(&mut self) -> Result<bool, Error> {
         let begun = match self.upkeep.prolonging.take() {
             Some(begun) => Some(begun),

@@ -1,4 +1,5 @@
-//! Removing retired generations, beside counting: on a thread of its own, which may wait for the store.
+//! Removing retired generations, beside counting: on a thread of its own, which may wait for the
+//! store.
 
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::buckets::{BucketRetention, Error, Generation};
@@ -8,7 +9,8 @@ use std::time::Duration;
 
 /// Tiles, or keys, that are removed in one go.
 const STEP: usize = 2_000;
-/// How long a store that failed is left alone, and how long it rests between two steps: counting goes first.
+/// How long a store that failed is left alone, and how long it rests between two steps: counting
+/// goes first.
 const PAUSE: Duration = Duration::from_secs(10);
 const REST: Duration = Duration::from_millis(20);
 
@@ -30,7 +32,8 @@ struct Inner {
 }
 
 impl Removals {
-    /// Queues retired generations that are not known yet, and forgets those that are retired no more.
+    /// Queues retired generations that are not known yet, and forgets those that are retired no
+    /// more.
     pub fn want(&self, retired: &[Generation]) {
         let mut inner = self.inner.lock();
         inner.done.retain(|generation| retired.contains(generation));
@@ -82,7 +85,8 @@ impl Removals {
         self.wanted.notify_all();
     }
 
-    /// Waits until there is something to remove, at most this long. Answers whether it goes on at all.
+    /// Waits until there is something to remove, at most this long. Answers whether it goes on at
+    /// all.
     fn wait(&self, pause: Option<Duration>) -> bool {
         let mut inner = self.inner.lock();
         if let Some(pause) = pause.filter(|_| !inner.has_ended) {

@@ -37,8 +37,8 @@ impl Worker {
         );
         self.rereads = true;
         self.position = begin;
-        // The latest stamps that these entries can have had: no earlier than those of what is stored
-        // of them, and they lead to the stamp of the checkpoint.
+        // The latest stamps that these entries can have had: no earlier than those of what is
+        // stored of them, and they lead to the stamp of the checkpoint.
         self.stamp_us -= entries as i64;
     }
 

@@ -1,4 +1,5 @@
-//! What the worker does beside counting: trimming the log and removing what has expired.
+//! What the worker does beside counting: it trims the log, reports on the consumers of the log, and
+//! removes what has expired.
 
 use super::prolong::Prolonging;
 use super::{Error, Worker};
@@ -13,7 +14,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// How often the log is trimmed and expired buckets are looked for.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3_600);
-/// Tiles that are looked at before the live events have their turn.
+/// Tiles that a sweep reads before the live events have their turn.
 const SCAN_TILES: usize = 2_000;
 
 #[derive(Default)]
@@ -22,20 +23,21 @@ pub struct Upkeep {
     pub(super) trimmed: Option<Instant>,
     pub(super) expired: Option<Instant>,
     sweeps: VecDeque<Sweep>,
-    /// The horizons up to which each generation was last walked through. They move once a day, and a walk reads every tile.
+    /// The horizons up to which each generation was last swept. They move once a day, and a sweep
+    /// reads every tile.
     swept: HashMap<Generation, Horizons>,
     pub(super) prolonging: Option<Prolonging>,
-    /// When that failed for the last time.
+    /// When it failed last.
     pub(super) prolong_failed: Option<Instant>,
 }
 
 impl Upkeep {
-    /// A generation is gone, and may be used again.
+    /// Forgets a generation that is gone, whose number may be used again.
     pub(super) fn forget(&mut self, generation: Generation) {
         self.swept.remove(&generation);
     }
 
-    /// Whether any generation is still to be walked through.
+    /// Whether a generation still has to be swept.
     pub(super) fn is_sweeping(&self) -> bool {
         !self.sweeps.is_empty()
     }
@@ -49,7 +51,7 @@ struct Sweep {
 }
 
 impl Worker {
-    /// Does a little of what is due. Answers whether there is more.
+    /// Does a little of what is due. Returns whether there is more.
     pub(super) fn keep_up(&mut self) -> Result<bool, Error> {
         if is_due(&mut self.upkeep.trimmed, TRIM_INTERVAL) {
             self.trim();
@@ -60,27 +62,37 @@ impl Worker {
         if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.expired, EXPIRE_INTERVAL) {
             self.sweep_expired();
         }
-        // A store does one of them at a time, and what is to live longer has little time.
+        // A store does one of them at a time, and prolonging is urgent.
         let is_busy = self.prolong_some()?;
         if self.upkeep.prolonging.is_some() {
             return Ok(is_busy);
         }
+        let is_sweeping = self.sweep_some()?;
+        Ok(is_busy || is_sweeping)
+    }
 
+    /// Removes some of what has expired. Returns whether there is more.
+    fn sweep_some(&mut self) -> Result<bool, Error> {
         let Some(mut sweep) = self.upkeep.sweeps.pop_front() else {
-            return Ok(is_busy);
+            return Ok(false);
         };
         let before = sweep.cursor.clone();
         let expired =
             self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES);
-        // A server is at work: there is nothing to do but to ask again.
+        // A server is at work: asking again is all there is to do.
         let is_waiting = sweep.cursor.is_some() && sweep.cursor == before;
         if let Err(error) = expired {
-            tracing::warn!(%error, generation = sweep.generation, "expired counts could not be removed; it is tried again");
+            tracing::warn!(
+                %error,
+                generation = sweep.generation,
+                "expired counts could not be removed; it is tried again"
+            );
         } else if sweep.cursor.is_some() {
             self.upkeep.sweeps.push_front(sweep);
         } else {
             self.upkeep.swept.insert(sweep.generation, sweep.horizons);
         }
+
         if self.store.wants_commit() {
             self.commit()?;
         }
@@ -100,8 +112,8 @@ impl Worker {
         }
     }
 
-    /// What has expired is told by the time of the log: a counter may be kept longer by a change that was appended
-    /// before now, and is not applied yet.
+    /// Begins to sweep what has expired by the time of the log: a change that was appended before
+    /// now, and is not applied yet, may keep a counter longer.
     pub(super) fn sweep_expired(&mut self) {
         if !self.clock.is_sound() {
             return;

@@ -1,9 +1,10 @@
-//! A cluster in one thread: partitions, workers that crash at any of their writes, zombies, readers, conductors that die
-//! half way or act on old news, backfills, edits, erasures, buckets that are set, changes of the retention, a log that is
-//! trimmed, and repetitions that are told by windows which each worker rebuilds of what all stored. All of it follows
-//! from a seed.
+//! A cluster in one thread: partitions, workers that crash at any of their writes, zombies,
+//! readers, conductors that die half way or act on old news, backfills, edits, erasures, buckets
+//! that are set, changes of the retention, a log that is trimmed, and repetitions that are told by
+//! windows which each worker rebuilds of what all stored. All of it follows from a seed.
 //!
-//! `RAINGAUGE_SEED=N` replays one seed. `RAINGAUGE_SEEDS=N` plays N seeds from a random one on, instead of the first ones.
+//! `RAINGAUGE_SEED=N` replays one seed. `RAINGAUGE_SEEDS=N` plays N seeds from a random one on,
+//! instead of the first ones.
 
 mod deduped;
 mod engines;

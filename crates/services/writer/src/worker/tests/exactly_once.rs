@@ -160,8 +160,8 @@ impl History {
         );
     }
 
-    /// Everything of a counter is erased, under a number that is new when all is applied. Whoever asks for it has seen to
-    /// it that the counter is known.
+    /// Everything of a counter is erased, under a number that is new when all is applied. Whoever
+    /// asks for it has seen to it that the counter is known.
     fn erase_all(&mut self, counter: u32) {
         while self.apply() {}
         if !self.world.worker().state.counters.contains_key(&counter) {
@@ -173,7 +173,8 @@ impl History {
         self.model.log.push(Entry::EraseAll(counter));
     }
 
-    /// Applies some of the log. What is applied again after a crash has the stamp that it had before.
+    /// Applies some of the log. What is applied again after a crash has the stamp that it had
+    /// before.
     fn apply(&mut self) -> bool {
         let applied = self.world.worker().apply_some().unwrap();
         let (position, stamp_us) = (self.world.worker().position, self.world.worker().stamp_us);

@@ -40,7 +40,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// All counts of a counter: of each entry, only what lies in the times of the part that counts it.
+    /// All counts of a counter: of each entry, only what lies in the times of the part that counts
+    /// it.
     pub fn cells(&self, id: u32) -> Cells {
         let mut cells = Cells::new();
         let erased_before = self.erased_before(id);
@@ -107,8 +108,8 @@ impl Model {
         self.log.iter().rposition(is_erasure).unwrap_or(0) as Offset
     }
 
-    /// The configuration that an entry is counted by: the one in force there, or, before the entry that began a backfill,
-    /// the one that it began with.
+    /// The configuration that an entry is counted by: the one in force there, or, before the entry
+    /// that began a backfill, the one that it began with.
     fn rule(&self, id: u32, offset: Offset, backfill: Option<&Backfill>) -> Option<Counter> {
         let last_before = |offset: Offset| {
             let newest = self.log[..offset as usize].iter().rev();

@@ -164,7 +164,8 @@ fn a_generation_is_walked_through_once_for_the_same_horizons() {
     assert!(world.worker().upkeep.is_sweeping());
 }
 
-/// A block may hold more than memory takes, so the store commits in the middle of it, and goes on from there.
+/// A block may hold more than memory takes, so the store commits in the middle of it, and goes on
+/// from there.
 #[test]
 fn a_commit_in_the_middle_of_a_block_is_a_place_to_go_on_from() {
     let data: Vec<String> = (0..500).map(|key| format!(r#"{{"k":"{key}"}}"#)).collect();

@@ -20,7 +20,8 @@ fn count(world: &World, generation: Generation) -> i64 {
     world.cells(generation, "c1:x", slice).iter().map(|cell| cell.count).sum()
 }
 
-/// At the beginning, the middle and the end of a block, around control entries, and as a block of their own.
+/// At the beginning, the middle and the end of a block, around control entries, and as a block of
+/// their own.
 #[test]
 fn voids_are_passed_over_and_the_position_moves_beyond_them() {
     let mut world = World::new(Medium::memory());

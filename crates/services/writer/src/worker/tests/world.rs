@@ -33,8 +33,8 @@ pub const ALLOWANCE_S: i64 = 300;
 /// A control entry that counting passes over.
 pub const FOREIGN: &[u8] = br#"{"for":"campaigns","kind":"backfill","counter":1}"#;
 
-/// The log in memory, with times of acceptance and a beginning that moves. What is appended before anybody has read
-/// becomes one block now and then, as it does when many append at once.
+/// The log in memory, with times of acceptance and a beginning that moves. What is appended before
+/// anybody has read becomes one block now and then, as it does when many append at once.
 pub struct DatedLog {
     log: MemoryLog,
     clock: Arc<ManualClock>,
@@ -359,7 +359,8 @@ impl World {
         {}
     }
 
-    /// Writes what is due; what was replaced may go at once, when it is to. Answers how many entries were written.
+    /// Writes what is due; what was replaced may go at once, when it is to. Answers how many
+    /// entries were written.
     pub fn conduct(&mut self, retires: bool) -> usize {
         let shown = self.worker().shown.lock().clone();
         let due = due(&BTreeMap::from([(0, shown)]), 1);

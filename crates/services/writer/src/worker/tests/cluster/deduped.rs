@@ -182,8 +182,8 @@ impl Default for Repetitions {
 }
 
 impl Repetitions {
-    /// The id of an event that is appended: its own, or that of one that the log still has. Answers also whether it
-    /// counts.
+    /// The id of an event that is appended: its own, or that of one that the log still has. Answers
+    /// also whether it counts.
     pub fn next(
         &mut self,
         offset: Offset,
@@ -203,8 +203,8 @@ impl Repetitions {
         (id, is_new)
     }
 
-    /// The last block, no later than this offset, before which the log may be trimmed: the topic is kept for longer than
-    /// the window, so that no repetition outlives what it repeats.
+    /// The last block, no later than this offset, before which the log may be trimmed: the topic is
+    /// kept for longer than the window, so that no repetition outlives what it repeats.
     pub fn trims_at(&self, offset: Offset, block_of: impl Fn(Offset) -> Offset) -> Offset {
         let mut at = block_of(offset);
         while let Some((_, last)) = self.repeated.iter().find(|(of, last)| *last < at && at <= *of)

@@ -225,7 +225,8 @@ impl SimStore {
         self.inner.lock().writes_left = Some(writes);
     }
 
-    /// Changes one cell in memory, which is read back before its first change, unless it includes the entry already.
+    /// Changes one cell in memory, which is read back before its first change, unless it includes
+    /// the entry already.
     fn change(&self, at: At, offset: Offset, change: impl FnOnce(i64) -> i64) {
         let mut inner = self.inner.lock();
         let stamp_us = inner.stamp_base_us + offset as i64;

@@ -94,7 +94,8 @@ pub type Cells = BTreeMap<(String, Granularity, i64), i64>;
 pub struct Naive {
     /// What was appended to each partition, at its offset.
     logs: Vec<Vec<Entry>>,
-    /// For each partition and offset, the events before it, and those that the first counter counts.
+    /// For each partition and offset, the events before it, and those that the first counter
+    /// counts.
     events: Vec<Vec<(i64, i64)>>,
     pub switched: BTreeMap<u32, Vec<Switched>>,
     /// The newest erasure of each counter, by partition.
@@ -109,7 +110,8 @@ impl Naive {
         Self { logs, events: vec![vec![(0, 0)]; partitions], ..Self::default() }
     }
 
-    /// A control entry that was appended now. A request whose key was used within a day counts nothing.
+    /// A control entry that was appended now. A request whose key was used within a day counts
+    /// nothing.
     pub fn push_control(&mut self, place: usize, control: &Control, now_s: i64) {
         let mut entry = Entry::of(control);
         if let Control::Buckets { request: Some(request), .. } = control {
@@ -127,7 +129,8 @@ impl Naive {
         let (log, events) = (&mut self.logs[place], &mut self.events[place]);
         let (all, counted) = events.last().copied().unwrap_or_default();
         let is_event = i64::from(matches!(entry, Entry::Event(_)));
-        // Whether an erasure takes effect is told by more than the log: nothing before one has to be counted.
+        // Whether an erasure takes effect is told by more than the log: nothing before one has to
+        // be counted.
         let counted =
             if matches!(entry, Entry::EraseAll(id) if id == COUNTERS[0]) { 0 } else { counted };
         log.push(entry);
@@ -141,8 +144,8 @@ impl Naive {
         self.logs[place].len()
     }
 
-    /// The least and the most that a counter whose configuration always counted the same, the first one, can have
-    /// counted in a partition that is applied up to an offset, over all keys.
+    /// The least and the most that a counter whose configuration always counted the same, the first
+    /// one, can have counted in a partition that is applied up to an offset, over all keys.
     pub fn bounds(&self, place: usize, applied: Offset) -> (i64, i64) {
         let events = &self.events[place];
         (events[applied as usize].1, events.last().map_or(0, |(all, _)| *all))

@@ -37,9 +37,11 @@ const VARIANTS: u64 = 7;
 /// What a cluster did before backfills were conducted, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// A partition switches, and drops what it replaced, as soon as it has filled a generation itself.
+    /// A partition switches, and drops what it replaced, as soon as it has filled a generation
+    /// itself.
     SwitchesAlone,
-    /// Each partition is asked by itself, or not at all when that fails half way, and takes a number of its own.
+    /// Each partition is asked by itself, or not at all when that fails half way, and takes a
+    /// number of its own.
     CountsGenerationsAlone,
     /// Each partition erases as soon as it is asked, whatever partition 0 switched to before.
     ErasesInAnyOrder,
@@ -203,7 +205,8 @@ impl Play {
         (0..READERS).for_each(|reader| self.check_bounds(reader));
     }
 
-    /// Whatever is going on, a counter that always counts the same has neither lost nor gained anything.
+    /// Whatever is going on, a counter that always counts the same has neither lost nor gained
+    /// anything.
     fn check_bounds(&self, reader: usize) {
         let Reader { published, .. } = &self.readers[reader];
         let (view, servers) = (Arc::clone(&published.view()), self.servers.lock());
@@ -276,8 +279,9 @@ impl Play {
         }
     }
 
-    /// The log forgets what is counted durably; of what a generation that was filled lacks it is not old enough to
-    /// forget anything. Nobody sleeps, or is behind, for as long as entries are kept.
+    /// The log forgets what is counted durably; of what a generation that was filled lacks it is
+    /// not old enough to forget anything. Nobody sleeps, or is behind, for as long as entries are
+    /// kept.
     fn trim(&mut self, place: usize) {
         let (partition, servers) = (place as Partition, self.servers.lock());
         let fill =
@@ -321,7 +325,8 @@ impl Play {
         };
         match worked {
             Ok(worked) => {
-                // Chunks of the window are stored in the background, in any order, or lost with the process.
+                // Chunks of the window are stored in the background, in any order, or lost with the
+                // process.
                 if self.random.below(3) == 0 {
                     node.log.store_one(self.random.next());
                 }
@@ -382,7 +387,8 @@ impl Play {
     }
 }
 
-/// A state without what is only told: how much a backfill read, and rules that the log has forgotten.
+/// A state without what is only told: how much a backfill read, and rules that the log has
+/// forgotten.
 fn plain(state: &State) -> State {
     let mut state = state.clone();
     for known in state.counters.values_mut() {

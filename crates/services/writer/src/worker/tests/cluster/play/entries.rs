@@ -90,8 +90,8 @@ impl Play {
         self.write_some(entries);
     }
 
-    /// Everything of a counter is to be erased, by what one process has seen. Answers the number of the erasure, which
-    /// takes effect unless partition 0 has heard of a newer one.
+    /// Everything of a counter is to be erased, by what one process has seen. Answers the number of
+    /// the erasure, which takes effect unless partition 0 has heard of a newer one.
     pub(super) fn erase_all(&mut self, reader: usize, counter: u32) -> u32 {
         let number = free_of(&self.readers[reader].follower.shown(), counter);
         let partitions = if self.defect == Some(Defect::ErasesInAnyOrder) {
@@ -166,8 +166,8 @@ impl Play {
         );
     }
 
-    /// What is due by what one process has seen, which may be old. What was replaced goes when every reader has seen the
-    /// switch.
+    /// What is due by what one process has seen, which may be old. What was replaced goes when
+    /// every reader has seen the switch.
     pub(super) fn due(&mut self, reader: usize) -> Vec<(Partition, Control)> {
         if matches!(self.defect, Some(Defect::SwitchesAlone | Defect::CountsGenerationsAlone)) {
             self.switch_alone(reader);
@@ -213,7 +213,8 @@ impl Play {
         if !self.stale.is_empty() {
             let which = self.random.below(self.stale.len() as u64) as usize;
             let (partition, control) = self.stale.swap_remove(which);
-            // Whoever retires has waited longer than any process sleeps without being declared dead.
+            // Whoever retires has waited longer than any process sleeps without being declared
+            // dead.
             if !matches!(control, Control::Retire { .. }) {
                 self.write(partition, control);
             }

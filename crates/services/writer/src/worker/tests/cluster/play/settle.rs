@@ -1,4 +1,5 @@
-//! Quiet moments: everybody does what is due, and then every count is compared with what the model says.
+//! Quiet moments: everybody does what is due, and then every count is compared with what the model
+//! says.
 
 use super::{COUNTERS, Node, Play, READERS};
 use crate::control::Control;
