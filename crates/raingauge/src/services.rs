@@ -19,7 +19,7 @@ mod openid;
 mod waiting;
 
 pub use assemble::{Process, Surroundings};
-pub use cluster::{migrate, skip_lost};
+pub use cluster::migrate;
 pub use database::open_people;
 pub use embedded::repair;
 pub use openid::openid;
@@ -27,11 +27,13 @@ pub use waiting::Startup;
 
 use crate::settings::Settings;
 use database::Database;
+use raingauge_consumers::Overtaken;
 use raingauge_counters::{Counters, TakesEffect};
 use raingauge_operations::Maintenance;
 use raingauge_ports::buckets::{BucketReader, KeySource};
 use raingauge_ports::clock::{Clock, every};
-use raingauge_ports::log::{EventLog, EventSink};
+use raingauge_ports::consumers::Name;
+use raingauge_ports::log::{EventLog, EventSink, Partition};
 use raingauge_ports::maintenance::Lease;
 use raingauge_ports::published::Published;
 use raingauge_writer::states::{Shows, States};
@@ -39,6 +41,20 @@ use raingauge_writer::watchdog::Watchdog;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Finds what the log dropped before a consumer had read it. Lets the consumer go on behind it when
+/// `skips` says so.
+pub async fn skip_lost(
+    settings: &Settings,
+    consumer: &Name,
+    partition: Partition,
+    skips: bool,
+) -> anyhow::Result<Option<Overtaken>> {
+    if *consumer != Name::counting() {
+        return embedded::skip_lost(settings, consumer, partition, skips);
+    }
+    cluster::skip_lost(settings, partition, skips).await
+}
 
 /// How often the catalog is asked whether somebody else has changed it.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);

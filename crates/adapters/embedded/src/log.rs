@@ -157,6 +157,11 @@ impl Inspection {
         self.segments.end() == 0 && self.acknowledged.offset() == 0
     }
 
+    /// The offset of the first entry that is kept.
+    pub fn start(&self) -> Offset {
+        self.segments.start()
+    }
+
     /// The offset behind the last entry.
     pub fn end(&self) -> Offset {
         self.segments.end()

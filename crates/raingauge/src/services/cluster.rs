@@ -18,6 +18,7 @@ use crate::settings::{self, Settings};
 use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
 use raingauge_app::Role;
+use raingauge_consumers::Overtaken;
 use raingauge_counters::TakesEffect;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
@@ -35,7 +36,7 @@ use raingauge_ports::published::Published;
 use raingauge_ports::tiles::{Hearing, TileFeed};
 use raingauge_sql::MySqlCatalog;
 use raingauge_writer::fleet::{Deps, Troubles};
-use raingauge_writer::lost::{self, Lost};
+use raingauge_writer::lost;
 use raingauge_writer::states::{Shows, States};
 use raingauge_writer::{Fleet, Follower, NotThere, worker};
 use std::sync::Arc;
@@ -396,7 +397,7 @@ pub async fn skip_lost(
     settings: &Settings,
     partition: Partition,
     skips: bool,
-) -> anyhow::Result<Option<Lost>> {
+) -> anyhow::Result<Option<Overtaken>> {
     anyhow::ensure!(
         settings.cluster.is_cluster,
         "the log of a data folder drops nothing before it is counted: cluster.engines is not \"cluster\""

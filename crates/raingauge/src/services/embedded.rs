@@ -2,7 +2,7 @@
 
 use super::{Engines, Running, database, files};
 use crate::settings::{self, Settings};
-use raingauge_consumers::Registry;
+use raingauge_consumers::{Overtaken, Registry};
 use raingauge_counters as counters;
 use raingauge_counters::Counters;
 use raingauge_embedded::{
@@ -14,7 +14,8 @@ use raingauge_operations::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::log::{self, EventLog, EventSink, Offset};
+use raingauge_ports::consumers::{ConsumerStore, Name};
+use raingauge_ports::log::{self, EventLog, EventSink, Offset, Partition};
 use raingauge_ports::published::Published;
 use raingauge_writer::states::States;
 use raingauge_writer::watchdog::Watchdog;
@@ -164,6 +165,36 @@ pub fn repair(
     let faults = repair.faults().iter().map(ToString::to_string).collect();
     let is_left = repair.apply(RepairAllowed { loss: accepts_loss, restamp: restamps })?;
     Ok(RepairReport { applied_to, faults, is_left })
+}
+
+/// Finds what the log of the data folder dropped before a consumer had read it. Lets the consumer go
+/// on behind it when `skips` says so.
+pub fn skip_lost(
+    settings: &Settings,
+    consumer: &Name,
+    partition: Partition,
+    skips: bool,
+) -> anyhow::Result<Option<Overtaken>> {
+    anyhow::ensure!(
+        !settings.cluster.is_cluster && partition == 0,
+        "consumers other than counting have the log of a data folder, which is partition 0"
+    );
+    let folder = &settings.storage.data_dir;
+    anyhow::ensure!(folder.join("log").is_dir(), "{} holds no event log", folder.display());
+    let start = SegmentLog::inspect(&folder.join("log"), log_options(settings))?.start();
+    let store = TileStore::open(&folder.join("tiles"), &tile_options(settings))?;
+    let stored = store.positions()?.into_iter().find(|(name, _)| name == consumer);
+    let (_, position) =
+        stored.ok_or_else(|| anyhow::anyhow!("no consumer {consumer} reads this log"))?;
+    if start <= position {
+        return Ok(None);
+    }
+
+    let lost = Overtaken { consumer: consumer.clone(), partition, position, start };
+    if skips {
+        lost.skip(&store)?;
+    }
+    Ok(Some(lost))
 }
 
 fn tile_options(settings: &Settings) -> TileOptions {

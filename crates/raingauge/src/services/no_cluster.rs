@@ -3,9 +3,9 @@
 
 use super::{Engines, Startup};
 use crate::settings::Settings;
+use raingauge_consumers::Overtaken;
 use raingauge_ports::cache::ResultCache;
 use raingauge_ports::log::Partition;
-use raingauge_writer::lost::Lost;
 use std::sync::Arc;
 
 pub async fn open(_: &Settings, _: &Startup) -> anyhow::Result<Engines> {
@@ -16,7 +16,7 @@ pub fn redis_cache(_: &Settings) -> anyhow::Result<Arc<dyn ResultCache>> {
     anyhow::bail!(crate::settings::NO_CLUSTER)
 }
 
-pub async fn skip_lost(_: &Settings, _: Partition, _: bool) -> anyhow::Result<Option<Lost>> {
+pub async fn skip_lost(_: &Settings, _: Partition, _: bool) -> anyhow::Result<Option<Overtaken>> {
     anyhow::bail!(crate::settings::NO_CLUSTER)
 }
 

@@ -9,6 +9,7 @@ mod client;
 mod cluster;
 mod command_line;
 mod connections;
+mod consumers;
 mod contract;
 mod crash;
 mod event_log;

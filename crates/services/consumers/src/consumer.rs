@@ -3,7 +3,6 @@
 use crate::registry::{Hold, Place, Registry};
 use raingauge_ports::consumers::{self, Change, ConsumerStore, KEY_LEN_MAX, Name};
 use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +23,10 @@ pub enum Error {
 
 /// The entries in `[position, start)`, which the log dropped before the consumer read them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "partition {partition} of the event log is read by the consumer {consumer} up to offset \
+     {position}, and begins at offset {start}: what lay between has been dropped, and is lost"
+)]
 pub struct Overtaken {
     pub consumer: Name,
     pub partition: Partition,
@@ -33,14 +36,15 @@ pub struct Overtaken {
     pub start: Offset,
 }
 
-impl fmt::Display for Overtaken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { consumer, partition, position, start } = self;
-        write!(
-            formatter,
-            "the consumer {consumer} was overtaken: it has read partition {partition} of the event \
-             log up to offset {position}, and the log begins at {start}"
-        )
+impl Overtaken {
+    /// The number of entries that are lost.
+    pub fn entries(&self) -> u64 {
+        self.start - self.position
+    }
+
+    /// Lets the consumer go on at the log's start. It must not be running.
+    pub fn skip(&self, store: &dyn ConsumerStore) -> Result<(), consumers::Error> {
+        store.commit(&self.consumer, self.start, Vec::new())
     }
 }
 
@@ -112,14 +116,14 @@ impl Consumer {
 
     fn read_now(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
         self.log.read(from, bytes_max).map_err(|error| match error {
-            log::Error::Trimmed { start, .. } => Error::Overtaken(self.overtaken(start)),
+            log::Error::Trimmed { start, .. } => Error::Overtaken(Overtaken {
+                consumer: self.name.clone(),
+                partition: self.log.partition(),
+                position: self.position,
+                start,
+            }),
             error => error.into(),
         })
-    }
-
-    fn overtaken(&self, start: Offset) -> Overtaken {
-        let partition = self.log.partition();
-        Overtaken { consumer: self.name.clone(), partition, position: self.position, start }
     }
 
     /// Makes what the consumer made of the entries before `position` durable, and the position with
@@ -137,17 +141,6 @@ impl Consumer {
     /// position; `None` ends that.
     pub fn need_history(&self, from: Option<Offset>) {
         self.place.need_history(from);
-    }
-
-    /// Goes on at the log's start when the consumer was overtaken, and returns what is lost.
-    pub fn skip_lost(&mut self) -> Result<Option<Overtaken>, Error> {
-        let start = self.log.start();
-        if start <= self.position {
-            return Ok(None);
-        }
-        let overtaken = self.overtaken(start);
-        self.commit(start, Vec::new())?;
-        Ok(Some(overtaken))
     }
 }
 
@@ -198,7 +191,6 @@ mod tests {
         let change = (b"seen".to_vec(), Some(b"b".to_vec()));
         consumer.commit(2, vec![change]).unwrap();
         assert_eq!(registry.needs(0).others, 2);
-        assert_eq!(consumer.skip_lost().unwrap(), None);
 
         let (consumer, registry) = world.open(0).unwrap();
         assert_eq!((consumer.position(), registry.needs(0).others), (2, 2));

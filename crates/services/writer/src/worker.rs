@@ -10,12 +10,11 @@ mod upkeep;
 
 use crate::conductor::DECIDER;
 use crate::control::{Control, ControlError};
-use crate::lost::Lost;
 use crate::state::{Begin, Change, Erasure, Phase, Progress, Request, State};
 use crate::states::Shown;
 use apply::Applier;
 use parking_lot::Mutex;
-use raingauge_consumers::{Hold, Place, Registry};
+use raingauge_consumers::{Hold, Overtaken, Place, Registry};
 use raingauge_ports::buckets::{self, BucketWriter, Checkpoint, Generation};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
@@ -37,21 +36,23 @@ pub use handle::Handle;
 pub struct Options {
     /// Changes are committed at least this often.
     pub commit_interval: Duration,
-    /// Bytes of the log that are applied before readers are told.
+    /// Bytes of the log that are applied before readers are notified.
     pub read_bytes: usize,
-    /// How far ahead of the clock an event may be: the log covers a day only when it covers this much before it.
+    /// How far ahead of the clock an event may be: the log covers a day only when it covers this
+    /// much before it.
     pub future_allowance_s: i64,
-    /// Whether [`Handle::start`] answers only when everything that the log held by then is counted.
+    /// Whether [`Handle::start`] returns only when everything that the log held by then is counted.
     pub catches_up: bool,
-    /// Longest time that a commit may take. One that takes longer waits for something that will not come.
+    /// Longest time that a commit may take; one that takes longer is stuck.
     pub commit_time_max: Duration,
-    /// How long the worker goes on applying when it is told to stop.
+    /// How long the worker continues to apply entries after a request to stop.
     pub drain_timeout: Duration,
-    /// How far back from the checkpoint a worker begins to read, in time of the log: what servers of the store may lose
-    /// that have acknowledged it. Zero where store and checkpoint are durable together.
+    /// How far before the checkpoint a worker begins to read, in time of the log: servers of the
+    /// store may lose what they acknowledged in that time. Zero where store and checkpoint are
+    /// durable together.
     pub rereads: Duration,
-    /// Whether the worker itself tells how far behind it and the other consumers are; otherwise a
-    /// process with many workers measures them.
+    /// Whether the worker itself reports the lag of counting and of the other consumers; otherwise
+    /// a process with many workers measures it.
     pub tells_lag: bool,
     /// The consumers of the log, which is trimmed for all of them.
     pub consumers: Arc<Registry>,
@@ -82,19 +83,24 @@ pub enum Error {
     #[error("{0}")]
     State(String),
     #[error(
-        "the bucket store includes the log up to offset {position}, but the log ends at {end}: restore both from the same backup"
+        "the bucket store includes the log up to offset {position}, but the log ends at {end}: \
+         restore both from the same backup"
     )]
     LogTooShort { position: Offset, end: Offset },
-    #[error("{0}. `raingauge skip-lost --partition {partition}` goes on behind it", partition = .0.partition)]
-    Lost(Lost),
+    #[error(
+        "{0}. `raingauge skip-lost --partition {partition}` goes on behind it",
+        partition = .0.partition
+    )]
+    Lost(Overtaken),
     #[error("the worker's thread could not be started: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// How long an idle worker sleeps before it looks whether it is to stop.
+/// How often an idle worker checks whether it should stop.
 const IDLE: Duration = Duration::from_millis(50);
 
-/// Publishes the view of a store's checkpoint, before a worker goes on from it. Answers its position.
+/// Publishes the view of a store's checkpoint, before a worker continues from it. Returns its
+/// position.
 pub fn applied_to(store: &dyn BucketWriter, published: &Published) -> Result<Offset, Error> {
     let Checkpoint { position, state, .. } = store.checkpoint()?;
     let state = State::from_json(&state).map_err(Error::State)?;
@@ -111,20 +117,21 @@ struct Worker {
     stop: Arc<AtomicBool>,
     /// Entries before this are applied.
     position: Offset,
-    /// When the last entry was appended that was applied, in seconds since 1970; 0 before the first one.
+    /// When the last applied entry was appended, in seconds since 1970; 0 before the first one.
     applied_s: i64,
-    /// The stamp of the last entry that was applied: see [`BucketWriter::stamp_from`].
+    /// The stamp of the last applied entry: see [`BucketWriter::stamp_from`].
     stamp_us: i64,
-    /// The stamps of the block at hand are this and their offsets.
+    /// The stamp of an entry of the current block is this plus its offset.
     stamp_base_us: i64,
-    /// Entries before this are committed, and the stamp of the last one. Reading again, the worker is behind that.
+    /// Entries before this are committed. A worker that reads entries again is behind it.
     committed: Offset,
+    /// The stamp of the last committed entry.
     committed_us: i64,
-    /// Whether anything that is read again may have changed the store since the last commit.
+    /// Whether entries that were read again may have changed the store since the last commit.
     rereads: bool,
     /// The last checkpoint needs the log from here on.
     needed_from: Offset,
-    /// Where counting stands among the consumers of the log.
+    /// The position of counting among the consumers of the log.
     place: Arc<Place>,
     state: State,
     /// The state as bytes, as the next commit will write it.
@@ -135,7 +142,7 @@ struct Worker {
     unpublished: bool,
     /// Whether the state has changed since it was last shown.
     unshown: bool,
-    /// How far the backfill at the head of the queue has come.
+    /// The progress of the backfill at the head of the queue.
     fill: Option<Progress>,
     /// The progress that the last worker of the partition left.
     stored_fill: Option<Progress>,
@@ -165,6 +172,7 @@ impl Worker {
         if position > log.end() {
             return Err(Error::LogTooShort { position, end: log.end() });
         }
+
         let partition = log.partition();
         let place = options.consumers.register(Name::counting(), partition, Hold::Always, position);
         let mut worker = Self {
@@ -200,11 +208,12 @@ impl Worker {
             upkeep: Upkeep::default(),
             last_commit: Instant::now(),
         };
+
         worker.take_up_fill();
         worker.needed_from = worker.needs_log_from();
         worker.removals.want(&worker.state.retired);
         if position > 0 {
-            // Which of the events that are included is the newest is not known any more.
+            // The time of the newest event before the checkpoint is not stored.
             worker.published.saw_event(worker.clock.now_s() + worker.options.future_allowance_s);
         }
         worker.publish();
@@ -237,6 +246,7 @@ impl Worker {
             busy |= self.backfill_some()?;
             busy |= self.keep_up()?;
             self.commit_when_due()?;
+
             if self.stop.load(Ordering::Acquire) {
                 let until =
                     *drain_until.get_or_insert_with(|| Instant::now() + self.options.drain_timeout);
@@ -250,7 +260,7 @@ impl Worker {
         }
     }
 
-    /// Applies some blocks of the log. Answers whether there were any.
+    /// Applies some blocks of the log. Returns whether there were any.
     fn apply_some(&mut self) -> Result<bool, Error> {
         let began = Instant::now();
         let blocks = match self.log.read(self.position, self.options.read_bytes) {
@@ -264,10 +274,12 @@ impl Worker {
             self.report_lag(None);
             return Ok(false);
         };
+
         let from = self.position;
         for block in &blocks {
             self.apply_block(block)?;
         }
+
         self.publish();
         self.show();
         self.applier.report(&self.published);
@@ -279,23 +291,26 @@ impl Worker {
         Ok(true)
     }
 
-    /// An error of the log, or that it has dropped what comes next.
+    /// The error for a read that failed: the log's, or that it has dropped the next entries.
     fn explain(&self, error: log::Error) -> Error {
         let log::Error::Trimmed { start, .. } = error else {
             return error.into();
         };
-        let lost = Lost { partition: self.log.partition(), position: self.position, start };
+        let consumer = Name::counting();
+        let partition = self.log.partition();
+        let lost = Overtaken { consumer, partition, position: self.position, start };
         tell_lost(lost.partition, lost.entries());
         Error::Lost(lost)
     }
 
     /// Applies one block and moves the position behind it.
     fn apply_block(&mut self, block: &Block) -> Result<(), Error> {
-        // A log that was begun anew may have left out offsets.
+        // A log that began again may have left out offsets.
         let mut next = self.position.max(block.base);
         self.applied_s = block.appended_ms.div_euclid(1_000);
         self.stamp_base_us = first_stamp(self.stamp_us, block.appended_ms) - next as i64;
         self.store.stamp_from(self.stamp_base_us);
+
         while next < block.end() {
             next = match block.entries(next).next().transpose()? {
                 Some((offset, Entry::Control(payload))) => {
@@ -309,7 +324,7 @@ impl Worker {
             };
             self.stamp_us = self.stamp_base_us + next as i64 - 1;
             self.position = next;
-            // In the middle of a block, too: what one holds may be more than memory takes.
+            // Also within a block, whose changes may need more memory than there is.
             if self.store.wants_commit() {
                 self.commit()?;
             }
@@ -324,6 +339,7 @@ impl Worker {
         let Some(control) = Control::parse(payload).map_err(explain)? else {
             return Ok(());
         };
+
         match control {
             Control::Counter { version, counter, changed_at, put_back } => {
                 let decides = self.log.partition() == DECIDER;
@@ -345,7 +361,7 @@ impl Worker {
                 {
                     self.store.erase(generation, &key, offset)?;
                 }
-                // Nobody reads what lies before it again, and counts what is erased for a moment.
+                // A worker that read the entries before it again would count them for a moment.
                 self.state.last_change = Some(offset);
                 self.state_changed = true;
                 return Ok(());
@@ -356,13 +372,14 @@ impl Worker {
             Control::Backfill { counter, after_s, number, configuration } => {
                 let covered =
                     || crate::history::covered_from_s(&*self.log, self.options.future_allowance_s);
-                let (after_s, configuration) =
-                    (after_s.unwrap_or_else(covered), configuration.map(|counter| *counter));
-                let stamp_base_us = self.stamp_base_us;
-                self.state.begin_backfill(
-                    counter,
-                    Begin { number, configuration, after_s, offset, stamp_base_us },
-                );
+                let begin = Begin {
+                    number,
+                    configuration: configuration.map(|counter| *counter),
+                    after_s: after_s.unwrap_or_else(covered),
+                    offset,
+                    stamp_base_us: self.stamp_base_us,
+                };
+                self.state.begin_backfill(counter, begin);
             }
             Control::Switch { counter, number } => self.switch(counter, number, offset)?,
             Control::Cancel { counter, number, reason } => {
@@ -375,20 +392,23 @@ impl Worker {
                 self.shown.lock().removed.retain(|removed| *removed != generation);
             }
         }
+
         self.state.last_change = Some(offset);
-        (self.state_changed, self.unpublished) = (true, true);
+        self.state_changed = true;
+        self.unpublished = true;
         self.take_up_fill();
         Ok(())
     }
 
-    /// Takes note of a request with a key. Returns whether it is to be obeyed.
+    /// Remembers a request with a key. Returns whether it takes effect.
     fn remember(&mut self, request: Request, offset: Offset) -> bool {
-        (self.state_changed, self.unshown) = (true, true);
+        self.state_changed = true;
+        self.unshown = true;
         self.state.last_change = Some(offset);
         self.state.requests.take(request, offset, self.applied_s)
     }
 
-    /// Publishes what follows from the state, when it has changed: once for many changes in a row.
+    /// Publishes the view of the state, when it has changed: once for many changes in a row.
     fn publish(&mut self) {
         if std::mem::take(&mut self.unpublished) {
             let filled = self
@@ -412,7 +432,8 @@ impl Worker {
         }
     }
 
-    /// Applies what the log holds by now, and commits it: a process that dies soon after does not read it a third time.
+    /// Applies what the log holds by now and commits it, so that a process that dies soon after
+    /// does not read it a third time.
     fn catch_up(&mut self) -> Result<(), Error> {
         let end = self.log.end();
         while self.position < end {
@@ -439,6 +460,7 @@ impl Worker {
             self.state.forget_before(self.log.start());
             self.state_json = self.state.to_json();
         }
+
         let is_behind = self.position < self.committed;
         let (position, stamp_us) = if is_behind {
             (self.committed, self.committed_us)
@@ -451,19 +473,24 @@ impl Worker {
             stamp_us,
             progress: self.progress_to_store(),
         };
+
         let removed = self.removals.take_removed();
         *self.committing.lock() = Some(began);
         let committed = self.store.commit(&checkpoint);
         *self.committing.lock() = None;
         committed?;
-        (self.committed, self.committed_us) = (position, stamp_us);
+
+        self.committed = position;
+        self.committed_us = stamp_us;
         self.rereads &= is_behind;
-        (self.state_changed, self.fill_changed) = (false, false);
+        self.state_changed = false;
+        self.fill_changed = false;
         self.shown_committed_s.store(self.applied_s, Ordering::Release);
         self.shown_committed.store(position, Ordering::Release);
         self.needed_from = self.needs_log_from();
         self.place.set_position(position);
-        // Nothing of what was retired before this commit changes any more, and what was removed is gone for good.
+
+        // What was retired before this commit no longer changes, and what was removed is gone.
         self.removals.want(&self.state.retired);
         let is_retired = |generation: &Generation| self.state.retired.contains(generation);
         self.shown.lock().removed.extend(removed.into_iter().filter(is_retired));
@@ -491,22 +518,24 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Whoever counts the partition next says how far behind it is.
+    /// The next worker of the partition reports its lag.
     fn drop(&mut self) {
         self.removals.end();
         self.tell_lag(0.0, 0.0);
     }
 }
 
-/// Entries of a partition that the log dropped before they were counted, and that counting stands still for.
+/// Reports the entries of a partition that the log dropped before they were counted, at which
+/// counting stands still.
 pub(crate) fn tell_lost(partition: Partition, entries: u64) {
     metrics::gauge!("raingauge_log_lost_entries", "partition" => partition.to_string())
         .set(entries as f64);
 }
 
-/// The stamp of the entry behind one with `stamp_us`. Stamps grow with each entry and keep up with the time at which the
-/// entries were appended: `stamp = max(stamp + 1, appended)`. Among entries that were appended together each has one more
-/// than the one before, so that how a reader of the log cuts it into blocks makes no difference.
+/// The stamp of the entry behind one with `stamp_us`. Stamps grow with each entry and keep up with
+/// the time at which the entries were appended: `stamp = max(stamp + 1, appended)`. Among entries
+/// that were appended together each has one more than the one before, so that it makes no
+/// difference how a reader of the log cuts it into blocks.
 fn first_stamp(stamp_us: i64, appended_ms: i64) -> i64 {
     (stamp_us + 1).max(appended_ms * 1_000)
 }

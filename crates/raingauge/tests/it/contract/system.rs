@@ -68,6 +68,8 @@ fn metrics_are_named_and_move() {
     }
     let page = server.get("/metrics");
     assert!(page.header("content-type").starts_with("text/plain"));
+    let counting = r#"raingauge_consumer_position{consumer="counting",partition="0"}"#;
+    assert!(page.text().contains(counting), "counting is a consumer of the log");
     let documented =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md"))
             .unwrap();

@@ -94,7 +94,11 @@ enum Op {
     /// The other consumer reads some of the log, or commits.
     Read,
     Commit,
+    /// Everything dies, and only counting comes back at once; or the other consumer dies alone.
     Crash,
+    Die,
+    /// The other consumer starts, where it is not running.
+    Start,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -108,6 +112,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Op::Read),
         2 => Just(Op::Commit),
         2 => Just(Op::Crash),
+        1 => Just(Op::Die),
+        3 => Just(Op::Start),
     ]
 }
 
@@ -118,7 +124,7 @@ fn event(id: &str) -> Event<'_> {
 fn check_history(medium: Medium, ops: Vec<Op>) {
     let mut world = World::new(medium);
     world.set_counter(1, &counter(1, json!({})));
-    let mut dummy = Dummy::of(&world);
+    let mut running = Some(Dummy::of(&world));
     let mut sent = BTreeSet::new();
     for op in ops {
         match op {
@@ -141,22 +147,24 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
                 world.keep_up();
             }
             Op::Read => {
-                dummy.read().expect("the log is kept for it");
+                running.as_mut().map(|dummy| dummy.read().expect("the log is kept for it"));
             }
-            Op::Commit => dummy.commit(),
+            Op::Commit => running.iter_mut().for_each(Dummy::commit),
             Op::Crash => {
-                drop(dummy);
+                running = None;
                 world.crash();
-                dummy = Dummy::of(&world);
             }
+            Op::Die => running = None,
+            Op::Start => running = running.or_else(|| Some(Dummy::of(&world))),
         }
-        assert!(world.log.start() <= dummy.consumer.position());
+        let positions = world.medium.consumers().positions().expect("positions");
+        assert!(world.log.start() <= positions[0].1, "the log is kept for a consumer that is dead");
     }
 
     world.drain();
     world.worker().commit().expect("committed");
     world.keep_up();
-    let read = dummy.finish();
+    let read = running.unwrap_or_else(|| Dummy::of(&world)).finish();
     assert!(read.keys().eq(&sent), "{read:?}");
     assert!(read.values().all(|times| *times == 1), "{read:?}");
     world.pass_s(1);
@@ -229,10 +237,9 @@ async fn a_consumer_that_is_overtaken_finds_out() {
         Err(Error::Overtaken(overtaken)) => assert_eq!(overtaken, lost),
         read => panic!("it is not told that it was overtaken: {read:?}"),
     }
-    assert_eq!(second.consumer.skip_lost().expect("skipped"), Some(lost));
-    assert_eq!(second.consumer.skip_lost().expect("nothing is lost"), None);
-    second.read.clear();
-    second.next = second.consumer.position();
+    drop(second);
+    lost.skip(&*store).expect("skipped");
+    let mut second = Dummy::open(Arc::clone(&log) as _, Arc::clone(&store) as _, &registry);
     let expected = (start..50).map(|hour| (format!("hour-{hour}"), 1));
     assert_eq!(second.finish(), expected.collect());
 }

@@ -2,13 +2,15 @@
 
 use super::world::{Medium, START_S, World, counter};
 use crate::control::Control;
-use crate::lost::{self, Lost};
+use crate::lost;
 use crate::state::BackfillStatus;
 use crate::worker::Error;
+use raingauge_consumers::Overtaken;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
 use raingauge_ports::buckets::{Generation, generation_of};
+use raingauge_ports::consumers::Name;
 use raingauge_ports::log::EventLog;
 use serde_json::json;
 
@@ -40,7 +42,8 @@ fn counting_stands_still_before_what_is_lost_until_that_is_skipped() {
         world.worker().commit().unwrap();
         append(&world, 10..30);
         world.log.drop_before(21);
-        let lost = Lost { partition: 0, position: 11, start: 21 };
+        let consumer = Name::counting();
+        let lost = Overtaken { consumer, partition: 0, position: 11, start: 21 };
         for _ in 0..2 {
             let Err(Error::Lost(found)) = world.worker().apply_some() else {
                 panic!("it does not go on by itself")
@@ -48,14 +51,14 @@ fn counting_stands_still_before_what_is_lost_until_that_is_skipped() {
             assert_eq!(found, lost);
             world.crash();
         }
-        let said = Error::Lost(lost).to_string();
+        let said = Error::Lost(lost.clone()).to_string();
         assert!(
             said.contains("up to offset 11") && said.contains("skip-lost --partition 0"),
             "{said}"
         );
 
         let (log, store) = world.idle();
-        assert_eq!(lost::find(&*log, &*store).unwrap(), Some(lost));
+        assert_eq!(lost::find(&*log, &*store).unwrap(), Some(lost.clone()));
         lost::skip(&*store, &lost).unwrap();
         assert_eq!(lost::find(&*log, &*store).unwrap(), None, "there is nothing to skip any more");
         drop(store);
