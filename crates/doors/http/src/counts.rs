@@ -24,7 +24,7 @@ use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::Recount;
 use raingauge_people::Principal;
-use raingauge_reader::{Answer, LargestKeys, Range, Series, Served};
+use raingauge_reader::{Answer, LargestKeys, Range, Series, Sources};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -131,7 +131,7 @@ pub async fn batch(
             Err(refusal) => wrong.push((index, refusal)),
         }
     }
-    let (answers, served) = app.reader.counts_served(&ranges).await;
+    let (answers, served) = app.reader.counts_with_sources(&ranges).await;
     let mut answers = answers.into_iter();
     let mut wrong = wrong.into_iter().peekable();
     let mut json = Vec::with_capacity(32 + requests.len() * 128);
@@ -165,7 +165,7 @@ fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
 }
 
 /// From where the ranges of a batch were answered, as `Server-Timing` (<https://www.w3.org/TR/server-timing/>) has it.
-fn timing(Served { memory, cache, store }: Served) -> HeaderValue {
+fn timing(Sources { memory, cache, store }: Sources) -> HeaderValue {
     let text = format!("memory;desc={memory}, cache;desc={cache}, store;desc={store}");
     HeaderValue::from_maybe_shared(Bytes::from(text))
         .unwrap_or_else(|_| unreachable!("it is ASCII"))

@@ -24,14 +24,7 @@ pub async fn reader(
         reads_waiting_max: settings.caching.reads_waiting_max,
         ..Options::default()
     };
-    let reader = Reader::new(
-        Arc::clone(&engines.buckets),
-        Arc::clone(&engines.published),
-        Arc::clone(&engines.clock),
-    )
-    .with_options(options)
-    .with_policies(Arc::clone(&policies));
-    let cache: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
+    let results: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
         ResultCache::Memory => Some(Arc::new(MemoryCache::new(
             Arc::clone(&engines.clock),
@@ -39,15 +32,16 @@ pub async fn reader(
         ))),
         ResultCache::Redis => Some(super::cluster::redis_cache(settings)?),
     };
-    let reader = match cache {
-        Some(cache) => reader.with_cache(cache),
-        None => reader,
+
+    let engines = raingauge_reader::Engines {
+        buckets: Arc::clone(&engines.buckets),
+        live: engines.live.clone(),
+        results,
+        policies: Arc::clone(&policies),
+        published: Arc::clone(&engines.published),
+        clock: Arc::clone(&engines.clock),
     };
-    let reader = match &engines.live {
-        Some(live) => reader.with_live(Arc::clone(live)),
-        None => reader,
-    };
-    Ok((Arc::new(reader), policies))
+    Ok((Arc::new(Reader::new(engines, options)), policies))
 }
 
 /// Takes over each change of the policy, for as long as it is polled.

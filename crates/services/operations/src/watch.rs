@@ -185,7 +185,7 @@ impl Watch {
         let Reading { at_ms, values, .. } = measures.read();
         let choice = Some(Choice::clone(&policies.choice()));
         let failure = published.failure().map(|reason| reason.to_string());
-        let mut asked: Vec<(u32, u64)> = reader.asked().into_iter().collect();
+        let mut asked: Vec<(u32, u64)> = reader.frequencies().into_iter().collect();
         asked.sort_by_key(|(_, often)| std::cmp::Reverse(*often));
         asked.truncate(LABELS_ANNOUNCED_MAX);
         let values = values.bounded(LABELS_ANNOUNCED_MAX);
@@ -288,6 +288,7 @@ mod tests {
     use raingauge_memory::{MemoryBuckets, MemoryInstances};
     use raingauge_policy::cache::Strategy;
     use raingauge_ports::clock::ManualClock;
+    use raingauge_reader::Engines;
 
     const NOW_S: i64 = 1_727_215_200;
 
@@ -310,9 +311,8 @@ mod tests {
             measures: Arc::clone(&measures),
             instances: Arc::clone(instances) as _,
             reader: Arc::new(Reader::new(
-                Arc::<MemoryBuckets>::default(),
-                Arc::default(),
-                Arc::clone(&clock),
+                Engines::new(Arc::<MemoryBuckets>::default(), Arc::default(), Arc::clone(&clock)),
+                Default::default(),
             )),
             policies: Arc::new(CachePolicies::new(name)),
             published: Arc::default(),

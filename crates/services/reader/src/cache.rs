@@ -1,11 +1,11 @@
-//! The result cache: sums under the key and the range, kept for some minutes; and which counters use it.
+//! The result cache: sums under the key and the range, kept for some minutes.
 
 mod policy;
-pub(crate) mod windows;
+pub mod windows;
 
 pub use policy::CachePolicies;
 
-use crate::breaker::Engine;
+use crate::breaker::EngineBreaker;
 use raingauge_policy::breaker;
 use raingauge_policy::cache::Strategy;
 use raingauge_ports::buckets::{GENERATIONS_PER_COUNTER, Generation};
@@ -14,29 +14,30 @@ use raingauge_ports::clock::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use windows::Window;
+use windows::{Window, Windows};
 
 /// How long a sum is kept: the published five minutes.
-pub const RESULT_TTL: Duration = Duration::from_secs(300);
+const RESULT_TTL: Duration = Duration::from_secs(300);
 
-/// Under `phased`, a key moves on to the next quarter hour within so many seconds after it began. As long as a sum is
-/// kept, and a third of a quarter hour: so a key that is always asked for is read at its phase, and 300 and 600 s behind
-/// it, and over all keys storage is read evenly at any time.
-pub const PHASE_BOUND_S: i64 = 300;
+/// Under `phased`, a key moves on to the next quarter hour within this time after it began. It is as
+/// long as a sum is kept, and a third of a quarter hour: a key that callers always ask for is read at
+/// its phase, 300 s and 600 s later, and over all keys storage is read evenly at any time.
+const PHASE_BOUND_S: i64 = 300;
 
-/// Rounds of sums that are on their way into the cache. When there are more, sums are not kept.
+/// Most rounds of sums that are on their way into the cache. Beyond it, sums are not kept.
 const PUTS_IN_FLIGHT_MAX: usize = 256;
 
-/// The published form: `id:34:rain_drops:city:111222:1727215200:1727399700`. When a backfill or an erasure has replaced the
-/// counts, the number of the generation stands beside the id, `id:34.2:…`: sums of what was replaced answer nothing.
-pub fn key(counter: u32, generation: Generation, key: &str, (from_s, to_s): Window) -> String {
+/// The name of a sum in its published form, `id:34:rain_drops:city:111222:1727215200:1727399700`.
+/// When a backfill or an erasure has replaced the counts, the number of the generation follows the
+/// id, `id:34.2:…`, so that older sums answer nothing.
+fn name(counter: u32, generation: Generation, key: &str, (from_s, to_s): Window) -> String {
     match generation % GENERATIONS_PER_COUNTER {
         0 => format!("id:{counter}:{key}:{from_s}:{to_s}"),
         number => format!("id:{counter}.{number}:{key}:{from_s}:{to_s}"),
     }
 }
 
-/// What became of the lookups of one strategy.
+/// Counts the outcomes of lookups under one strategy.
 struct Outcomes {
     hits: metrics::Counter,
     misses: metrics::Counter,
@@ -57,16 +58,29 @@ impl Outcomes {
 }
 
 /// One range to be looked up.
-pub(crate) struct Lookup {
-    pub strategy: Strategy,
+pub struct Lookup {
+    strategy: Strategy,
     /// The names that its answer may have, the best one first.
-    pub keys: Vec<String>,
+    pub names: Vec<String>,
 }
 
-/// The cache, with a breaker before it. Whatever happens to it, nothing but time is lost.
-pub(crate) struct Results {
+impl Lookup {
+    pub fn new(
+        strategy: Strategy,
+        counter: u32,
+        generation: Generation,
+        key: &str,
+        windows: &Windows,
+    ) -> Self {
+        let name = |window: &Window| name(counter, generation, key, *window);
+        Self { strategy, names: windows.lookups.iter().map(name).collect() }
+    }
+}
+
+/// The cache, behind a breaker. When it fails, callers lose time and nothing else.
+pub struct Results {
     cache: Arc<dyn ResultCache>,
-    engine: Arc<Engine>,
+    breaker: Arc<EngineBreaker>,
     clock: Arc<dyn Clock>,
     result: Outcomes,
     phased: Outcomes,
@@ -82,7 +96,7 @@ impl Results {
     ) -> Self {
         Self {
             cache,
-            engine: Engine::new("result_cache", options),
+            breaker: EngineBreaker::new("result_cache", options),
             clock,
             result: Outcomes::new(Strategy::Result),
             phased: Outcomes::new(Strategy::Phased),
@@ -95,33 +109,35 @@ impl Results {
         if strategy == Strategy::Phased { &self.phased } else { &self.result }
     }
 
-    /// Of each lookup, which of its names has a sum, and the sum. Waits at most `timeout`.
-    pub async fn get(&self, lookups: &[Lookup], timeout: Duration) -> Vec<Option<(usize, i64)>> {
-        let Ok(pass) = self.engine.admit(self.clock.machine_ms()) else {
+    /// For each lookup, which of its names has a sum, and the sum. Waits at most `timeout`.
+    pub async fn get(&self, lookups: &[&Lookup], timeout: Duration) -> Vec<Option<(usize, i64)>> {
+        let Ok(pass) = self.breaker.admit(self.clock.machine_ms()) else {
             lookups.iter().for_each(|lookup| self.outcomes(lookup.strategy).skipped.increment(1));
             return vec![None; lookups.len()];
         };
-        let keys: Vec<String> =
-            lookups.iter().flat_map(|lookup| lookup.keys.iter().cloned()).collect();
-        let asked = keys.len();
-        let found = tokio::time::timeout(timeout, self.cache.get(keys)).await;
+
+        let names: Vec<String> =
+            lookups.iter().flat_map(|lookup| lookup.names.iter().cloned()).collect();
+        let len = names.len();
+        let found = tokio::time::timeout(timeout, self.cache.get(names)).await;
         let values = match found {
-            Ok(Ok(values)) if values.len() == asked => values,
+            Ok(Ok(values)) if values.len() == len => values,
             found => {
                 if let Ok(Err(error)) = found {
                     tracing::debug!(%error, "the result cache was passed over");
                 }
-                self.engine.record(self.clock.machine_ms(), pass, 0, 1);
+                self.breaker.record(self.clock.machine_ms(), pass, 0, 1);
                 lookups
                     .iter()
                     .for_each(|lookup| self.outcomes(lookup.strategy).errors.increment(1));
                 return vec![None; lookups.len()];
             }
         };
-        self.engine.record(self.clock.machine_ms(), pass, 1, 0);
+        self.breaker.record(self.clock.machine_ms(), pass, 1, 0);
+
         let mut values = values.into_iter();
-        let pick = |lookup: &Lookup| {
-            let mut own = values.by_ref().take(lookup.keys.len()).enumerate();
+        let pick = |lookup: &&Lookup| {
+            let mut own = values.by_ref().take(lookup.names.len()).enumerate();
             let best = own.find_map(|(index, value)| Some((index, value?)));
             own.for_each(drop);
             let outcomes = self.outcomes(lookup.strategy);
@@ -131,25 +147,23 @@ impl Results {
         lookups.iter().map(pick).collect()
     }
 
-    /// Keeps sums, in the background: nobody who asked for a count waits for it.
+    /// Puts sums into the cache in the background: no caller waits for it.
     pub fn put(&self, sums: Vec<(String, i64)>) {
         let Ok(permit) = Arc::clone(&self.puts).try_acquire_owned() else {
             self.puts_dropped.increment(sums.len() as u64);
             return;
         };
-        let Ok(pass) = self.engine.admit(self.clock.machine_ms()) else {
+        let Ok(pass) = self.breaker.admit(self.clock.machine_ms()) else {
             return;
         };
-        let (cache, engine, clock) =
-            (Arc::clone(&self.cache), Arc::clone(&self.engine), Arc::clone(&self.clock));
+
+        let cache = Arc::clone(&self.cache);
+        let breaker = Arc::clone(&self.breaker);
+        let clock = Arc::clone(&self.clock);
         tokio::spawn(async move {
-            let kept = cache.put(sums, RESULT_TTL).await;
-            engine.record(
-                clock.machine_ms(),
-                pass,
-                u64::from(kept.is_ok()),
-                u64::from(kept.is_err()),
-            );
+            let put = cache.put(sums, RESULT_TTL).await;
+            let succeeded = u64::from(put.is_ok());
+            breaker.record(clock.machine_ms(), pass, succeeded, 1 - succeeded);
             drop(permit);
         });
     }
@@ -163,7 +177,7 @@ mod tests {
     fn a_name_is_the_published_one_and_another_one_for_other_counts() {
         let name = |number| {
             let generation = generation_of(34, number);
-            super::key(34, generation, "rain_drops:city:111222", (1_727_215_200, 1_727_399_700))
+            super::name(34, generation, "rain_drops:city:111222", (1_727_215_200, 1_727_399_700))
         };
         assert_eq!(name(0), "id:34:rain_drops:city:111222:1727215200:1727399700");
         assert_eq!(name(2), "id:34.2:rain_drops:city:111222:1727215200:1727399700");

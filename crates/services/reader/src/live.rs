@@ -7,22 +7,19 @@
 //!          ── a gap, silence, or no lease ──▶ nothing is in memory any more
 //! ```
 //!
-//! A reader first puts a placeholder down, then reads; a change that comes in between waits there, and of the two the one
-//! that includes more of the log stays. So no change is lost, whichever comes first, and nothing ever has to expire.
-//! A read that has lost its placeholder, since it was evicted or everything was dropped, fills in nothing.
+//! A read first puts a placeholder down. A change that comes while it is under way waits there, and of
+//! the two, the one that includes more of the log stays. So no change is lost, whichever comes first,
+//! and nothing ever has to expire. A read whose placeholder was evicted or dropped fills in nothing.
 //!
-//! Memory answers under a lease alone ([`raingauge_ports::leases`]), which [`keep_lease`] renews by what was heard: whoever
-//! acknowledges events waits for those who hold one.
+//! Memory answers only under a lease ([`raingauge_ports::leases`]), which [`lease::keep_lease`] renews
+//! with the positions that were heard: an acknowledgement of events waits for all holders.
 
 mod ahead;
-mod lease;
+pub mod lease;
 mod pulse;
 mod shard;
 
-pub use ahead::read_ahead;
-pub use lease::keep_lease;
-
-use ahead::Ahead;
+use ahead::{Ahead, Order};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use pulse::Pulse;
@@ -42,21 +39,17 @@ use std::time::Instant;
 use tokio::sync::Notify;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The cache is split so that those who use it seldom meet.
+/// The cache is split, so that its users seldom wait for each other's locks.
 const SHARDS: usize = 64;
-
-/// The stream is taken for lost when the newest word of any partition came longer ago than this, and nothing tells that it is
-/// all there is; or when it stays behind the store for longer. So no answer is staler.
-pub const SILENCE_MAX_MS: i64 = 5_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveOptions {
     /// Bytes of tiles in memory.
     pub cache_bytes: usize,
-    /// Partitions of the log. The stream is alive when it has heard of all of them.
+    /// Partitions of the log. The stream is alive once it has brought news of all of them.
     pub partitions: Partition,
-    /// Whether keys without any tile may have counts all the same, which another system wrote. They are then asked of the
-    /// store every time.
+    /// Whether keys without a tile may have counts that another system wrote. The store is then asked
+    /// for them every time.
     pub has_plain_rows: bool,
 }
 
@@ -69,16 +62,17 @@ impl Default for LiveOptions {
 /// A bucket store whose tiles of active keys are in memory.
 pub struct LiveTiles {
     options: LiveOptions,
-    /// What answers when memory cannot.
+    /// Answers when memory cannot.
     inner: Arc<dyn BucketReader>,
     source: Arc<dyn TileSource>,
     clock: Arc<dyn Clock>,
     shards: Box<[Mutex<Shard>]>,
     pulse: Pulse,
     lease: Lease,
-    /// Somebody found that memory did not answer, and asked the store, which may be ahead of what memory holds.
+    /// Whether a caller found that memory did not answer and asked the store, which may be ahead of
+    /// memory.
     was_passed_over: AtomicBool,
-    /// Told when the stream has told how far a partition goes.
+    /// Notified when a heartbeat advances a partition's position.
     heard: Notify,
     ahead: Ahead,
     metrics: Metrics,
@@ -126,7 +120,7 @@ impl LiveTiles {
         }
     }
 
-    /// Takes one message of the stream, in its order.
+    /// Applies one message of the stream, in its order.
     pub fn apply(&self, message: TileChanges) {
         match message {
             TileChanges::Tile { key, part } => {
@@ -150,20 +144,20 @@ impl LiveTiles {
         }
     }
 
-    /// What was missed while nothing came is not known.
+    /// Drops all tiles after a silence, because changes may have been missed in it.
     fn drop_after_silence(&self) {
         if self.pulse.has_stopped(self.clock.elapsed_ms()) {
             self.drop_all(&self.metrics.silences);
         }
     }
 
-    /// How far of a partition the stream has told.
+    /// The offset of a partition up to which the stream has brought its changes.
     pub fn position(&self, partition: Partition) -> Option<Offset> {
         self.pulse.position(partition)
     }
 
-    /// Whether tiles in memory answer. Whoever finds that they do not may ask the store: before memory answers again,
-    /// it is emptied, so that no answer is older than one before it.
+    /// Whether tiles in memory answer. When they do not, the caller may ask the store. Memory is then
+    /// emptied before it answers again, so that no answer is older than an earlier one.
     pub fn is_live(&self) -> bool {
         self.may_answer() || {
             self.was_passed_over.store(true, Ordering::SeqCst);
@@ -182,13 +176,13 @@ impl LiveTiles {
         }
     }
 
-    /// The word of the lease that was sent then, by [`Clock::elapsed_ms`], is in the topic.
+    /// Extends the lease, whose message was sent at this [`Clock::elapsed_ms`] and is in the topic.
     pub fn extend_lease(&self, sent_ms: i64) {
         let now_ms = self.clock.elapsed_ms();
         if now_ms >= sent_ms + LEASE_MS {
             return;
         }
-        // What was acknowledged meanwhile, nobody waited for this reader to hear of.
+        // Acknowledgements since the last lease ended did not wait for this reader.
         if !self.lease.holds(now_ms) {
             self.drop_all(&self.metrics.lapses);
         }
@@ -207,7 +201,7 @@ impl LiveTiles {
             drops.increment(1);
             tracing::warn!(
                 keys = dropped,
-                "the stream of changes was interrupted: tiles in memory are read anew"
+                "the stream of changes was interrupted: tiles in memory are read again"
             );
         }
     }
@@ -233,9 +227,14 @@ impl LiveTiles {
         let sum =
             self.shard_of(hash).lock().sum(generation, key, plan, self.options.has_plain_rows)?;
         if ahead::moves_on(plan, hash) {
-            self.order_ahead(key, hash, plan);
+            self.ahead.order(self.shard_of(hash), key, hash, plan, self.clock.now_s());
         }
         Some(sum)
+    }
+
+    /// Whether tiles wait to be read ahead.
+    pub fn has_orders(&self) -> bool {
+        !self.ahead.is_empty()
     }
 
     async fn sum(&self, query: Query) -> Result<i128, Error> {
@@ -253,15 +252,15 @@ impl LiveTiles {
         if let Some(sum) = self.sum_in_memory(query.generation, &query.key, &query.plan) {
             return Ok(sum?);
         }
-        // Evicted again, or dropped. What was read is as good, if it is all that is needed.
+        // Evicted again, or dropped. The tiles that were read are as good, if they are all.
         if missing.len() == ids.len() && !(parts.is_empty() && self.options.has_plain_rows) {
             return Ok(sum_of_parts(&query, &parts)?);
         }
         self.sum_beside_memory(query, ids).await
     }
 
-    /// Asks the store, for rows without a tile too. What has tiles by then is in memory before it is answered, which would
-    /// otherwise hear of one after another and answer less.
+    /// Asks the store, which also has rows without a tile. A key that has tiles by now gets them into
+    /// memory first: memory would otherwise learn of them one by one, and answer less.
     async fn sum_beside_memory(&self, query: Query, ids: Vec<TileId>) -> Result<i128, Error> {
         let Query { generation, ref key, plan } = query;
         let (key, sum) = (key.clone(), self.sum_of_inner(query).await?);
@@ -288,13 +287,28 @@ fn sum_of_parts(query: &Query, parts: &[Part]) -> Result<i128, Overflow> {
     own.map(|part| id::sum_of(&query.plan, part.id, &part.tile)).sum()
 }
 
+/// Reads the tiles that were ordered, key by key, for as long as it is polled. One task for each
+/// [`LiveTiles`].
+pub async fn read_ahead(live: Arc<LiveTiles>) {
+    let Some(mut orders) = live.ahead.take() else {
+        return;
+    };
+    while let Some(Order { key, placeholders }) = orders.recv().await {
+        let ids = placeholders.iter().map(|(id, _)| *id).collect();
+        // Tiles that cannot be read now are read with the next count that needs them.
+        if let Ok(parts) = live.source.tiles(key.clone(), ids).await {
+            live.shard(&key).lock().fill(&key, &placeholders, &parts);
+        }
+    }
+}
+
 impl Hearing for LiveTiles {
     fn has_heard(&self, partition: Partition, position: Offset) -> bool {
         self.position(partition) >= Some(position) || !self.is_live()
     }
 
-    /// While a partition is silent, its writer away or at a standstill, memory stays current as long as the store includes no
-    /// more of it than was heard.
+    /// While a partition is silent because its writer is away or has nothing to do, memory stays
+    /// current as long as the store includes no more of it than the stream has brought.
     fn note_stored(&self, partition: Partition, position: Offset, asked: Instant) {
         self.drop_after_silence();
         let asked_ms = self.clock.elapsed_ms() - asked.elapsed().as_millis() as i64;

@@ -3,8 +3,9 @@
 //! Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 hours, and begins at half past an
 //! hour of UTC in some places. Each is the sum over the UTC buckets that make it up.
 
-use crate::answer::{Range, Reader};
-use crate::refusal::{key_unknown, unavailable};
+use crate::range::Range;
+use crate::refusal::key_unknown;
+use crate::storage::Storage;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -14,14 +15,13 @@ use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
 use raingauge_ports::buckets::Cell;
-use raingauge_ports::published::Timeline;
+use raingauge_ports::published::{Timeline, View};
 use serde::Serialize;
-use std::sync::Arc;
 
-/// Points that are summed on the thread that was asked, some 0.1 µs each; longer series go to a
-/// thread that may take its time.
+/// Most points that are summed on the thread of the request, at about 0.1 µs each. Longer series go
+/// to a thread that may block.
 const POINTS_IN_MEMORY_MAX: usize = 400;
-/// Points that room is made for before anything is known of the series.
+/// Points that the first allocation has room for.
 const POINTS_EXPECTED: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,66 +39,58 @@ pub struct Point {
     pub count: i64,
 }
 
-impl Reader {
-    /// The series of a key over `[from_s, to_s)`, both floored to quarter hours. The first and the last point cover only
-    /// what lies inside the range.
-    pub async fn series(
-        &self,
-        range: &Range<'_>,
-        granularity: Granularity,
-        zone: &str,
-    ) -> Result<Series, Refusal> {
-        if let Some(failure) = unavailable(&self.published) {
-            return Err(failure);
-        }
-        let whole = Plan::new(range.from_s, range.to_s)?;
-        let cuts = cuts(whole.from_s, whole.to_s, granularity, zone)?;
-        let view = Arc::clone(&self.published.view());
-        let index = view.ruleset.index_of_key(range.key).ok_or_else(|| key_unknown(range.key))?;
-        let (timeline, horizons) =
-            (&view.timelines[index], view.horizons(index, self.clock.now_s()));
+/// Reads the series of a key over `[from_s, to_s)`, with points of a granularity in a time zone.
+pub async fn read(
+    storage: &Storage,
+    view: &View,
+    range: &Range<'_>,
+    (granularity, zone): (Granularity, &str),
+    now_s: i64,
+) -> Result<Series, Refusal> {
+    let whole = Plan::new(range.from_s, range.to_s)?;
+    let cuts = cuts(whole.from_s, whole.to_s, granularity, zone)?;
+    let index = view.ruleset.index_of_key(range.key).ok_or_else(|| key_unknown(range.key))?;
+    let horizons = view.horizons(index, now_s);
 
-        let mut plans = Vec::with_capacity(cuts.len());
-        for pair in cuts.windows(2) {
-            let plan = Plan::new(pair[0], pair[1])?;
-            horizons.check(&plan)?;
-            plans.push(plan);
-        }
-
-        let points = match self.points_in_memory(timeline, range.key, &plans) {
-            Some(points) => points?,
-            None => self.points_in_storage(timeline, range.key, &plans).await?,
-        };
-        Ok(Series { key: range.key.to_owned(), granularity, points })
+    let mut plans = Vec::with_capacity(cuts.len());
+    for pair in cuts.windows(2) {
+        let plan = Plan::new(pair[0], pair[1])?;
+        horizons.check(&plan)?;
+        plans.push(plan);
     }
 
-    /// Every point, when the tiles of all of them are in memory. Never waits.
-    fn points_in_memory(
-        &self,
-        timeline: &Timeline,
-        key: &str,
-        plans: &[Plan],
-    ) -> Option<Result<Vec<Point>, Overflow>> {
-        let generation = timeline.only().filter(|_| plans.len() <= POINTS_IN_MEMORY_MAX)?;
-        let sums = self.storage.buckets.sums_cached(generation, key, plans)?;
-        Some(
-            sums.and_then(|sums| {
-                plans.iter().zip(sums).map(|(plan, sum)| point(plan, sum)).collect()
-            }),
-        )
-    }
+    let timeline = &view.timelines[index];
+    let points = match points_in_memory(storage, timeline, range.key, &plans) {
+        Some(points) => points?,
+        None => points_in_storage(storage, timeline, range.key, &plans).await?,
+    };
+    Ok(Series { key: range.key.to_owned(), granularity, points })
+}
 
-    async fn points_in_storage(
-        &self,
-        timeline: &Timeline,
-        key: &str,
-        plans: &[Plan],
-    ) -> Result<Vec<Point>, Refusal> {
-        let mut cells = Cells::default();
-        plans.iter().flat_map(Plan::slices).for_each(|slice| cells.want(slice));
-        cells.load(self, timeline, key).await?;
-        Ok(plans.iter().map(|plan| point(plan, cells.sum(plan))).collect::<Result<_, _>>()?)
-    }
+/// Every point, when the tiles of all of them are in memory. Never waits.
+fn points_in_memory(
+    storage: &Storage,
+    timeline: &Timeline,
+    key: &str,
+    plans: &[Plan],
+) -> Option<Result<Vec<Point>, Overflow>> {
+    let generation = timeline.only().filter(|_| plans.len() <= POINTS_IN_MEMORY_MAX)?;
+    let sums = storage.buckets.sums_cached(generation, key, plans)?;
+    let points =
+        |sums: Vec<i128>| plans.iter().zip(sums).map(|(plan, sum)| point(plan, sum)).collect();
+    Some(sums.and_then(points))
+}
+
+async fn points_in_storage(
+    storage: &Storage,
+    timeline: &Timeline,
+    key: &str,
+    plans: &[Plan],
+) -> Result<Vec<Point>, Refusal> {
+    let mut cells = Cells::default();
+    plans.iter().flat_map(Plan::slices).for_each(|slice| cells.want(slice));
+    cells.load(storage, timeline, key).await?;
+    Ok(plans.iter().map(|plan| point(plan, cells.sum(plan))).collect::<Result<_, _>>()?)
 }
 
 fn point(plan: &Plan, sum: i128) -> Result<Point, Overflow> {
@@ -122,8 +114,8 @@ struct Column {
 }
 
 impl Cells {
-    /// Asks for the cells of a slice. Those of one granularity are asked for in the order of time.
-    /// Near neighbours are read together: reading a few cells more costs less than reading once more.
+    /// Adds a slice to what is loaded, in the order of time within each granularity. Neighbours are
+    /// read together: a few cells more cost less than another read.
     fn want(&mut self, slice: Slice) {
         let ranges = &mut self.by_granularity[slice.granularity as usize].ranges;
         match ranges.last_mut() {
@@ -134,7 +126,7 @@ impl Cells {
 
     async fn load(
         &mut self,
-        reader: &Reader,
+        storage: &Storage,
         timeline: &Timeline,
         key: &str,
     ) -> Result<(), Refusal> {
@@ -144,8 +136,8 @@ impl Cells {
             let parts = ranges.iter().flat_map(|(from_s, to_s)| timeline.split(*from_s, *to_s));
             for (generation, from_s, to_s) in parts {
                 let slice = Slice { granularity, from_s, to_s };
-                let read = reader.storage.buckets.cells(generation, key.to_owned(), slice);
-                cells.extend(reader.storage.alone(read).await?);
+                let read = storage.buckets.cells(generation, key.to_owned(), slice);
+                cells.extend(storage.alone(read).await?);
             }
         }
         Ok(())

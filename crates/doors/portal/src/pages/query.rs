@@ -17,7 +17,7 @@ use question::{Question, SPANS};
 use raingauge_core::code::{Code, Refusal};
 use raingauge_people::Principal;
 use raingauge_policy::cache::Strategy;
-use raingauge_reader::{Answer, Explained, Range};
+use raingauge_reader::{Answer, Explanation, Range};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -142,7 +142,7 @@ fn total(question: &Question, answer: &Answer, asked: (i64, i64)) -> Markup {
 }
 
 /// How it was answered, as a sentence.
-fn how(explained: &Explained, slices: &[figure::Sliced], took: Duration) -> Markup {
+fn how(explained: &Explanation, slices: &[figure::Sliced], took: Duration) -> Markup {
     let cells: i64 = slices.iter().map(|sliced| sliced.cells).sum();
     let place = match (explained.asks_cache, explained.is_in_memory) {
         (true, _) => "a result cache was asked first",
@@ -167,7 +167,7 @@ const fn strategy_words(strategy: Strategy) -> &'static str {
     }
 }
 
-fn links(question: &Question, explained: &Explained, answer: &Answer) -> Markup {
+fn links(question: &Question, explained: &Explanation, answer: &Answer) -> Markup {
     let chart = question.chart_query(answer.from_s, answer.to_s);
     html! {
         div.actions {

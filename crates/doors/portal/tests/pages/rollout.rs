@@ -125,7 +125,7 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("Stage 2 of 3: 50 of 100 counters")
         .shows("every process follows it within seconds");
     assert_eq!(service.policy().await, (1, "none where id % 100 < 50; otherwise live".to_owned()));
-    assert_eq!(world.portal.operations.policies.strategy_of(7), Strategy::None);
+    assert_eq!(world.portal.operations.policies.choice().strategy_of(7), Strategy::None);
     service.beat(0).await;
     service.beat(0).await;
     let step = page(&world).await;

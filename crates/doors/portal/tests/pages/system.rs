@@ -137,8 +137,8 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
         (set.status, set.location()),
         (StatusCode::SEE_OTHER, "/system/cache?note=policy-set")
     );
-    assert_eq!(world.portal.operations.policies.strategy_of(2), Strategy::Live);
-    assert_eq!(world.portal.operations.policies.strategy_of(1), Strategy::Result);
+    assert_eq!(world.portal.operations.policies.choice().strategy_of(2), Strategy::Live);
+    assert_eq!(world.portal.operations.policies.choice().strategy_of(1), Strategy::Result);
     let page = world.get(set.location()).await;
     page.shows("id % 2 &lt; 1")
         .shows("try &lt;b&gt;live&lt;/b&gt;")
@@ -154,7 +154,7 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
         (back.status, back.location()),
         (StatusCode::SEE_OTHER, "/system/cache?note=policy-back")
     );
-    assert_eq!(world.portal.operations.policies.strategy_of(1), Strategy::Live);
+    assert_eq!(world.portal.operations.policies.choice().strategy_of(1), Strategy::Live);
     world
         .get("/system/cache")
         .await

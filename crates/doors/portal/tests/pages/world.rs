@@ -30,7 +30,7 @@ use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::people::People;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
-use raingauge_reader::{CachePolicies, Reader};
+use raingauge_reader::{CachePolicies, Engines, Reader};
 use raingauge_writer::states::{Part, States};
 use raingauge_writer::worker::Backfill;
 use raingauge_writer::{Ingest, worker};
@@ -171,9 +171,10 @@ impl World {
         let backfills = counters.conductor().expect("a conductor of backfills");
         tokio::spawn(async move { backfills.run().await });
         let policies = Arc::new(CachePolicies::new(""));
-        let reader =
-            Reader::new(Arc::clone(&buckets) as _, Arc::clone(&published), clock_port.clone())
-                .with_policies(Arc::clone(&policies));
+        let engines =
+            Engines::new(Arc::clone(&buckets) as _, Arc::clone(&published), clock_port.clone());
+        let engines = Engines { policies: Arc::clone(&policies), ..engines };
+        let reader = Reader::new(engines, Default::default());
         let recounter = Recounter {
             logs: logs.clone(),
             buckets: Arc::clone(&buckets) as _,

@@ -1,11 +1,12 @@
 //! The cache policy as one instance follows it.
 
 use arc_swap::{ArcSwap, Guard};
-use raingauge_policy::cache::{Choice, Policy, Strategy};
+use raingauge_policy::cache::{Choice, Policy};
 use raingauge_ports::catalog::VersionedPolicy;
 use std::sync::Arc;
 
-/// What this instance does for each counter. Whoever follows the catalog sets it; every request reads it once.
+/// How this instance caches each counter. The follower of the catalog sets it, and every request
+/// reads it once.
 pub struct CachePolicies {
     instance: String,
     choice: ArcSwap<Choice>,
@@ -19,17 +20,13 @@ impl CachePolicies {
         Self { instance: instance.into(), choice: ArcSwap::default(), version }
     }
 
-    pub fn instance(&self) -> &str {
-        &self.instance
-    }
-
-    /// Takes over what the catalog has, and says which version that is.
+    /// Takes over a policy of the catalog, and reports its version.
     pub fn follow(&self, found: &VersionedPolicy) {
         self.set(&found.policy);
         self.version.set(f64::from(found.version));
     }
 
-    /// Takes over another policy. Requests that have begun end under the one before.
+    /// Takes over a policy. Requests that have begun end under the one before.
     pub fn set(&self, policy: &Policy) {
         let choice = policy.choice_of(&self.instance);
         if **self.choice.load() != *choice {
@@ -42,12 +39,8 @@ impl CachePolicies {
         }
     }
 
-    /// What holds now.
+    /// What this instance does now.
     pub fn choice(&self) -> Guard<Arc<Choice>> {
         self.choice.load()
-    }
-
-    pub fn strategy_of(&self, counter: u32) -> Strategy {
-        self.choice.load().strategy_of(counter)
     }
 }

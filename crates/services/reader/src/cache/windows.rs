@@ -1,29 +1,30 @@
-//! Under which ranges an answer may lie in the result cache.
+//! The ranges under which the result cache may have an answer.
 //!
-//! Under `result` that is the floored range, and nothing else. When a quarter hour ends, every range that ends now gets a
-//! new name at once, and every count goes to storage: the spike.
+//! Under `result` that is the floored range, and nothing else. When a quarter hour ends, every range
+//! that ends now gets another name at once, and every count goes to storage: the spike.
 //!
-//! Under `phased` each key moves on at a moment of its own, its *phase* after the quarter hour has ended. Until then the
-//! answer is that of the quarter hour before. Whether the beginning moves too is told by how the two times lie:
+//! Under `phased` each key moves on at a moment of its own, its *phase* after the quarter hour has
+//! ended. Until then the answer is that of the quarter hour before. How the two times of the range lie
+//! decides whether its beginning moves too:
 //!
 //! ```text
-//!   asked for                             both ends            what it is             until its phase, the answer covers
-//!   [now - 7 d, now)                      in step, uneven      slides                 both ends a quarter hour earlier
-//!   [midnight, now)                       only `to` uneven     a fixed beginning      the end a quarter hour earlier
-//!   [floor(now) - 7 d, floor(now))        both even            slides, or is fixed    the end a quarter hour earlier; the
-//!   [now - 100 min, now), [login, now)    out of step, uneven  slides, or is fixed    beginning too while that is cached
+//!   range                           both ends            kind             until its phase, the answer covers
+//!   [now - 7 d, now)                in step, uneven      slides           both ends a quarter hour earlier
+//!   [midnight, now)                 only `to` uneven     fixed beginning  the end a quarter hour earlier
+//!   [floor(now) - 7 d, floor(now))  both even            either           the end a quarter hour earlier; the
+//!   [login, now)                    out of step, uneven  either           beginning too while that is cached
 //! ```
 //!
-//! *In step* means that a whole number of quarter hours lies between the ends, *even* that a time is the start of one.
-//! Where the times cannot tell whether a beginning slides, the cache is asked under both names that the answer may have,
-//! and what is not there is read with the beginning that was asked for.
+//! *In step* means that a whole number of quarter hours lies between the ends, *even* that a time is the
+//! start of one. Where the times do not show whether a beginning slides, the reader asks the cache
+//! under both names that the answer may have, and otherwise reads with the beginning of the request.
 
 use super::PHASE_BOUND_S;
-use crate::answer::Range;
+use crate::range::Range;
 use raingauge_core::bucket::{Granularity, QUARTER_S};
 use smallvec::{SmallVec, smallvec};
 
-/// How far the clock of a client may be ahead of this one for its "now" to be taken for now.
+/// How far the clock of a client may be ahead of this one for its "now" to count as now.
 const CLOCK_SKEW_MAX_S: i64 = 5;
 
 /// `[from_s, to_s)`, quarter hours.
@@ -31,9 +32,9 @@ pub type Window = (i64, i64);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// Where the answer is looked up, the best one first.
+    /// The windows that the cache is asked for, the best one first.
     pub lookups: SmallVec<[Window; 2]>,
-    /// What is read, and kept, when it is nowhere.
+    /// The window that is read, and kept, when the cache has none.
     pub read: Window,
 }
 
@@ -53,15 +54,17 @@ pub fn phased(range: &Range<'_>, now_s: i64) -> Option<Windows> {
     let ahead_s = range.to_s - now_s;
     let clock_s = if (1..=CLOCK_SKEW_MAX_S).contains(&ahead_s) { range.to_s } else { now_s };
     let ends_now = to_s == Granularity::Quarter.floor(clock_s);
-    let phase_s = phase_s(range.key);
     if !ends_now {
         return plain(range, now_s);
     }
+
+    let phase_s = phase_s(range.key);
     let is_early = clock_s - to_s < phase_s;
     let end_s = if is_early { to_s - QUARTER_S } else { to_s };
     let begin_s = from_s - QUARTER_S;
     let in_step = (range.to_s - range.from_s) % QUARTER_S == 0;
     let from_is_even = from_s == range.from_s;
+
     let windows = match (in_step, from_is_even) {
         (true, false) => one((if is_early { begin_s } else { from_s }, end_s)),
         (true, true) if is_early => either((from_s, end_s), (begin_s, end_s)),
@@ -86,7 +89,7 @@ fn one(window: Window) -> Windows {
     Windows { lookups: smallvec![window], read: window }
 }
 
-/// Only answers whose quarter hours have ended are kept: nothing but late events can still change them.
+/// Drops windows whose quarter hours have not ended: only late events may change what is kept.
 fn closed(mut windows: Windows, now_s: i64) -> Option<Windows> {
     let open_s = Granularity::Quarter.floor(now_s);
     let is_sound = |(from_s, to_s): Window| 0 <= from_s && from_s <= to_s && to_s <= open_s;

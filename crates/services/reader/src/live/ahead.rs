@@ -1,32 +1,32 @@
-//! Reading tiles before they are needed, so that the turn of a day is no boundary either.
+//! Reading tiles before they are needed, so that the turn of a day causes no burst of reads.
 //!
-//! A range that ends now needs the tiles of other days when its ends pass midnight: all keys at once, if they were read then.
-//! Each key has a phase instead, up to six hours: when a range that is answered from memory would need other tiles so much
-//! later, they are read in the background. From then on they follow the stream as all others do.
+//! When the ends of a range that ends now pass midnight, it needs the tiles of other days. Without
+//! preparation, all keys would read them at once. Instead, each key has a phase of up to six hours:
+//! when a range that is answered from memory will need other tiles within that time, they are read in
+//! the background. From then on they follow the stream as all others do.
 
-use super::LiveTiles;
-use super::shard::Token;
+use super::shard::{Shard, Token};
 use parking_lot::Mutex;
 use raingauge_core::bucket::{DAY_S, HOUR_S};
 use raingauge_core::plan::Plan;
 use raingauge_core::tile::id::{self, TileId};
-use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// The longest phase of a key.
 const PHASE_S: i64 = 6 * HOUR_S;
-/// Keys that wait for their tiles; what comes then is tried again when it is next asked for.
+/// Most keys that wait for their tiles. Later ones are tried again with their next count.
 const WAITING_MAX: usize = 1_024;
 
-/// Tiles of a key, with the placeholders that were put down for them.
-struct Order {
-    key: String,
-    placeholders: Vec<(TileId, Token)>,
+/// Tiles of a key that are to be read, with the placeholders that wait for them.
+pub struct Order {
+    pub key: String,
+    pub placeholders: Vec<(TileId, Token)>,
 }
 
+/// The queue of tiles that are to be read ahead.
 pub struct Ahead {
     orders: mpsc::Sender<Order>,
-    /// Until somebody reads them.
+    /// Until the task that reads takes it.
     waiting: Mutex<Option<mpsc::Receiver<Order>>>,
     tiles: metrics::Counter,
 }
@@ -39,8 +39,35 @@ impl Default for Ahead {
     }
 }
 
-fn phase_s(hash: u64) -> i64 {
-    (hash % PHASE_S as u64) as i64
+impl Ahead {
+    pub fn is_empty(&self) -> bool {
+        self.orders.capacity() == WAITING_MAX
+    }
+
+    /// The orders, for the one task that reads them. `None` when a task has taken them.
+    pub fn take(&self) -> Option<mpsc::Receiver<Order>> {
+        self.waiting.lock().take()
+    }
+
+    /// Orders what a range will need soon, if it moves with the time.
+    pub fn order(&self, shard: &Mutex<Shard>, key: &str, hash: u64, plan: &Plan, now_s: i64) {
+        if plan.to_s < now_s - HOUR_S {
+            return;
+        }
+        let phase_s = phase_s(hash);
+        let Ok(soon) = Plan::new(plan.from_s + phase_s, plan.to_s + phase_s) else {
+            return;
+        };
+        let Ok(place) = self.orders.try_reserve() else {
+            return;
+        };
+
+        let placeholders = shard.lock().ahead(key, &id::of_plan(&soon));
+        if !placeholders.is_empty() {
+            self.tiles.increment(placeholders.len() as u64);
+            place.send(Order { key: key.to_owned(), placeholders });
+        }
+    }
 }
 
 /// Whether an end of the range lies on another day by the phase of its key.
@@ -50,42 +77,6 @@ pub fn moves_on(plan: &Plan, hash: u64) -> bool {
     moves(plan.from_s) || moves(plan.to_s)
 }
 
-impl LiveTiles {
-    /// Whether tiles are to be read ahead that have not been taken up.
-    pub fn has_orders(&self) -> bool {
-        self.ahead.orders.capacity() < WAITING_MAX
-    }
-
-    /// Orders what a range will need soon, if it moves with the time.
-    pub(super) fn order_ahead(&self, key: &str, hash: u64, plan: &Plan) {
-        let phase_s = phase_s(hash);
-        if plan.to_s < self.clock.now_s() - HOUR_S {
-            return;
-        }
-        let (Ok(soon), Ok(place)) = (
-            Plan::new(plan.from_s + phase_s, plan.to_s + phase_s),
-            self.ahead.orders.try_reserve(),
-        ) else {
-            return;
-        };
-        let placeholders = self.shard_of(hash).lock().ahead(key, &id::of_plan(&soon));
-        if !placeholders.is_empty() {
-            self.ahead.tiles.increment(placeholders.len() as u64);
-            place.send(Order { key: key.to_owned(), placeholders });
-        }
-    }
-}
-
-/// Reads what was ordered, key by key, for as long as it is polled. One reader for each [`LiveTiles`].
-pub async fn read_ahead(live: Arc<LiveTiles>) {
-    let Some(mut orders) = live.ahead.waiting.lock().take() else {
-        return;
-    };
-    while let Some(Order { key, placeholders }) = orders.recv().await {
-        let ids = placeholders.iter().map(|(id, _)| *id).collect();
-        // What cannot be read now is read when it is asked for.
-        if let Ok(parts) = live.source.tiles(key.clone(), ids).await {
-            live.shard(&key).lock().fill(&key, &placeholders, &parts);
-        }
-    }
+fn phase_s(hash: u64) -> i64 {
+    (hash % PHASE_S as u64) as i64
 }

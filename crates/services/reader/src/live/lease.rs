@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How often the lease is renewed while nothing is heard: three words may get lost.
+/// How often the lease is renewed while the stream is quiet: three messages may get lost.
 const RENEWAL: Duration = Duration::from_millis(LEASE_MS as u64 / 4);
-/// Partitions that are told of within so long share a word.
+/// Heartbeats of several partitions within this time share one message.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// Says again and again what was heard, and holds the lease by that, for as long as it is polled. When it is dropped, the
-/// lease has ended for good.
+/// Holds the lease by publishing, again and again, the positions that were heard, for as long as it is
+/// polled. When it is dropped, the lease ends for good.
 pub async fn keep_lease(live: Arc<LiveTiles>, topic: Arc<dyn LeaseTopic>, reader: u64) {
     let holding = Holding { live, topic, reader };
     loop {
@@ -31,14 +31,16 @@ struct Holding {
 
 impl Holding {
     fn renew(&self) {
-        // Who does not hear the stream has no use for a lease.
+        // A reader that does not hear the stream has no use for a lease.
         if self.live.pulse.has_stopped(self.live.clock.elapsed_ms()) {
             return;
         }
         let Some(heard) = self.live.pulse.positions() else {
             return;
         };
-        let (live, sent_ms) = (Arc::clone(&self.live), self.live.clock.elapsed_ms());
+
+        let live = Arc::clone(&self.live);
+        let sent_ms = live.clock.elapsed_ms();
         let granted = move |is_there| {
             if is_there {
                 live.extend_lease(sent_ms);

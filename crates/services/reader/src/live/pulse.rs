@@ -1,33 +1,37 @@
-//! Whether what was heard of the stream of changes is current: every partition has been heard of lately, and none is known to be
-//! stored further than it was heard of.
+//! Whether the stream of changes is current: it has brought recent news of every partition, and the
+//! store is not known to include more of any of them.
 //!
-//! Only the clock of this machine decides. A partition is current until [`SILENCE_MAX_MS`] have passed since a
-//! heartbeat of it came, or since the store was asked and included no more than was heard. When the store included more, the
-//! stream has as long to catch up with that.
+//! Only the clock of this machine decides. A partition is current for [`SILENCE_MAX_MS`] after its last
+//! heartbeat, or after the store was asked and included no more than the stream had brought. When the
+//! store included more, the stream has the same time to catch up.
 
-use super::SILENCE_MAX_MS;
 use parking_lot::Mutex;
 use raingauge_ports::log::{Offset, Partition};
 use std::sync::atomic::{AtomicI64, Ordering};
 
+/// The stream counts as lost when the newest message of any partition is older than this and the store
+/// does not confirm that there is no newer one, or when the stream stays behind the store for longer.
+/// So no answer is staler.
+const SILENCE_MAX_MS: i64 = 5_000;
+
 /// Times are milliseconds of this machine, see [`raingauge_ports::clock::Clock::elapsed_ms`].
 pub struct Pulse {
-    /// Of each partition, what was heard.
-    heard: Mutex<Vec<Option<Heard>>>,
-    /// What is in memory answers up to here. Read by everybody, without a lock.
+    /// The news of each partition.
+    heard: Mutex<Vec<Option<News>>>,
+    /// The time until which tiles in memory answer. All readers read it without a lock.
     until_ms: AtomicI64,
 }
 
 #[derive(Clone, Copy)]
-struct Heard {
+struct News {
     position: Offset,
-    /// When that was all there was.
+    /// When that was known to be the newest position.
     at_ms: i64,
-    /// A position that the store was found to include and that was not heard of yet, and when that was.
+    /// A later position that the store was found to include, and when it was.
     behind: Option<(Offset, i64)>,
 }
 
-impl Heard {
+impl News {
     fn until_ms(&self) -> i64 {
         let since_ms = self.behind.map_or(self.at_ms, |(_, since_ms)| since_ms.min(self.at_ms));
         since_ms + SILENCE_MAX_MS
@@ -46,28 +50,29 @@ impl Pulse {
         now_ms > self.until_ms.load(Ordering::Acquire)
     }
 
-    /// A heartbeat came.
+    /// Notes a heartbeat.
     pub fn beat(&self, partition: Partition, position: Offset, now_ms: i64) {
         let mut heard = self.heard.lock();
         let place = usize::from(partition);
         if heard.len() <= place {
-            // The log has more partitions by now; they are alive when all of them are heard of.
+            // The log has more partitions by now. The stream is current with news of all of them.
             heard.resize(place + 1, None);
         }
         let before = heard[place];
         let at_ms = before.map_or(now_ms, |before| before.at_ms.max(now_ms));
         let behind =
             before.and_then(|before| before.behind).filter(|(stored, _)| *stored > position);
-        heard[place] = Some(Heard { position, at_ms, behind });
+        heard[place] = Some(News { position, at_ms, behind });
         self.refresh(&heard);
     }
 
-    /// The store included a partition up to `stored` when it was asked.
+    /// Notes that the store included a partition up to `stored` when it was asked.
     pub fn note_stored(&self, partition: Partition, stored: Offset, asked_ms: i64) {
         let mut heard = self.heard.lock();
         let Some(Some(own)) = heard.get_mut(usize::from(partition)) else {
             return;
         };
+
         if own.position >= stored {
             own.at_ms = own.at_ms.max(asked_ms);
         } else {
@@ -76,13 +81,13 @@ impl Pulse {
         self.refresh(&heard);
     }
 
-    fn refresh(&self, heard: &[Option<Heard>]) {
+    fn refresh(&self, heard: &[Option<News>]) {
         let until_ms =
             heard.iter().map(|heard| heard.map_or(i64::MIN, |heard| heard.until_ms())).min();
         self.until_ms.store(until_ms.unwrap_or(i64::MIN), Ordering::Release);
     }
 
-    /// How far each partition was told, when all of them were.
+    /// The position of each partition. `None` while there is no news of one.
     pub fn positions(&self) -> Option<Vec<Offset>> {
         self.heard.lock().iter().map(|heard| heard.map(|heard| heard.position)).collect()
     }

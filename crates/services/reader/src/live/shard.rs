@@ -1,4 +1,4 @@
-//! One part of the tiles in memory: records by key, the least recently used go first.
+//! One part of the tiles in memory: records by key. The least recently used ones leave first.
 
 use lru::LruCache;
 use raingauge_core::plan::Plan;
@@ -8,10 +8,10 @@ use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::Offset;
 use raingauge_ports::tiles::{Part, WriterId, is_of};
 
-/// Tiles of one key in memory, at most. A range that needs more is read from storage.
+/// Most tiles of one key in memory. A range that needs more is read from storage.
 pub const TILES_PER_KEY_MAX: usize = 256;
 
-/// Tells one placeholder from another one that was put down for the same tile later.
+/// Distinguishes a placeholder from a later one for the same tile.
 pub type Token = u64;
 
 pub struct Shard {
@@ -31,13 +31,13 @@ struct Record {
 struct Entry {
     id: TileId,
     token: Token,
-    /// Until the source has been read, this is a placeholder, with what was changed meanwhile.
+    /// Until the source has been read, this is a placeholder that gathers changes.
     is_loaded: bool,
     parts: Vec<(WriterId, Offset, Tile)>,
 }
 
 impl Entry {
-    /// Keeps the newer one of what is there and what comes.
+    /// Keeps the newer one of two tiles of a writer.
     fn merge(&mut self, writer: WriterId, included: Offset, tile: &Tile) {
         match self.parts.iter_mut().find(|part| part.0 == writer) {
             Some(part) if part.1 >= included => {}
@@ -65,7 +65,7 @@ impl Record {
         self.place(id).ok().map(|place| &mut self.entries[place])
     }
 
-    /// Puts a placeholder down, unless the tile is there or about to be. Answers whether it did.
+    /// Puts a placeholder down, unless the tile or a placeholder is there. Returns whether it did.
     fn expect(&mut self, id: TileId, token: Token) -> bool {
         let Err(place) = self.place(id) else {
             return false;
@@ -74,7 +74,7 @@ impl Record {
         true
     }
 
-    /// Lets go of the tiles that were put there first, but for those that are wanted now, until there are few enough.
+    /// Removes the oldest tiles that are not wanted now, until the key is within its limit.
     fn shrink(&mut self, wanted: &[TileId]) {
         while self.entries.len() > TILES_PER_KEY_MAX {
             let others =
@@ -164,7 +164,7 @@ impl Shard {
         self.missing(key, &absent)
     }
 
-    /// Fills in what the source answered, where the placeholders are still those that were put down for it.
+    /// Fills in the tiles of the source where the placeholders of this read still stand.
     pub fn fill(&mut self, key: &str, placeholders: &[(TileId, Token)], parts: &[Part]) {
         if self.records.peek(key).is_none() {
             return;
@@ -184,7 +184,7 @@ impl Shard {
         self.shrink();
     }
 
-    /// Takes over a change of a tile that is in memory, or about to be. Answers whether it is.
+    /// Applies the change of a tile that is in memory or has a placeholder. Returns whether it has.
     pub fn change(&mut self, key: &str, part: Part) -> bool {
         let Some(record) = self.records.peek_mut(key) else {
             return false;
@@ -199,14 +199,14 @@ impl Shard {
         true
     }
 
-    /// Takes over tiles that were read, where they are in memory or about to be.
+    /// Applies tiles that were read, where they are in memory or have placeholders.
     pub fn merge(&mut self, key: &str, parts: Vec<Part>) {
         for part in parts {
             self.change(key, part);
         }
     }
 
-    /// Forgets everything; answers how many keys that were.
+    /// Forgets everything. Returns the number of keys.
     pub fn clear(&mut self) -> usize {
         let len = self.records.len();
         self.records.clear();

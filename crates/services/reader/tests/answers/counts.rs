@@ -137,7 +137,6 @@ async fn each_item_fails_alone() {
     assert!(answers.iter().all(|answer| {
         answer.as_ref().is_err_and(|failure| failure.code.as_str() == "unavailable")
     }));
-    assert!(service.reader.count_cached(&ranges[0]).unwrap().is_err());
 }
 
 /// A sum that overflows in one part alone is still a count, when the other part takes it back.

@@ -118,12 +118,12 @@ async fn who_stops_waiting_takes_nothing_from_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_beyond_the_deadline() {
-    let service = Service::new(json!({"strategy": "none"}));
+    let options = Options { deadline: Duration::from_millis(70), ..Options::default() };
+    let service = Service::with(json!({"strategy": "none"}), options);
     service.fill("c1:x");
     service.remote.held.send_replace(true);
     let began = tokio::time::Instant::now();
-    let answers =
-        service.reader.counts_within(&[hours("c1:x", 1)], Duration::from_millis(70)).await.0;
+    let answers = service.reader.counts(&[hours("c1:x", 1)]).await;
     assert_eq!(answers[0].as_ref().unwrap_err().code.as_str(), "deadline_exceeded");
     assert!(answers[0].as_ref().unwrap_err().detail.contains("70 ms"));
     assert_eq!(began.elapsed().as_millis() / 10, 7);

@@ -12,7 +12,9 @@ use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::leases::LEASE_MS;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::tiles::{Hearing, Part, TileChanges, TileSource, WriterId, is_of, writer_of};
-use raingauge_reader::{CachePolicies, LiveOptions, LiveTiles, Reader, SILENCE_MAX_MS, read_ahead};
+use raingauge_reader::{
+    CachePolicies, Engines, LiveOptions, LiveTiles, Options, Reader, read_ahead,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -259,7 +261,8 @@ async fn a_gap_or_silence_empties_the_memory() {
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
     assert_eq!((setup.sum("c1:x", wide()).await, setup.live.bytes() > 0), (6, true));
     setup.source.write("c1:x", 0, 3, NOON_S, 1);
-    setup.clock.set_s(NOON_S + SILENCE_MAX_MS / 1_000 + 1);
+    // The stream is silent for more than five seconds.
+    setup.clock.set_s(NOON_S + 6);
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
     assert_eq!(setup.sum("c1:x", wide()).await, 7);
     assert_eq!(setup.counters(), (2, 1), "storage answers while the stream is silent");
@@ -410,13 +413,13 @@ async fn only_counters_under_live_are_answered_from_it() {
     let policy =
         json!({"strategy": "none", "rollout": [{"strategy": "live", "modulo": 4, "below": 2}]});
     policies.set(&Policy::from_json(&policy).unwrap());
-    let reader = Reader::new(
-        Arc::new(Store(Arc::clone(&setup.source))),
-        Arc::new(published()),
-        setup.clock.clone(),
-    )
-    .with_policies(policies)
-    .with_live(setup.live.clone());
+    let store = Arc::new(Store(Arc::clone(&setup.source)));
+    let engines = Engines {
+        live: Some(setup.live.clone()),
+        policies,
+        ..Engines::new(store, Arc::new(published()), setup.clock.clone())
+    };
+    let reader = Reader::new(engines, Options::default());
     let ranges = ["c1:x", "c2:x"].map(|key| range(key, NOON_S, NOON_S + QUARTER_S));
     for round in 1..4 {
         let counts: Vec<i64> =

@@ -1,6 +1,6 @@
 use crate::support::{DAYS, NOON_S, Service, model, range};
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
-use raingauge_reader::{Answer, PHASE_BOUND_S};
+use raingauge_reader::Answer;
 use serde_json::json;
 
 const KEYS: usize = 400;
@@ -59,7 +59,8 @@ impl Habit {
         };
         assert!(fits && [0, QUARTER_S].contains(&early_from_s), "{self:?} at {now_s}: {answer:?}");
         let since_s = now_s - quarter.floor(now_s);
-        let may_be_early = since_s < PHASE_BOUND_S;
+        // The phase of each key lies within five minutes.
+        let may_be_early = since_s < 300;
         assert!(
             early_to_s == 0 || (early_to_s == QUARTER_S && may_be_early),
             "{self:?} at {now_s}: {answer:?}"

@@ -1,6 +1,6 @@
 use crate::support::{NOON_S, Service, model, range};
 use raingauge_core::bucket::{HOUR_S, QUARTER_S};
-use raingauge_reader::{Range, Served};
+use raingauge_reader::{Range, Sources};
 use serde_json::json;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -88,8 +88,8 @@ async fn hits_and_misses_of_one_batch_come_in_their_order() {
     service.reader.counts(std::slice::from_ref(&known)).await;
     service.settle().await;
     let batch = [unknown.clone(), known.clone(), range("nobody", 0, 900), unknown, known];
-    let (counts, served) = service.reader.counts_served(&batch).await;
-    assert_eq!(served, Served { memory: 1, cache: 2, store: 2 });
+    let (counts, served) = service.reader.counts_with_sources(&batch).await;
+    assert_eq!(served, Sources { memory: 1, cache: 2, store: 2 });
     let counts = counts
         .into_iter()
         .map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code.as_str()));

@@ -14,7 +14,7 @@ use raingauge_ports::buckets::{
 use raingauge_ports::cache::{self, ResultCache};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::published::{Published, Timeline, View};
-use raingauge_reader::{Answer, CachePolicies, Options, Range, Reader};
+use raingauge_reader::{Answer, CachePolicies, Engines, Options, Range, Reader};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -164,11 +164,13 @@ impl Service {
         });
         let policies = Arc::new(CachePolicies::new("reader-1"));
         policies.set(&Policy::from_json(&policy).expect("a policy"));
-        let reader = Reader::new(Arc::clone(&remote) as _, Arc::new(published()), shared)
-            .with_options(options)
-            .with_policies(Arc::clone(&policies))
-            .with_cache(Arc::clone(&cache) as _);
-        Self { remote, cache, clock, policies, reader: Arc::new(reader) }
+        let engines = Engines {
+            results: Some(Arc::clone(&cache) as _),
+            policies: Arc::clone(&policies),
+            ..Engines::new(Arc::clone(&remote) as _, Arc::new(published()), shared)
+        };
+        let reader = Arc::new(Reader::new(engines, options));
+        Self { remote, cache, clock, policies, reader }
     }
 
     /// Counts for every quarter hour of a key.

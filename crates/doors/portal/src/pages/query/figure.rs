@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::Slice;
-use raingauge_reader::{Explained, Point, Range};
+use raingauge_reader::{Explanation, Point, Range};
 
 /// Cells of a slice that are drawn one by one.
 const CELLS_DRAWN_MAX: i64 = 31;
@@ -38,7 +38,7 @@ pub struct Sliced {
 }
 
 /// The slices that a count adds up, in the order of time.
-pub async fn slices(portal: &Portal, key: &str, explained: &Explained) -> Vec<Sliced> {
+pub async fn slices(portal: &Portal, key: &str, explained: &Explanation) -> Vec<Sliced> {
     let mut slices: Vec<Slice> =
         explained.plans.iter().flat_map(|(_, plan)| plan.slices().collect::<Vec<_>>()).collect();
     slices.sort_by_key(|slice| slice.from_s);
