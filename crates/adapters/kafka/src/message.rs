@@ -8,8 +8,8 @@
 use crate::control;
 use crate::options::Options;
 use raingauge_core::code::{Code, Refusal};
+use raingauge_core::decode::{self, Format};
 use raingauge_core::event::{Attributes, Event};
-use raingauge_core::json::check_depth;
 use raingauge_core::time::format_rfc3339;
 use raingauge_ports::log::Partition;
 use raingauge_ports::record::{self, Identity};
@@ -182,22 +182,24 @@ impl<'a> Known<'a> {
     }
 
     fn into_event(self, body: &'a [u8]) -> Result<Event<'a>, Refusal> {
-        let media_type = self.content_type.map(String::from_utf8_lossy).unwrap_or_default();
-        let media_type =
-            media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let content_type = self.content_type.map(String::from_utf8_lossy).unwrap_or_default();
+        let media_type = decode::media_type(&content_type);
         if self.specversion.is_some() || self.id.is_some() {
-            return self.attributes()?.into_event(data_of(&media_type, body)?);
+            return decode::binary(self.attributes()?, &media_type, body);
         }
-        match media_type.as_str() {
-            "application/cloudevents+json" | "application/json" | "" => Event::from_json(body),
-            "application/cloudevents-batch+json" => Err(Refusal::new(
+
+        match Format::of(&media_type) {
+            Some(Format::Json) => Event::from_json(body),
+            Some(Format::Batch) => Err(Refusal::new(
                 Code::BatchUnsupported,
-                "a message holds one event, since the Kafka binding of CloudEvents has no batches: send each event as a message",
+                "a message holds one event, since the Kafka binding of CloudEvents has no batches: \
+                 send each event as a message",
             )),
-            other => Err(Refusal::new(
+            Some(Format::Lines) | None => Err(Refusal::new(
                 Code::MediaTypeUnknown,
                 format!(
-                    "content-type {other:?} is not application/cloudevents+json, and there are no ce_ headers"
+                    "content-type {media_type:?} is not application/cloudevents+json, \
+                     and there are no ce_ headers"
                 ),
             )),
         }
@@ -221,22 +223,6 @@ fn text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>,
         Refusal::new(Code::EventMalformed, format!("the header {name} is not UTF-8"))
     })?;
     Ok(text.map(Cow::Borrowed))
-}
-
-/// The data of an event in binary mode; empty unless it is JSON.
-fn data_of<'a>(media_type: &str, body: &'a [u8]) -> Result<&'a str, Refusal> {
-    let is_json =
-        media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
-    if !is_json || body.is_empty() {
-        return Ok("");
-    }
-    let malformed = |detail: String| Refusal::new(Code::EventMalformed, detail);
-    let text =
-        std::str::from_utf8(body).map_err(|_| malformed("the data is not UTF-8".to_owned()))?;
-    check_depth(text).map_err(malformed)?;
-    serde_json::from_str::<serde::de::IgnoredAny>(text)
-        .map_err(|error| malformed(format!("the data is not JSON: {error}")))?;
-    Ok(text)
 }
 
 #[cfg(test)]

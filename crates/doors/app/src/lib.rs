@@ -16,7 +16,6 @@ mod address;
 pub mod budget;
 pub mod counts;
 mod deadline;
-pub mod events;
 pub mod largest;
 mod node;
 pub mod origin;

@@ -11,11 +11,11 @@ use bytes::{Buf, BufMut, Bytes};
 use prost::encoding::{self, DecodeContext, WireType};
 use prost::{DecodeError, Message};
 use raingauge_app::budget::decoded;
-use raingauge_app::events::{json_data, media_type};
 use raingauge_app::{App, Deadline};
 use raingauge_core::code::{Code, Refusal};
-use raingauge_core::event::{Attributes, Event};
-use raingauge_core::limits::{EVENT_LEN_MAX, EVENTS_PER_REQUEST_MAX};
+use raingauge_core::decode::{binary, media_type};
+use raingauge_core::event::{Attributes, Event, check_len};
+use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_core::time::{format_rfc3339, is_countable_s};
 use raingauge_writer::ingest::{Finished, Intake};
 use std::borrow::Cow;
@@ -101,10 +101,8 @@ impl Message for PublishRequest {
 
 /// Decodes one event and takes it, or notes why not.
 fn take(intake: &mut Intake, bytes: Bytes) -> Result<(), raingauge_writer::ingest::Error> {
-    let len = bytes.len();
-    if len > EVENT_LEN_MAX {
-        let detail = format!("the event has {len} bytes; at most {EVENT_LEN_MAX} are taken");
-        return intake.push(Err(Refusal::new(Code::EventTooLarge, detail)));
+    if let Err(refusal) = check_len(bytes.len()) {
+        return intake.push(Err(refusal));
     }
     match CloudEvent::decode(bytes) {
         Ok(event) => intake.push(event_of(&event)),
@@ -118,10 +116,10 @@ fn take(intake: &mut Intake, bytes: Bytes) -> Result<(), raingauge_writer::inges
 fn event_of(event: &CloudEvent) -> Result<Event<'_>, Refusal> {
     let kind = attribute(event, "datacontenttype")?.unwrap_or_default();
     let data = match &event.data {
-        Some(Data::BinaryData(data)) => json_data(&media_type(&kind), data)?,
-        Some(Data::TextData(data)) => json_data(&media_type(&kind), data.as_bytes())?,
+        Some(Data::BinaryData(data)) => data,
+        Some(Data::TextData(data)) => data.as_bytes(),
         // A message of a type that is not known here has no fields to count by.
-        Some(Data::ProtoData(_)) | None => "",
+        Some(Data::ProtoData(_)) | None => &[],
     };
     let attributes = Attributes {
         specversion: Some(event.spec_version.as_str().into()),
@@ -131,7 +129,7 @@ fn event_of(event: &CloudEvent) -> Result<Event<'_>, Refusal> {
         subject: attribute(event, "subject")?,
         time: attribute(event, "time")?,
     };
-    attributes.into_event(data)
+    binary(attributes, &media_type(&kind), data)
 }
 
 /// An optional attribute as text, in the form that it has in JSON.

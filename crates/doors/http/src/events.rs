@@ -14,8 +14,8 @@ use raingauge_app::budget::{BodyShare, decoded};
 use raingauge_app::{App, Deadline};
 use raingauge_core::access::Scope;
 use raingauge_core::code::{Code, Refusal};
-use raingauge_core::event::{Attributes, Event};
-use raingauge_core::json::check_depth;
+use raingauge_core::decode::{self, Events, Format};
+use raingauge_core::event::Attributes;
 use raingauge_writer::ingest::{Finished, Intake, Receipt};
 use serde_json::json;
 use std::borrow::Cow;
@@ -123,86 +123,39 @@ fn unpacked(packed: &[u8], share: &mut BodyShare, bytes_max: usize) -> Result<Ve
     }
 }
 
-/// Reads the events of a body. Answers whether the body is one event, rather than many.
+/// Reads the events of a body. Returns whether the body is one event, rather than a list.
 fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, Problem> {
-    let kind =
-        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = media_type(kind);
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = decode::media_type(content_type.unwrap_or_default());
     if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") {
-        intake.push(event_of_headers(headers, &kind, body))?;
+        let attributes = attributes_of(headers);
+        intake.push(attributes.and_then(|found| decode::binary(found, &media_type, body)))?;
         return Ok(true);
     }
-    match kind.as_str() {
-        "application/x-ndjson"
-        | "application/ndjson"
-        | "application/jsonl"
-        | "application/x-jsonlines" => {
-            // An entry of the log has no names of attributes, and is shorter than its line.
-            intake.reserve(body.len());
-            for line in lines(body).map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
-                intake.push_json(line)?;
-            }
-            Ok(false)
-        }
-        "application/cloudevents-batch+json" => read_array(body, intake).map(|()| false),
-        "application/cloudevents+json" | "application/json" | "" => {
-            if body.trim_ascii_start().starts_with(b"[") {
-                return read_array(body, intake).map(|()| false);
-            }
-            intake.push_json(body)?;
-            Ok(true)
-        }
-        _ => Err(Problem::new(
-            Code::MediaTypeUnknown,
-            "content-type must be application/cloudevents+json, application/cloudevents-batch+json or application/x-ndjson, \
-             or the attributes must come in ce- headers",
-        )),
+
+    let format = Format::of(&media_type).ok_or_else(|| {
+        let detail = "content-type must be application/cloudevents+json, \
+                      application/cloudevents-batch+json or application/x-ndjson, \
+                      or the attributes must come in ce- headers";
+        Problem::new(Code::MediaTypeUnknown, detail)
+    })?;
+    if format == Format::Lines {
+        // An entry of the log has no names of attributes, and is shorter than its line.
+        intake.reserve(body.len());
     }
-}
 
-fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut begin = 0;
-    memchr::memchr_iter(b'\n', body).chain([body.len()]).map(move |end| {
-        let line = &body[begin..end];
-        begin = end + 1;
-        line
-    })
-}
-
-fn read_array(body: &[u8], intake: &mut Intake) -> Result<(), Problem> {
-    let malformed = |reason: &str| {
-        Problem::new(Code::JsonMalformed, format!("the body must be an array of events: {reason}"))
-    };
-    let text = std::str::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
-    check_depth(text).map_err(|detail| malformed(&detail))?;
-    let mut end = 0;
-    for value in sonic_rs::to_array_iter(text) {
-        let value = value
-            .map_err(|error| malformed(error.to_string().lines().next().unwrap_or_default()))?;
-        let raw = value.as_raw_cow();
-        if let Cow::Borrowed(raw) = raw {
-            end = raw.as_ptr() as usize + raw.len() - text.as_ptr() as usize;
-        }
-        intake.push_json(raw.as_bytes())?;
+    let events = Events::new(format, body)?;
+    let is_single = events.is_single();
+    for event in events {
+        intake.push(event?)?;
     }
-    // The parser ends with the array; what stands behind it would be passed over in silence.
-    let tail = text.get(end..).unwrap_or_default().trim_ascii();
-    let tail = if end == 0 {
-        tail.strip_prefix('[').map(str::trim_ascii_start).unwrap_or(tail)
-    } else {
-        tail
-    };
-    if tail == "]" { Ok(()) } else { Err(malformed("something stands behind it")) }
+    Ok(is_single)
 }
 
-/// An event in the binary mode of the CloudEvents HTTP binding: attributes in headers, the body is the data.
-fn event_of_headers<'a>(
-    headers: &'a HeaderMap,
-    kind: &str,
-    body: &'a [u8],
-) -> Result<Event<'a>, Refusal> {
+/// The attributes of an event in the binary mode of the CloudEvents HTTP binding.
+fn attributes_of(headers: &HeaderMap) -> Result<Attributes<'_>, Refusal> {
     let malformed = |detail: &str| Refusal::new(Code::EventMalformed, detail);
-    let attribute = |name: &str| -> Result<Option<Cow<'a, str>>, Refusal> {
+    let attribute = |name: &str| -> Result<Option<Cow<'_, str>>, Refusal> {
         let Some(value) = headers.get(name) else {
             return Ok(None);
         };
@@ -213,34 +166,15 @@ fn event_of_headers<'a>(
             .map(Some)
             .ok_or_else(|| malformed("an attribute in a header is badly percent-encoded"))
     };
-    let attributes = Attributes {
+
+    Ok(Attributes {
         specversion: attribute("ce-specversion")?,
         id: attribute("ce-id")?,
         source: attribute("ce-source")?,
         kind: attribute("ce-type")?,
         subject: attribute("ce-subject")?,
         time: attribute("ce-time")?,
-    };
-    attributes.into_event(json_data(kind, body)?)
-}
-
-/// A media type without its parameters, in small letters.
-pub fn media_type(header: &str) -> String {
-    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-/// The data of an event whose attributes stand beside it: JSON text, or nothing when its media type is another.
-pub fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Refusal> {
-    let malformed = |detail: &str| Refusal::new(Code::EventMalformed, detail);
-    let is_json =
-        media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json");
-    if !is_json || data.is_empty() {
-        return Ok("");
-    }
-    let text = std::str::from_utf8(data).map_err(|_| malformed("the data is not UTF-8"))?;
-    serde_json::from_str::<serde::de::IgnoredAny>(text)
-        .map_err(|error| malformed(&format!("the data is not JSON: {error}")))?;
-    Ok(text)
+    })
 }
 
 fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {

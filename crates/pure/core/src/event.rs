@@ -52,9 +52,7 @@ struct Wire<'a> {
 impl<'a> Event<'a> {
     /// Reads one event in the JSON format of CloudEvents 1.0.
     pub fn from_json(json: &'a [u8]) -> Result<Self, Refusal> {
-        if json.len() > EVENT_LEN_MAX {
-            return Err(too_large(json.len()));
-        }
+        check_len(json.len())?;
         // Checked here, because the parser does not look at the bytes that it passes over.
         let json = std::str::from_utf8(json).map_err(|error| malformed(&error.to_string()))?;
         crate::json::check_depth(json)
@@ -136,9 +134,7 @@ pub struct Attributes<'a> {
 impl<'a> Attributes<'a> {
     /// Checks the attributes and joins them with `data`, which must be JSON text or empty.
     pub fn into_event(self, data: &'a str) -> Result<Event<'a>, Refusal> {
-        if data.len() > EVENT_LEN_MAX {
-            return Err(too_large(data.len()));
-        }
+        check_len(data.len())?;
         if self.specversion.as_deref() != Some("1.0") {
             return Err(Refusal::new(Code::SpecversionUnsupported, "specversion must be \"1.0\""));
         }
@@ -179,11 +175,13 @@ fn malformed(reason: &str) -> Refusal {
     Refusal::new(Code::EventMalformed, format!("not a CloudEvent in JSON: {reason}"))
 }
 
-fn too_large(len: usize) -> Refusal {
-    Refusal::new(
-        Code::EventTooLarge,
-        format!("the event has {len} bytes; at most {EVENT_LEN_MAX} are taken"),
-    )
+/// Refuses an event of more bytes than [`EVENT_LEN_MAX`].
+pub fn check_len(len: usize) -> Result<(), Refusal> {
+    if len <= EVENT_LEN_MAX {
+        return Ok(());
+    }
+    let detail = format!("the event has {len} bytes; at most {EVENT_LEN_MAX} are taken");
+    Err(Refusal::new(Code::EventTooLarge, detail))
 }
 
 fn missing(name: &str) -> Refusal {

@@ -12,6 +12,7 @@ pub mod access;
 pub mod bucket;
 pub mod code;
 pub mod counter;
+pub mod decode;
 pub mod event;
 pub mod field;
 pub mod filter;

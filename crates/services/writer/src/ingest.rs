@@ -178,12 +178,7 @@ impl Intake {
         self.batch.bytes.reserve(bytes);
     }
 
-    /// Takes one event as JSON.
-    pub fn push_json(&mut self, json: &[u8]) -> Result<(), Error> {
-        self.push(Event::from_json(json))
-    }
-
-    /// Takes one event that was read already, or the reason why it could not be.
+    /// Takes one event, or the reason why it could not be decoded.
     pub fn push(&mut self, event: Result<Event<'_>, Refusal>) -> Result<(), Error> {
         if self.next >= EVENTS_PER_REQUEST_MAX {
             return Err(Error::TooMany);

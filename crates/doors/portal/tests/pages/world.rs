@@ -9,6 +9,7 @@ use raingauge_app::budget::BodyBudgets;
 use raingauge_app::{App, Counted, Limits, Node, Operations, Samples};
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::counter::Counter;
+use raingauge_core::event::Event;
 use raingauge_counters::documents::CounterKind;
 use raingauge_counters::recount::Recounter;
 use raingauge_counters::{Counters, Drafts, RecentEvents};
@@ -311,7 +312,7 @@ impl World {
             let id = format!("{:032x}", rand::random::<u128>());
             let event = json!({ "specversion": "1.0", "id": id, "source": "/test", "type": event_type, "time": time,
                 "data": data });
-            intake.push_json(event.to_string().as_bytes()).expect("an event");
+            intake.push(Event::from_json(event.to_string().as_bytes())).expect("an event");
         }
         let receipt = self.portal.ingest.finish(intake, true).await.expect("events are counted");
         assert!(receipt.rejected.is_empty(), "{receipt:?}");

@@ -1,5 +1,6 @@
 use crate::support::{ALLOWANCE_S, NOON_S, Services, counter, event, event_x};
 use raingauge_core::bucket::DAY_S;
+use raingauge_core::event::Event;
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_memory::MemoryLog;
 use raingauge_ports::clock::ManualClock;
@@ -64,10 +65,10 @@ async fn a_request_takes_only_so_many() {
     let mut intake = services.ingest.begin().unwrap();
     assert!(intake.is_empty());
     for _ in 0..EVENTS_PER_REQUEST_MAX {
-        intake.push_json(b"{}").unwrap();
+        intake.push(Event::from_json(b"{}")).unwrap();
     }
     assert_eq!(intake.len(), EVENTS_PER_REQUEST_MAX);
-    assert!(matches!(intake.push_json(b"{}"), Err(Error::TooMany)));
+    assert!(matches!(intake.push(Event::from_json(b"{}")), Err(Error::TooMany)));
     let receipt = services.ingest.finish(intake, true).await.unwrap();
     assert_eq!((receipt.accepted, receipt.rejected.len()), (0, EVENTS_PER_REQUEST_MAX));
 }
@@ -81,7 +82,7 @@ async fn a_writer_that_lags_or_stopped_takes_no_more() {
     let ingest = Ingest::new(sink, counted, Arc::clone(&published), clock, ALLOWANCE_S, 2);
     for id in 0..3 {
         let mut intake = ingest.begin().unwrap();
-        intake.push_json(event_x(id, NOON_S).to_string().as_bytes()).unwrap();
+        intake.push(Event::from_json(event_x(id, NOON_S).to_string().as_bytes())).unwrap();
         ingest.finish(intake, false).await.unwrap();
     }
     assert!(matches!(ingest.begin(), Err(Error::Lagging { lag: 3, .. })));
@@ -91,7 +92,7 @@ async fn a_writer_that_lags_or_stopped_takes_no_more() {
     assert!(
         matches!(ingest.begin(), Err(Error::Stopped(reason)) if &*reason == "the disk is full")
     );
-    intake.push_json(event_x("late", NOON_S).to_string().as_bytes()).unwrap();
+    intake.push(Event::from_json(event_x("late", NOON_S).to_string().as_bytes())).unwrap();
     assert!(
         matches!(ingest.finish(intake, true).await, Err(Error::Stopped(_))),
         "nobody waits for ever"

@@ -1,5 +1,6 @@
 use crate::support::{NOON_S, Services, counter, event_x};
 use raingauge_core::bucket::DAY_S;
+use raingauge_core::event::Event;
 use raingauge_core::plan::Plan;
 use raingauge_embedded::{LogOptions, SegmentLog};
 use raingauge_ports::buckets::BucketWriter;
@@ -14,7 +15,7 @@ async fn a_writer_that_is_told_to_stop_commits_all_and_nobody_waits_for_it() {
     services.create(counter(1, json!({}))).await;
     let mut intake = services.ingest.begin().unwrap();
     for id in 0..1_000 {
-        intake.push_json(event_x(id, NOON_S).to_string().as_bytes()).unwrap();
+        intake.push(Event::from_json(event_x(id, NOON_S).to_string().as_bytes())).unwrap();
     }
     services.ingest.finish(intake, false).await.unwrap();
     services.writer.stop();
