@@ -20,17 +20,18 @@ pub struct Event<'a> {
     pub time_ms: i64,
     /// The event's data as JSON text; empty when there is none, or none in JSON.
     pub data: &'a str,
-    /// Keys under which the event does not count, since their counters had as many keys as they may have when it was
+    /// Keys under which the event does not count, because their counters were full when it was
     /// accepted: the [hash](key_hash) of each in 8 bytes, little-endian.
     pub refused_keys: Cow<'a, [u8]>,
 }
 
-/// XXH3-64 of a key. Templates of different counters never render the same key, so that it tells the counter too.
+/// XXH3-64 of a key. Templates of different counters never render the same key, so that the hash
+/// identifies the counter too.
 pub fn key_hash(key: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key.as_bytes())
 }
 
-/// The attributes that are read. Others, extensions among them, are passed over.
+/// The attributes that are read. All others, extensions among them, are ignored.
 #[derive(Deserialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -53,7 +54,7 @@ impl<'a> Event<'a> {
     /// Reads one event in the JSON format of CloudEvents 1.0.
     pub fn from_json(json: &'a [u8]) -> Result<Self, Refusal> {
         check_len(json.len())?;
-        // Checked here, because the parser does not look at the bytes that it passes over.
+        // Checked here, because the parser does not look at the bytes that it skips.
         let json = std::str::from_utf8(json).map_err(|error| malformed(&error.to_string()))?;
         crate::json::check_depth(json)
             .map_err(|detail| Refusal::new(Code::EventMalformed, detail))?;
@@ -91,7 +92,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Whether the event does not count under a key, because that was one too many.
+    /// Whether the event does not count under a key, because the key was one too many.
     pub fn refuses(&self, key: &str) -> bool {
         if self.refused_keys.is_empty() {
             return false;
@@ -120,7 +121,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The attributes of an event before they are checked, in whichever way they came.
+/// The attributes of an event before they are checked.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes<'a> {
     pub specversion: Option<Cow<'a, str>>,
@@ -160,7 +161,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The parser passes over escapes in strings that it does not read.
+/// Checks escapes in strings that the parser skips.
 fn check_escapes(data: &str) -> Result<(), Refusal> {
     if memchr::memchr(b'\\', data.as_bytes()).is_none() {
         return Ok(());

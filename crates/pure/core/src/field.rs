@@ -162,7 +162,7 @@ pub fn extract<'a>(event: &Event<'a>, fields: &[Field], found: &mut Vec<Option<S
 }
 
 /// Visits the members of one object and fills the fields whose path runs through it.
-/// `on_path` tells whether the steps above this object are the ones that a field asks for.
+/// `on_path` is whether the steps above this object are those of a field.
 fn walk<'a>(
     json: Cow<'a, str>,
     fields: &[Field],

@@ -1,4 +1,4 @@
-//! What the parsers leave to us: a bound on nesting, and texts that are borrowed where they can be.
+//! What the parsers lack: a bound on nesting, and texts that are borrowed where possible.
 
 use crate::limits::JSON_DEPTH_MAX;
 use serde::Deserialize;
@@ -60,7 +60,8 @@ pub fn check_containers(text: &[u8], containers_max: usize) -> Result<(), String
 
 /// The arrays and objects, brackets inside strings apart.
 fn containers(text: &[u8]) -> usize {
-    let (mut containers, mut in_string) = (0, false);
+    let mut containers = 0;
+    let mut in_string = false;
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
         match byte {
@@ -77,7 +78,9 @@ fn containers(text: &[u8]) -> usize {
 
 /// How deep arrays and objects are nested, brackets inside strings apart.
 fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string) = (0usize, 0, false);
+    let mut depth = 0usize;
+    let mut deepest = 0;
+    let mut in_string = false;
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         match byte {

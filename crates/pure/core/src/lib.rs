@@ -1,4 +1,4 @@
-//! The meaning of a count, free of any world: no clock, no input or output, no threads.
+//! What a count is, as pure functions: no clock, no input or output, no threads.
 //!
 //! ```text
 //!   event ──▶ counters ──▶ (key, time, value) ──▶ tiles of cells
@@ -6,7 +6,7 @@
 //!   key + range ──▶ plan ──▶ slices of days, hours and quarter hours ──▶ sum
 //! ```
 //!
-//! Everything that needs the time is told the time.
+//! Functions that need the time take it as an argument.
 
 pub mod access;
 pub mod bucket;

@@ -131,8 +131,8 @@ impl Ruleset {
         listeners.rules.iter().map(|index| self.rules[*index].horizons(now_s).earliest_s()).min()
     }
 
-    /// What an event adds: `count` is told the key and the value, `skip` why a counter that listens did not count.
-    /// Both are told where the counter stands among [`rules`](Self::rules).
+    /// Applies an event: calls `count` with each key and value, and `skip` with the reason why a counter
+    /// of its type did not count. Both also get the place of the counter among [`rules`](Self::rules).
     pub fn apply<'e>(
         &self,
         event: &Event<'e>,

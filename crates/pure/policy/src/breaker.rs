@@ -1,15 +1,15 @@
-//! Circuit breakers: an engine that fails is left alone for a while, instead of being asked by everybody until it falls.
+//! Circuit breakers: an engine that fails is left alone for a while, instead of being overrun by calls.
 //!
 //! ```text
-//!            many of the calls of the last seconds failed
+//!            too many calls of the last seconds failed
 //!   closed ───────────────────────────────────────────────▶ open ◀──────────────┐
 //!     ▲                                                      │ it has slept     │ the probe failed
 //!     │                 the probe succeeded                  ▼                  │
 //!     └────────────────────────────────────────────────── half open ────────────┘
 //! ```
 //!
-//! As in Hystrix: closed lets every call through and remembers how they went, by second; open refuses them at once; half
-//! open lets one call through, whose outcome decides.
+//! As in Hystrix: closed lets every call through and counts their outcomes; open refuses them at once;
+//! half open lets one call through, whose outcome decides.
 
 /// Parts that the window is counted in.
 const SLOTS: usize = 10;
@@ -17,13 +17,13 @@ const SLOTS: usize = 10;
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Calls of so long are looked at.
+    /// Length of the sliding window.
     pub window_ms: i64,
-    /// Fewer calls than this open nothing.
+    /// Fewest calls in the window that may open the breaker.
     pub calls_min: u64,
-    /// So many of a hundred calls must have failed.
+    /// Failure rate that opens the breaker, in percent.
     pub failed_percent: u64,
-    /// How long nothing is asked before one call tries again.
+    /// How long the breaker stays open before a probe.
     pub sleep_ms: i64,
 }
 
@@ -50,11 +50,11 @@ impl State {
     }
 }
 
-/// What a call is let through as.
+/// How a call was let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     Usual,
-    /// The one call whose outcome decides.
+    /// The call whose outcome decides.
     Probe,
 }
 
@@ -95,14 +95,14 @@ impl Breaker {
         self.state
     }
 
-    /// Lets a call through, or says for how many milliseconds there is no use in asking again.
-    /// A caller that is let through reports with [`record`](Self::record).
+    /// Lets a call through, or returns the milliseconds until the next probe. A caller that is let
+    /// through reports the outcome with [`record`](Self::record).
     pub fn admit(&mut self, now_ms: i64) -> Result<Pass, i64> {
         if self.state == State::Closed {
             return Ok(Pass::Usual);
         }
         let waited_ms = now_ms - self.since_ms;
-        // A probe that never came back is followed by another one. A clock that was set back ends the sleep.
+        // A lost probe is followed by another one. A clock that was set back ends the wait.
         if (0..self.options.sleep_ms).contains(&waited_ms) {
             return Err(self.options.sleep_ms - waited_ms);
         }
@@ -111,7 +111,7 @@ impl Breaker {
         Ok(Pass::Probe)
     }
 
-    /// How a call went that was let through: so many parts of it well, so many not.
+    /// Records the outcome of a call: the parts that succeeded, and those that failed.
     pub fn record(&mut self, now_ms: i64, pass: Pass, succeeded: u64, failed: u64) {
         match (self.state, pass) {
             (State::Closed, _) => self.count(now_ms, succeeded, failed),
@@ -120,7 +120,7 @@ impl Breaker {
                 self.slots = [Slot::default(); SLOTS];
             }
             (State::HalfOpen, Pass::Probe) => self.open(now_ms),
-            // Calls from before it opened say nothing about how the engine is now.
+            // Calls that began before it opened say nothing about the engine now.
             _ => {}
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         breaker.record(NOW_MS + 10_000, Pass::Usual, 0, 1);
         assert_eq!(breaker.state(), State::Closed);
         breaker.record(NOW_MS - 3_600_000, Pass::Usual, 0, 19);
-        assert_eq!(breaker.state(), State::Closed, "a clock that was set back begins anew");
+        assert_eq!(breaker.state(), State::Closed, "a clock that was set back empties the window");
         breaker.record(NOW_MS - 3_599_000, Pass::Usual, 0, 1);
         assert_eq!(breaker.state(), State::Open);
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     proptest! {
-        /// The window is the sum over the calls of its last seconds, and nobody is refused while it is closed.
+        /// The window is the sum over the calls of its last seconds, and a closed breaker refuses none.
         #[test]
         fn it_agrees_with_a_list_of_calls(
             steps in prop::collection::vec((0..2_500_i64, 0..6_u64, 0..6_u64), 1..200),

@@ -1,7 +1,7 @@
-//! Which counters are answered through which cache, and how a change is rolled out.
+//! The cache policy: which counters are answered through which cache.
 //!
-//! The choice is arithmetic on the counter's id, so that every instance treats a counter the same way at any time: with
-//! `id % 100 < 95` a counter is on one side for all requests, never on both.
+//! The choice is arithmetic on the id of the counter, so that every instance treats a counter the same
+//! way: with `id % 100 < 95`, a counter is on one side for all requests.
 
 use raingauge_core::counter::Problem;
 use raingauge_core::limits::{INSTANCE_LEN_MAX, POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
@@ -16,7 +16,7 @@ use std::fmt;
 pub enum Strategy {
     /// Every count is read from the bucket store.
     None,
-    /// Sums are kept for some minutes under the key and the floored range.
+    /// The sum of a key over a floored range is kept for some minutes.
     Result,
     /// As `result`, but each key moves on to the next quarter hour at a moment of its own.
     Phased,
@@ -47,7 +47,7 @@ pub struct Step {
     pub below: u32,
 }
 
-/// A strategy, and the counters that are excepted from it: the first step that a counter falls under decides.
+/// A strategy, and the exceptions from it: the first step that includes a counter decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
@@ -101,13 +101,13 @@ impl fmt::Display for Choice {
 pub struct Policy {
     #[serde(flatten)]
     pub choice: Choice,
-    /// What single instances do instead, by their names: a canary tries a change before the others.
+    /// Exceptions for single instances, by name: a canary tries a change before the others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overrides: BTreeMap<String, Choice>,
 }
 
 impl Policy {
-    /// Reads a policy from outside, or tells everything that is wrong with it.
+    /// Reads a policy from outside, or returns all its problems.
     pub fn from_json(json: &Json) -> Result<Self, Vec<Problem>> {
         let policy: Self = serde_json::from_value(json.clone())
             .map_err(|error| vec![Problem::new("policy", format!("cannot be read: {error}"))])?;
@@ -127,7 +127,7 @@ impl Policy {
         if problems.is_empty() { Ok(policy) } else { Err(problems) }
     }
 
-    /// What an instance does.
+    /// The choice of an instance.
     pub fn choice_of(&self, instance: &str) -> &Choice {
         self.overrides.get(instance).unwrap_or(&self.choice)
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told() {
+    fn every_problem_is_reported() {
         let wrong = json!({
             "strategy": "none",
             "rollout": [{"strategy": "live", "modulo": 0, "below": 0}],

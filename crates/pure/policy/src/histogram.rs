@@ -1,7 +1,8 @@
 //! Quantiles of a histogram, as metrics have it.
 
-/// The quantile of cumulative buckets, `(upper bound, how many are at most that)`, as Prometheus's `histogram_quantile`
-/// tells it: linear within a bucket; beyond the last finite bound, that bound. Nothing where nothing was counted.
+/// The quantile of cumulative buckets, `(upper bound, number up to it)`, as `histogram_quantile` of
+/// Prometheus computes it: linear within a bucket; beyond the last finite bound, that bound. `None`
+/// for an empty histogram.
 pub fn quantile(buckets: &[(f64, f64)], quantile: f64) -> Option<f64> {
     let total = buckets.last()?.1;
     if total <= 0.0 {

@@ -1,14 +1,14 @@
-//! A guarded rollout: a cache strategy goes to more and more counters of a live service, each share is watched, and when
-//! the service suffers the policy of before comes back by itself.
+//! A guarded rollout gives a cache strategy to more and more counters of a live service and watches
+//! each share. When the service suffers, the rollout restores the previous policy.
 //!
 //! ```text
 //!   as it is ──▶ for each share: canary ──▶ share ──▶ finished
 //!      │                            │          │
-//!   compared with               within the limits? ── no, or somebody stops it ──▶ the policy of before
+//!   compared with               within the limits? ── no, or stopped ──▶ the previous policy
 //! ```
 //!
-//! All that decides is here, and nothing that acts: whoever conducts it tells what was seen and at which moment, carries
-//! out its [`Order`], and may keep it between two beats. So the command line and the portal decide alike.
+//! This module decides and never acts. The conductor passes in the time and what the readers did,
+//! carries out each [`Order`], and may store the rollout between two beats.
 
 mod limits;
 mod plan;
@@ -22,15 +22,15 @@ pub use tally::{FAILURES, Tally, Window};
 use crate::cache::Policy;
 use serde::{Deserialize, Serialize};
 
-/// A process that does not follow a policy by then will not.
+/// The time within which every process has to follow a policy.
 const FOLLOWED_MAX_MS: i64 = 60_000;
-/// A window is drawn out until enough was asked, but not beyond so many times its length.
+/// A window with too few batches is extended up to this multiple of its length.
 const PATIENCE: f64 = 10.0;
-/// A limit that is broken ends the rollout at once when this part of the window is over: before that, a cache that has
-/// just been chosen is cold.
+/// The share of a window after which a broken limit ends the rollout at once. Before that, the cache
+/// may still be cold.
 const SETTLED_SHARE: f64 = 0.2;
 
-/// A rollout, as far as it has come.
+/// A rollout and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
@@ -41,7 +41,7 @@ pub struct Rollout {
     pub version: u32,
     /// The stages that are over; the first is the service as it was.
     pub watched: Vec<Watched>,
-    /// How often a window began anew, because whoever watched it was gone.
+    /// How often a window was restarted because the conductor had been away.
     pub interruptions: u32,
     pub phase: Phase,
 }
@@ -56,7 +56,7 @@ pub struct Watched {
     pub window: Window,
     /// None of the service as it was.
     pub verdicts: Vec<Verdict>,
-    /// Who went on before the time was over.
+    /// The person who ended the stage before its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_by: Option<String>,
 }
@@ -78,7 +78,7 @@ pub enum Phase {
         seen_ms: i64,
         tally: Tally,
     },
-    /// The policy of before is to be set again.
+    /// The previous policy is to be set again.
     Returning {
         end: End,
         why: String,
@@ -95,15 +95,15 @@ pub enum Phase {
 pub enum End {
     /// All steps held.
     Finished,
-    /// A limit was broken; the policy of before is in force again.
+    /// A limit was broken; the previous policy is in force again.
     Broken,
-    /// Too little was asked to say anything; the policy of before is in force again.
+    /// There were too few batches to judge by; the previous policy is in force again.
     Inconclusive,
-    /// It could not be watched, or not be followed; the policy of before is in force again.
+    /// It could not be watched or followed; the previous policy is in force again.
     Failed,
-    /// Somebody stopped it; the policy of before is in force again.
+    /// A person stopped it; the previous policy is in force again.
     Stopped,
-    /// Somebody else set another policy, which stays.
+    /// Another person or program set another policy, which stays.
     Overruled,
 }
 
@@ -136,7 +136,7 @@ pub struct Order {
     pub reason: String,
 }
 
-/// Why a wish of somebody cannot be met.
+/// Why a rollout cannot be continued or stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("the rollout has ended already")]
@@ -150,24 +150,24 @@ pub enum Refused {
 }
 
 impl Rollout {
-    /// Begins with a look at the service as it is.
+    /// Starts a rollout, with a window over the service as it is.
     pub fn new(plan: Plan, before: Policy, version: u32, now_ms: i64) -> Self {
         let phase = Phase::watching(now_ms);
         Self { plan, before, version, watched: Vec::new(), interruptions: 0, phase }
     }
 
-    /// What is done now; none when it has ended.
+    /// The current stage. `None` when the rollout has ended.
     pub fn stage(&self) -> Option<Stage> {
         let is_ended = matches!(self.phase, Phase::Ended { .. });
         self.plan.stages().into_iter().nth(self.watched.len()).filter(|_| !is_ended)
     }
 
-    /// The service as it was, once that is known.
+    /// The window over the service before any change. `None` while it is open.
     pub fn baseline(&self) -> Option<&Window> {
         self.watched.first().map(|watched| &watched.window)
     }
 
-    /// The open window, as far as it was seen.
+    /// The open window up to the last beat.
     pub fn window(&self) -> Option<Window> {
         match &self.phase {
             Phase::Watching { since_ms, seen_ms, tally } => {
@@ -177,12 +177,12 @@ impl Rollout {
         }
     }
 
-    /// What a window shows against the limits; nothing while there is nothing to compare it with.
+    /// Compares a window with the limits. Empty while there is no baseline.
     pub fn verdicts(&self, window: &Window) -> Vec<Verdict> {
         self.baseline().map_or_else(Vec::new, |before| self.plan.limits.verdicts(before, window))
     }
 
-    /// Whether a limit that the open window breaks counts by now. A breaker always does.
+    /// Whether broken limits of the open window count already. A breaker that opens always does.
     pub fn is_settled(&self, window: &Window) -> bool {
         let is_due = |stage: Stage| window.seconds >= stage.seconds * SETTLED_SHARE;
         self.plan.limits.suffice(window) && self.stage().is_some_and(is_due)
@@ -210,7 +210,7 @@ impl Rollout {
         }
     }
 
-    /// The order was carried out.
+    /// Notes that the conductor has carried out the order.
     pub fn ordered(&mut self, version: u32, now_ms: i64) {
         self.version = version;
         self.phase = match std::mem::replace(&mut self.phase, Phase::Setting) {
@@ -220,8 +220,8 @@ impl Rollout {
         };
     }
 
-    /// Whether a policy that is in force is none of ours: not the version that was set last, nor what was ordered, and set
-    /// right before whoever conducted it could note that.
+    /// Whether the policy in force was set by another than this rollout: it is neither the last version
+    /// that the rollout set, nor the ordered one that a conductor set and could not note any more.
     pub fn is_overruled(&self, version: u32, policy: &Policy) -> bool {
         let is_of = |share: u32| self.plan.policy(&self.before, share) == *policy;
         let is_of_stage = || self.stage().is_some_and(|stage| is_of(stage.share));
@@ -233,13 +233,14 @@ impl Rollout {
         version != self.version && !(version == self.version + 1 && was_ordered)
     }
 
-    /// Somebody else set a policy: that one stays.
+    /// Ends the rollout because another policy was set, which stays.
     pub fn overrule(&mut self, version: u32, by: &str) {
         let why = format!("{by} set version {version} of the policy");
         self.phase = Phase::Ended { end: End::Overruled, why };
     }
 
-    /// Goes on by what was seen since the beat before: what the readers did, and which processes do not follow yet.
+    /// Advances the rollout by what the readers did since the last beat, and by the processes that do
+    /// not follow the policy yet.
     pub fn beat(&mut self, now_ms: i64, grown: &Tally, lagging: Vec<String>) {
         match &mut self.phase {
             Phase::Following { .. } if lagging.is_empty() => self.phase = Phase::watching(now_ms),
@@ -264,19 +265,27 @@ impl Rollout {
         let (Some(stage), Some(window)) = (self.stage(), self.window()) else {
             return;
         };
-        let (is_enough, is_settled) = (self.plan.limits.suffice(&window), self.is_settled(&window));
-        let told = |verdict: &Verdict| {
+
+        let is_enough = self.plan.limits.suffice(&window);
+        let is_settled = self.is_settled(&window);
+        let counts = |verdict: &Verdict| {
             !verdict.holds() && (is_settled || verdict.limit == Limit::Breakers)
         };
-        let broken: Vec<String> =
-            self.verdicts(&window).iter().filter(|one| told(one)).map(Verdict::sentence).collect();
+        let broken: Vec<String> = self
+            .verdicts(&window)
+            .iter()
+            .filter(|one| counts(one))
+            .map(Verdict::sentence)
+            .collect();
+
         if !broken.is_empty() {
             self.end_stage(None);
             self.go_back(End::Broken, broken.join("; "));
         } else if window.seconds >= stage.seconds && is_enough {
             self.end_stage(None);
         } else if window.seconds >= stage.seconds * PATIENCE {
-            let (least, seconds) = (self.plan.limits.batches_min, window.seconds);
+            let least = self.plan.limits.batches_min;
+            let seconds = window.seconds;
             let why = format!(
                 "fewer than {least} batches were asked within {seconds:.0} s: nothing can be said of the service"
             );
@@ -284,11 +293,12 @@ impl Rollout {
         }
     }
 
-    /// Closes the window, and turns to the next stage.
+    /// Closes the window and moves on to the next stage.
     fn end_stage(&mut self, cut_by: Option<String>) {
         let Phase::Watching { since_ms: from_ms, .. } = self.phase else {
             return;
         };
+
         if let (Some(stage), Some(window)) = (self.stage(), self.window()) {
             let verdicts = self.verdicts(&window);
             self.watched.push(Watched { stage, from_ms, window, verdicts, cut_by });
@@ -314,7 +324,7 @@ impl Rollout {
         Ok(())
     }
 
-    /// Ends it, and sets the policy of before.
+    /// Stops the rollout and restores the previous policy.
     pub fn stop(&mut self, by: &str) -> Result<(), Refused> {
         match &self.phase {
             Phase::Returning { .. } => return Err(Refused::Returning),
@@ -325,7 +335,7 @@ impl Rollout {
         Ok(())
     }
 
-    /// It can no longer be watched: the policy of before is safer.
+    /// Ends a rollout that can no longer be watched. The previous policy is safer.
     pub fn fail(&mut self, why: String) {
         if self.end().is_none() {
             self.go_back(End::Failed, why);
@@ -339,7 +349,8 @@ impl Rollout {
             if is_changed { Phase::Returning { end, why } } else { Phase::Ended { end, why } };
     }
 
-    /// Whoever conducted it was gone: what happened meanwhile was not seen, so the open window begins anew.
+    /// Continues a rollout whose conductor was away. That time was not watched, so the open window
+    /// starts again.
     pub fn resume(&mut self, now_ms: i64) {
         match &mut self.phase {
             Phase::Watching { .. } => self.phase = Phase::watching(now_ms),

@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// The 99th percentile of batches may be so many times that of before ...
+    /// Largest ratio of the 99th percentile of batches to that of the baseline ...
     pub p99_times: f64,
-    /// ... and below so many milliseconds it never matters.
+    /// ... and the milliseconds up to which it is always accepted.
     pub p99_free_ms: f64,
-    /// Of the counts, so great a share may fail more than before.
+    /// By how much the share of failed counts may exceed that of the baseline.
     pub failed_share: f64,
-    /// Requests to the store for each count may be so many times those of before, or at most [`STORE_REQUESTS_FREE`].
+    /// Largest ratio of store requests per count to those of the baseline, unless there are at most
+    /// [`STORE_REQUESTS_FREE`].
     pub store_times: f64,
-    /// So many circuit breakers may open.
+    /// Most circuit breakers that may open.
     pub breakers: f64,
-    /// A window of fewer batches says nothing: more is waited for.
+    /// Fewest batches of a window that is judged.
     pub batches_min: f64,
 }
 
-/// What the plain plan of the three tables costs at most, and a little more.
+/// Requests per count that are always accepted: a little more than any plan takes.
 pub const STORE_REQUESTS_FREE: f64 = 6.0;
 
 impl Limits {
@@ -39,7 +40,7 @@ impl Limits {
         window.batches >= self.batches_min
     }
 
-    /// What is seen against each limit.
+    /// Compares a window with each limit.
     pub fn verdicts(&self, before: &Window, now: &Window) -> Vec<Verdict> {
         let p99_max = (before.p99_ms * self.p99_times).max(self.p99_free_ms);
         let store_max = (before.store_per_count() * self.store_times).max(STORE_REQUESTS_FREE);
@@ -82,7 +83,7 @@ impl Limit {
     }
 }
 
-/// What is seen against a limit.
+/// A number that was measured, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
@@ -96,7 +97,7 @@ impl Verdict {
         self.seen <= self.at_most
     }
 
-    /// What is wrong, where it does not hold.
+    /// What is wrong when the limit does not hold.
     pub fn sentence(&self) -> String {
         let [seen, at_most] = [self.seen, self.at_most].map(|value| self.limit.number(value));
         match self.limit {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_told_when_it_is_broken() {
+    fn each_broken_limit_is_reported() {
         let all = Window {
             p99_ms: 50.1,
             failed_share: 0.0016,
@@ -152,14 +153,14 @@ mod tests {
             breakers_opened: 1.0,
             ..BEFORE
         };
-        let told = broken(&BEFORE, &all);
+        let found = broken(&BEFORE, &all);
         let words = [
             "99th percentile is 50.1 ms",
             "0.160 % of the counts fail",
             "8.00 requests",
             "1 circuit breakers",
         ];
-        assert_eq!(told.len(), words.len(), "{told:?}");
-        assert!(told.iter().zip(words).all(|(told, word)| told.contains(word)), "{told:?}");
+        assert_eq!(found.len(), words.len(), "{found:?}");
+        assert!(found.iter().zip(words).all(|(found, word)| found.contains(word)), "{found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a rollout is to do: to which strategy, in which steps, for how long, within which limits.
+//! The plan of a rollout: its strategy, steps, durations and limits.
 
 use super::limits::Limits;
 use crate::cache::{Policy, Step, Strategy};
@@ -18,7 +18,7 @@ pub struct Plan {
     pub to: Strategy,
     /// Hundredths of the counters, by arithmetic on their ids, in the order of the steps.
     pub shares: Vec<u32>,
-    /// How long a canary of one hundredth more is watched before each step; 0 for no canary.
+    /// How long a canary of one more hundredth is watched before each step; 0 disables canaries.
     pub canary_s: f64,
     /// How long each step is watched, and the service before the first one.
     pub hold_s: f64,
@@ -60,7 +60,7 @@ impl Plan {
     pub const CANARY_S: f64 = 300.0;
     pub const HOLD_S: f64 = 1_800.0;
 
-    /// All that is wrong with it, by field as JSON spells it.
+    /// All problems of the plan, by field as JSON spells it.
     pub fn problems(&self) -> Vec<Problem> {
         let Self { shares, canary_s, hold_s, limits, .. } = self;
         let mut problems = Vec::new();
@@ -130,8 +130,8 @@ impl Plan {
         stages
     }
 
-    /// The policy of before, but for the counters of a share. When it is all of them, nothing of the old one is left but
-    /// the exceptions of single instances.
+    /// The previous policy, with this strategy for the counters of a share. For all counters, only the
+    /// overrides of single instances remain of the previous one.
     pub fn policy(&self, before: &Policy, share: u32) -> Policy {
         let mut policy = before.clone();
         if share >= MODULO {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told() {
+    fn every_problem_is_reported() {
         assert_eq!(plan().problems(), []);
         let limits = Limits { p99_times: f64::NAN, breakers: -1.0, ..Limits::DEFAULT };
         let wrong =

@@ -19,7 +19,7 @@ pub struct Tally {
     pub failed: f64,
     pub store_requests: f64,
     pub breakers_opened: f64,
-    /// Batches that took at most so many seconds, by finite bound, growing.
+    /// Batches up to each finite bound of latency in seconds, by growing bound.
     pub within: Vec<(f64, f64)>,
 }
 
@@ -81,7 +81,7 @@ impl Tally {
         }
     }
 
-    /// All of it as one window of so many seconds.
+    /// The tally as one window of this length.
     pub fn window(&self, seconds: f64) -> Window {
         let whole = [(f64::INFINITY, self.batches)];
         let buckets: Vec<(f64, f64)> = self.within.iter().copied().chain(whole).collect();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_anew_has_done_all_of_it_since() {
+    fn all_numbers_of_a_restarted_process_count() {
         assert_eq!(reading(3.0, 1.0, 0.0).since(&reading(100.0, 0.0, 5.0)), reading(3.0, 1.0, 0.0));
     }
 
