@@ -9,12 +9,14 @@ use raingauge_core::plan::Plan;
 use raingauge_core::tile::Overflow;
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::published::{Published, View};
+use smallvec::{SmallVec, smallvec};
 
 /// What to read for a range, and what the answer will say.
 pub struct ReadPlan {
     /// The place of the counter in the ruleset.
     pub rule: usize,
-    pub plans: Vec<(Generation, Plan)>,
+    /// By generation. A counter that was never backfilled has one.
+    pub plans: SmallVec<[(Generation, Plan); 1]>,
     from_s: i64,
     end: End,
 }
@@ -59,8 +61,8 @@ impl ReadPlan {
 
         let timeline = &view.timelines[rule];
         let plans = match timeline.only() {
-            Some(only) => vec![(only, plan)],
-            None => timeline.plans(&plan)?,
+            Some(only) => smallvec![(only, plan)],
+            None => timeline.plans(&plan)?.into(),
         };
         Ok(Self { rule, plans, from_s: plan.from_s, end })
     }

@@ -358,7 +358,7 @@ impl Reader {
             strategy,
             asks_cache: is_kept && self.results.is_some() && !range.fresh,
             rows: plan.rows(),
-            plans: plan.plans,
+            plans: plan.plans.into_vec(),
             is_in_memory: sum.is_some(),
         })
     }
@@ -447,5 +447,24 @@ impl<'a> Batch<'a> {
     /// The answers. A range that no engine answered is refused, never counted as 0.
     fn finish(self) -> Vec<Result<Answer, Refusal>> {
         self.answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(lost()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raingauge_core::code::Code;
+
+    #[test]
+    fn a_range_that_no_engine_answered_is_refused() {
+        let range = Range { key: "a", from_s: 0, to_s: 900, fresh: false };
+        let ranges = [range.clone(), range];
+        let mut batch = Batch::new(&ranges);
+        let answer = Answer { from_s: 0, to_s: 900, count: 7 };
+        batch.answers = vec![Some(Ok(answer)), None];
+
+        let answers = batch.finish();
+        assert_eq!(answers[0], Ok(answer));
+        assert_eq!(answers[1].as_ref().map_err(|refusal| refusal.code), Err(Code::Unavailable));
     }
 }
