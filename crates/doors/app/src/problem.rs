@@ -1,7 +1,8 @@
 //! What a door answers to a request that is refused, or that failed.
 
 use raingauge_core::code::{Code, Refusal};
-use raingauge_counters::{self as counters, recent};
+use raingauge_core::counter;
+use raingauge_counters::{self as counters, documents, drafts, recent};
 use raingauge_operations::{maintenance, rollouts};
 use raingauge_people::tokens::Denied;
 use raingauge_ports::{catalog, log, scans};
@@ -38,6 +39,13 @@ impl Problem {
     pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
         self
+    }
+
+    /// A configuration with these problems.
+    fn invalid(code: Code, problems: &[counter::Problem]) -> Self {
+        let details: Vec<String> =
+            problems.iter().map(|found| format!("{}: {}", found.field, found.detail)).collect();
+        Self::new(code, details.join("; ")).with("problems", json!(problems))
     }
 
     fn unavailable(detail: impl Into<String>) -> Self {
@@ -116,13 +124,7 @@ impl From<catalog::Error> for Problem {
             | catalog::Error::PolicyMismatch { current } => {
                 Self::new(Code::VersionMismatch, detail).with("currentVersion", json!(current))
             }
-            catalog::Error::Invalid(problems) => {
-                let said: Vec<String> = problems
-                    .iter()
-                    .map(|problem| format!("{}: {}", problem.field, problem.detail))
-                    .collect();
-                Self::new(Code::CounterInvalid, said.join("; ")).with("problems", json!(problems))
-            }
+            catalog::Error::Invalid(problems) => Self::invalid(Code::CounterInvalid, &problems),
             catalog::Error::Unavailable(_) => Self::unavailable(detail),
         }
     }
@@ -151,6 +153,48 @@ impl From<counters::Error> for Problem {
             counters::Error::TooManyVersions(_) => {
                 Self::new(Code::TooManyVersions, error.to_string())
             }
+        }
+    }
+}
+
+impl From<drafts::Error> for Problem {
+    fn from(error: drafts::Error) -> Self {
+        use drafts::Error;
+
+        let detail = error.to_string();
+        match error {
+            Error::NotFound(_) => Self::new(Code::DraftUnknown, detail),
+            Error::Changed(_) => Self::new(Code::DraftChanged, detail),
+            Error::Ended(_) => Self::new(Code::DraftEnded, detail),
+            Error::TooMany => Self::new(Code::TooManyDrafts, detail),
+            Error::KindUnknown(_) => Self::new(Code::KindUnknown, detail),
+            Error::ReasonMissing => Self::new(Code::ReasonMissing, detail),
+            Error::ReasonTooLong => Self::new(Code::ReasonTooLong, detail),
+            Error::ApprovalNeeded => Self::new(Code::ApprovalNeeded, detail),
+            Error::NotSecond(_) => Self::new(Code::SecondPersonNeeded, detail),
+            Error::Conflict { current, .. } => {
+                Self::new(Code::DraftConflict, detail).with("currentVersion", json!(current))
+            }
+            Error::Document(error) => error.into(),
+            Error::People(_) | Error::Unavailable(_) => Self::unavailable(detail),
+        }
+    }
+}
+
+impl From<documents::Error> for Problem {
+    fn from(error: documents::Error) -> Self {
+        use documents::Error;
+
+        let detail = error.to_string();
+        match error {
+            Error::NotFound(_) => Self::new(Code::DocumentUnknown, detail),
+            Error::Conflict { current, .. } => {
+                Self::new(Code::DraftConflict, detail).with("currentVersion", json!(current))
+            }
+            Error::IdTaken { .. } => Self::new(Code::IdTaken, detail),
+            Error::Invalid(problems) => Self::invalid(Code::ConfigurationInvalid, &problems),
+            Error::Refused(_) => Self::new(Code::ChangeRefused, detail),
+            Error::Unavailable(_) => Self::unavailable(detail),
         }
     }
 }

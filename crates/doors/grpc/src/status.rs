@@ -29,10 +29,15 @@ fn grpc_status(code: Code) -> tonic::Code {
     match code {
         Code::TokenMissing | Code::TokenUnknown => tonic::Code::Unauthenticated,
 
-        Code::ForeignRequest | Code::ScopeMissing => tonic::Code::PermissionDenied,
+        Code::ApprovalNeeded
+        | Code::ForeignRequest
+        | Code::ScopeMissing
+        | Code::SecondPersonNeeded => tonic::Code::PermissionDenied,
 
         Code::BackfillUnknown
         | Code::CounterUnknown
+        | Code::DocumentUnknown
+        | Code::DraftUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
         | Code::RoleAbsent
@@ -65,8 +70,10 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::BodyTooLarge
         | Code::BodyTooSlow
         | Code::BucketMalformed
+        | Code::ChangeRefused
         | Code::CompactionIdle
         | Code::CompactionRunning
+        | Code::ConfigurationInvalid
         | Code::ControlExpired
         | Code::ControlKindUnknown
         | Code::ControlMalformed
@@ -75,6 +82,9 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::CountOutOfRange
         | Code::CounterInvalid
         | Code::CounterNotArchived
+        | Code::DraftChanged
+        | Code::DraftConflict
+        | Code::DraftEnded
         | Code::EncodingUnknown
         | Code::EtagMalformed
         | Code::EventMalformed
@@ -89,6 +99,7 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::JsonMalformed
         | Code::KeyMissing
         | Code::KeyTooLong
+        | Code::KindUnknown
         | Code::LimitOutOfRange
         | Code::MediaTypeUnknown
         | Code::MethodNotAllowed
@@ -100,11 +111,13 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::RangeBackwards
         | Code::RangeExpired
         | Code::RangeTooLong
+        | Code::ReasonMissing
         | Code::ReasonTooLong
         | Code::Refused
         | Code::RequestMalformed
         | Code::RolloutInvalid
         | Code::RolloutRefused
+        | Code::RevisionMissing
         | Code::RowCells
         | Code::RowMalformed
         | Code::RowNotUtf8
@@ -121,6 +134,7 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::TlsRequired
         | Code::TooLate
         | Code::TooManyBuckets
+        | Code::TooManyDrafts
         | Code::TooManyEvents
         | Code::TooManyKeys
         | Code::TooManyRanges

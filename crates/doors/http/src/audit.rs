@@ -42,7 +42,8 @@ impl PendingAudit {
             details["reason"] = json!(reason);
         }
         if let Some(version) = text(response.headers(), header::ETAG) {
-            details["version"] = json!(version.trim_matches('"').parse::<u32>().ok());
+            let name = if self.verb.starts_with("draft.") { "revision" } else { "version" };
+            details[name] = json!(version.trim_matches('"').parse::<u32>().ok());
         }
         if let Some(AuditDetails(answer)) = response.extensions().get::<AuditDetails>() {
             details["answer"] = answer.clone();

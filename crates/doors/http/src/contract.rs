@@ -8,6 +8,7 @@ mod refusals;
 
 pub mod counters;
 pub mod counts;
+pub mod drafts;
 pub mod events;
 pub mod rollouts;
 pub mod system;
@@ -64,6 +65,7 @@ pub fn contract(routes: &Routes) -> Contract {
             { "name": "events", "description": "What is counted" },
             { "name": "counts", "description": "Answers" },
             { "name": "counters", "description": "Configurations" },
+            { "name": "drafts", "description": "Proposed changes, and their review" },
             { "name": "system", "description": "Operation" },
         ]),
         paths,

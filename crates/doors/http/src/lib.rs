@@ -8,6 +8,7 @@ pub mod connections;
 mod contract;
 mod counters;
 mod counts;
+mod drafts;
 mod events;
 mod guard;
 mod idempotency_key;
@@ -33,6 +34,7 @@ pub fn routes() -> Routes {
         .join(buckets::routes())
         .join(counts::routes())
         .join(counters::routes())
+        .join(drafts::routes())
         .join(cache_policy::routes())
         .join(rollouts::routes())
         .join(maintenance::routes())

@@ -15,16 +15,22 @@ pub fn status(code: Code) -> StatusCode {
         | Code::JsonMalformed
         | Code::LimitOutOfRange
         | Code::ParameterUnknown
+        | Code::ReasonMissing
         | Code::ReasonTooLong
         | Code::RequestMalformed
         | Code::TlsRequired
         | Code::WaitUnknown => StatusCode::BAD_REQUEST,
 
         Code::TokenMissing | Code::TokenUnknown => StatusCode::UNAUTHORIZED,
-        Code::ForeignRequest | Code::ScopeMissing => StatusCode::FORBIDDEN,
+        Code::ApprovalNeeded
+        | Code::ForeignRequest
+        | Code::ScopeMissing
+        | Code::SecondPersonNeeded => StatusCode::FORBIDDEN,
 
         Code::BackfillUnknown
         | Code::CounterUnknown
+        | Code::DocumentUnknown
+        | Code::DraftUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
         | Code::RoleAbsent
@@ -34,14 +40,20 @@ pub fn status(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
 
-        Code::CompactionIdle
+        Code::ChangeRefused
+        | Code::CompactionIdle
         | Code::CompactionRunning
         | Code::CounterNotArchived
+        | Code::DraftChanged
+        | Code::DraftConflict
+        | Code::DraftEnded
         | Code::IdTaken
         | Code::RolloutRefused
+        | Code::TooManyDrafts
         | Code::TooManyVersions => StatusCode::CONFLICT,
 
         Code::VersionMismatch => StatusCode::PRECONDITION_FAILED,
+        Code::RevisionMissing => StatusCode::PRECONDITION_REQUIRED,
 
         Code::BodyTooLarge | Code::TooManyBuckets | Code::TooManyEvents | Code::TooManyRanges => {
             StatusCode::PAYLOAD_TOO_LARGE
@@ -71,6 +83,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::AttributeTooLong
         | Code::BatchUnsupported
         | Code::BucketMalformed
+        | Code::ConfigurationInvalid
         | Code::ControlExpired
         | Code::ControlKindUnknown
         | Code::ControlMalformed
@@ -85,6 +98,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::IdempotencyKeyReused
         | Code::KeyMissing
         | Code::KeyTooLong
+        | Code::KindUnknown
         | Code::Overflow
         | Code::PartitionWrong
         | Code::PolicyInvalid

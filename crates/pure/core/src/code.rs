@@ -107,6 +107,20 @@ codes! {
 
     BackfillUnknown = "backfill_unknown",
 
+    DraftUnknown = "draft_unknown",
+    DocumentUnknown = "document_unknown",
+    DraftChanged = "draft_changed",
+    DraftEnded = "draft_ended",
+    DraftConflict = "draft_conflict",
+    TooManyDrafts = "too_many_drafts",
+    ChangeRefused = "change_refused",
+    KindUnknown = "kind_unknown",
+    ConfigurationInvalid = "configuration_invalid",
+    ReasonMissing = "reason_missing",
+    RevisionMissing = "revision_missing",
+    ApprovalNeeded = "approval_needed",
+    SecondPersonNeeded = "second_person_needed",
+
     PolicyInvalid = "policy_invalid",
 
     RolloutInvalid = "rollout_invalid",

@@ -5,6 +5,7 @@ pub mod buckets;
 mod conformance;
 mod counters;
 mod counts;
+mod drafts;
 pub mod events;
 mod keys;
 mod refusals;

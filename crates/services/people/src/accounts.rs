@@ -90,6 +90,7 @@ impl Accounts {
             name: user.name.into(),
             credential: Credential::Session(own),
             csrf: Some(csrf_of(secret).into()),
+            made_by: None,
         }))
     }
 

@@ -16,6 +16,8 @@ pub struct Principal {
     pub credential: Credential,
     /// The secret that every form on this principal's pages carries. A token has no pages.
     pub csrf: Option<Arc<str>>,
+    /// The person who made the token in the portal. `None` for a token of the settings.
+    pub made_by: Option<Arc<str>>,
 }
 
 /// What a request proves its principal by.
@@ -42,12 +44,12 @@ pub struct OwnSession {
 impl Principal {
     /// Somebody whom nobody asks who they are.
     pub fn anonymous(csrf: Option<Arc<str>>) -> Self {
-        Self { name: ANONYMOUS.into(), credential: Credential::None, csrf }
+        Self { name: ANONYMOUS.into(), credential: Credential::None, csrf, made_by: None }
     }
 
     /// The holder of a token.
     pub fn of_token(name: Arc<str>, scopes: Scopes) -> Self {
-        Self { name, credential: Credential::Token(scopes), csrf: None }
+        Self { name, credential: Credential::Token(scopes), csrf: None, made_by: None }
     }
 
     /// The role on pages; `None` for a token.
@@ -81,6 +83,15 @@ impl Principal {
         }
     }
 
+    /// The person who acts: a token acts for the person who made it. `None` for a token of the
+    /// settings, which belongs to nobody in particular.
+    pub fn person(&self) -> Option<&str> {
+        match self.credential {
+            Credential::Token(_) => self.made_by.as_deref(),
+            _ => Some(&self.name),
+        }
+    }
+
     /// The name as versions and the audit log keep it: that of a token is marked, since a person
     /// may have it too.
     pub fn recorded_name(&self) -> String {
@@ -102,7 +113,8 @@ mod tests {
         let session =
             OwnSession { user_id: 1, role: Role::Editor, hash: Hash::default(), since_s: 7 };
         let credential = Credential::Session(session);
-        let person = Principal { name: "zoe".into(), credential, csrf: Some("abc".into()) };
+        let person =
+            Principal { name: "zoe".into(), credential, csrf: Some("abc".into()), made_by: None };
 
         let anonymous = Principal::anonymous(None);
 

@@ -7,8 +7,8 @@
 mod issue;
 mod made;
 
-use crate::Principal;
 use crate::secrets::{self, hash_of, is_equal};
+use crate::{Credential, Principal};
 pub use issue::{NewToken, TokenRequest};
 pub use made::MadeTokens;
 use raingauge_core::access::{Scope, Scopes};
@@ -99,7 +99,7 @@ impl Tokens {
             let holder = hash.and_then(|hash| self.made.as_ref()?.find(&hash));
             let everything = || [Scope::Admin].into_iter().collect();
             return Ok(match holder {
-                Some(holder) => Principal::of_token(holder.name, everything()),
+                Some(holder) => Principal { credential: Credential::Token(everything()), ..holder },
                 None => self.anonymous.clone(),
             });
         }

@@ -41,13 +41,13 @@ macro_rules! refusals {
 refusals! {
     BadRequest [RequestMalformed, JsonMalformed, GzipMalformed, WaitUnknown,
         ParameterUnknown, EtagMalformed, GranularityUnknown, LimitOutOfRange,
-        IdempotencyKeyMalformed, ReasonTooLong]
+        IdempotencyKeyMalformed, ReasonMissing, ReasonTooLong]
         "The request cannot be understood.";
     Unauthorized [TokenMissing, TokenUnknown]
         "Tokens are configured, and the request carries none, or an unknown one.";
-    Forbidden [ScopeMissing, ForeignRequest]
+    Forbidden [ScopeMissing, ForeignRequest, ApprovalNeeded, SecondPersonNeeded]
         "The token lacks the scope of this route; or no token is asked for, and the request is \
-         not one of this machine.";
+         not one of this machine; or a draft needs a second person.";
     KeyUnknown [KeyUnknown]
         "No counter that answers has a template that renders the key.";
     CounterUnknown [CounterUnknown] "There is no such counter, or it does not answer.";
@@ -58,6 +58,14 @@ refusals! {
         "This instance compacts nothing, or lacks the role.";
     RolloutUnknown [RolloutUnknown] "There is no such rollout.";
     BodyTooSlow [BodyTooSlow] "The body came too slowly, or stopped coming.";
+    DraftUnknown [DraftUnknown, DocumentUnknown]
+        "There is no such draft, or no such version of its document.";
+    DraftRefused [DraftChanged, DraftEnded, DraftConflict, IdTaken, TooManyDrafts, ChangeRefused]
+        "The draft has changed since it was read or has ended, its document has a newer version, \
+         or a limit is reached.";
+    DraftInvalid [KindUnknown, ConfigurationInvalid]
+        "The kind is unknown, or the configuration is wrong.";
+    RevisionMissing [RevisionMissing] "`If-Match` does not name the revision that was read.";
     IdTaken [IdTaken] "The id is in use.";
     TooManyVersions [TooManyVersions] "The counter has as many versions as there may be.";
     NotArchived [CounterNotArchived] "The counter is not archived.";
@@ -116,7 +124,11 @@ impl Refusal {
         let mut members = json!({ "code": { "enum": self.codes() } });
         match self {
             Self::VersionMismatch => members["currentVersion"] = json!({ "type": "integer" }),
-            Self::CounterInvalid | Self::PolicyInvalid | Self::RolloutInvalid => {
+            Self::DraftRefused => members["currentVersion"] = json!({ "type": "integer" }),
+            Self::CounterInvalid
+            | Self::DraftInvalid
+            | Self::PolicyInvalid
+            | Self::RolloutInvalid => {
                 let item = json!({ "$ref": "#/components/schemas/CounterProblem" });
                 members["problems"] = json!({ "type": "array", "items": item });
             }

@@ -131,7 +131,10 @@ fn known_of(token: ApiToken) -> Known {
     Known {
         id: token.id,
         hash: token.hash,
-        principal: Principal::of_token(token.name.into(), token.scopes),
+        principal: Principal {
+            made_by: Some(token.created_by.into()),
+            ..Principal::of_token(token.name.into(), token.scopes)
+        },
         expires_at: token.expires_at.unwrap_or(i64::MAX),
         used_at: AtomicI64::new(0),
     }

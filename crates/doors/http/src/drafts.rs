@@ -1,0 +1,152 @@
+//! Drafts: the workflow by which a change of a document is proposed, reviewed and approved.
+
+use super::Routes;
+use super::body::{self, Body};
+use super::contract::drafts as doc;
+use super::counters::{expected_version, json_of, reason};
+use super::problem::Problem;
+use axum::Json;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use raingauge_app::{App, Role};
+use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
+use raingauge_counters::Drafts;
+use raingauge_counters::drafts::{Actor, Decision, DraftChange, OPEN_MAX, Proposal};
+use raingauge_people::Principal;
+use raingauge_ports::drafts::Draft;
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Ended drafts that a list has at most.
+const ENDED_MAX: u32 = 50;
+
+pub fn routes() -> Routes {
+    use Scope::{CountersWrite, CountsRead};
+    Routes::of(Role::Portal)
+        .get("/v1/drafts", CountsRead, list, doc::list)
+        .post("/v1/drafts", CountersWrite, "draft.save", create, doc::create)
+        .get("/v1/drafts/{id}", CountsRead, read, doc::read)
+        .put("/v1/drafts/{id}", CountersWrite, "draft.save", edit, doc::edit)
+        .post("/v1/drafts/{id}/submit", CountersWrite, "draft.send", submit, doc::submit)
+        .post("/v1/drafts/{id}/approve", CountersWrite, "draft.approve", approve, doc::approve)
+        .post("/v1/drafts/{id}/reject", CountersWrite, "draft.reject", reject, doc::reject)
+        .post("/v1/drafts/{id}/withdraw", CountersWrite, "draft.withdraw", withdraw, doc::withdraw)
+        .post("/v1/drafts/{id}/apply", CountersWrite, "draft.apply", apply, doc::apply)
+}
+
+/// `GET /v1/drafts`: the open ones; with `state=ended`, the newest of the others.
+pub async fn list(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<HashMap<String, String>>,
+) -> Result<Json<doc::Drafts>, Problem> {
+    let mut is_open = true;
+    for (name, value) in &parameters {
+        match (name.as_str(), value.as_str()) {
+            ("state", "open") => {}
+            ("state", "ended") => is_open = false,
+            _ => {
+                let detail = "drafts are listed by state=open or state=ended";
+                return Err(Problem::new(Code::ParameterUnknown, detail));
+            }
+        }
+    }
+
+    let limit = if is_open { OPEN_MAX } else { ENDED_MAX };
+    let drafts = app.drafts.list(is_open, limit).await?;
+    Ok(Json(doc::Drafts { drafts: drafts.into_iter().map(doc::Draft::from).collect() }))
+}
+
+/// `GET /v1/drafts/{id}`
+pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u64>) -> Result<Response, Problem> {
+    Ok(answer(app.drafts.get(id).await?))
+}
+
+/// `POST /v1/drafts`
+pub async fn create(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Principal>,
+    body: Body<body::Configuration>,
+) -> Result<Response, Problem> {
+    let doc::NewDraft { kind, configuration, base_version } = read_body(&body)?;
+    let proposal = Proposal { kind: &kind, configuration, base_version };
+    let name = who.recorded_name();
+    let DraftChange { draft, .. } = app.drafts.create(proposal, actor(&who, &name)).await?;
+    let place = (header::LOCATION, format!("/v1/drafts/{}", draft.id));
+    Ok((StatusCode::CREATED, [place], answer(draft)).into_response())
+}
+
+/// `PUT /v1/drafts/{id}`: changes what it proposes.
+pub async fn edit(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Principal>,
+    Path(id): Path<u64>,
+    headers: HeaderMap,
+    body: Body<body::Configuration>,
+) -> Result<Response, Problem> {
+    let doc::DraftEdit { configuration, base_version } = read_body(&body)?;
+    let revision = revision(&headers)?;
+    let drafts = &app.drafts;
+    let base_version = match base_version {
+        Some(base_version) => base_version,
+        None => drafts.get(id).await?.base_version,
+    };
+
+    let name = who.recorded_name();
+    let by = actor(&who, &name);
+    let DraftChange { draft, .. } =
+        drafts.edit(id, revision, &configuration, base_version, by).await?;
+    Ok(answer(draft))
+}
+
+/// A handler of `POST /v1/drafts/{id}/…`: a decision about the revision that `If-Match` names, with its
+/// reason or comment in `x-reason`.
+macro_rules! decides {
+    ($name:ident) => {
+        #[doc = concat!("`POST /v1/drafts/{id}/", stringify!($name), "`")]
+        pub async fn $name(
+            State(app): State<Arc<App>>,
+            Extension(who): Extension<Principal>,
+            Path(id): Path<u64>,
+            headers: HeaderMap,
+        ) -> Result<Response, Problem> {
+            let name = who.recorded_name();
+            let by = actor(&who, &name);
+            let revision = revision(&headers)?;
+            let decision = Decision { id, revision, text: reason(&headers), by };
+            let DraftChange { draft, .. } = Drafts::$name(&app.drafts, decision).await?;
+            Ok(answer(draft))
+        }
+    };
+}
+
+decides!(submit);
+decides!(approve);
+decides!(reject);
+decides!(withdraw);
+decides!(apply);
+
+fn actor<'a>(who: &'a Principal, name: &'a str) -> Actor<'a> {
+    Actor { name, person: who.person() }
+}
+
+fn read_body<T: DeserializeOwned>(body: &Body<body::Configuration>) -> Result<T, Problem> {
+    serde_json::from_value(json_of(&body.bytes)?).map_err(|error| {
+        Problem::new(Code::JsonMalformed, format!("the body is not a draft: {error}"))
+    })
+}
+
+/// The revision that `If-Match` names: what is decided is what was read.
+fn revision(headers: &HeaderMap) -> Result<u32, Problem> {
+    expected_version(headers)?.ok_or_else(|| {
+        let detail = "name the revision that you read: If-Match: \"3\"";
+        Problem::new(Code::RevisionMissing, detail)
+    })
+}
+
+fn answer(draft: Draft) -> Response {
+    let etag: (HeaderName, String) = (header::ETAG, format!("\"{}\"", draft.revision));
+    ([etag], Json(doc::Draft::from(draft))).into_response()
+}
