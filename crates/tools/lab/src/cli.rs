@@ -1,4 +1,4 @@
-//! `raingauge lab`: what it takes, and what it prints.
+//! `raingauge lab`: arguments and output.
 
 #[cfg(feature = "experiments")]
 mod experiments;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Lab {
-    /// Checks the arguments and ends: for scripts, which do so before they start any server
+    /// Only checks the arguments; scripts do so before they start servers
     #[arg(long, global = true, overrides_with = "check_arguments")]
     check_arguments: bool,
     #[command(subcommand)]
@@ -29,17 +29,17 @@ pub struct Lab {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Batches of ten ranges by POST /v1/counts: the greatest rate, then latencies at a fixed rate
+    /// Batches of ten ranges by POST /v1/counts: the maximum rate, then latencies at a fixed rate
     #[command(after_help = "Example: raingauge lab counts --server 127.0.0.1:8080 --core 1")]
     Counts {
         #[command(flatten)]
         server: ServerArguments,
         #[command(flatten)]
         settings: Settings,
-        /// Batches per second of the open loop; default: half of the greatest rate found
+        /// Batches per second of the open loop; default: half of the maximum rate measured
         #[arg(long)]
         rate: Option<f64>,
-        /// Do not load the history first; counts are then not compared with the right ones
+        /// Skip loading the history; counts are then not compared with the expected values
         #[arg(long)]
         skip_load: bool,
     },
@@ -52,30 +52,30 @@ pub enum Command {
         server: ServerArguments,
         #[command(flatten)]
         settings: Settings,
-        /// Events in one body
+        /// Events per body
         #[arg(long, default_value_t = 1_000)]
         body_events: usize,
-        /// Events per second of an open loop; default: as many as the server takes
+        /// Events per second of an open loop; default: as many as the server accepts
         #[arg(long)]
         rate: Option<f64>,
-        /// Wait until the counts show every acknowledged event
+        /// Wait until the counts include every acknowledged event
         #[arg(long)]
         applied: bool,
     },
-    /// Pages of the portal with 1,000 counters and a year of data: how long the server takes for
-    /// each
+    /// Pages of the portal with 1,000 counters and a year of data: response time of each page
     #[command(after_help = "Example: raingauge lab pages --server 127.0.0.1:8080 --core 1")]
     Pages {
         #[command(flatten)]
         server: ServerArguments,
-        /// Counters that the list has at least
+        /// Minimum number of counters in the list
         #[arg(long, default_value_t = 1_000)]
         counters: usize,
-        /// Requests of each page
+        /// Requests per page
         #[arg(long, default_value_t = 200)]
         requests: u32,
     },
-    /// Measures a reader of a cluster under each cache strategy, and by the plain plan, in one run
+    /// Measures a reader of a cluster under each cache strategy, and with the plain plan, in one
+    /// run
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 1 --kafka --mariadb --redis --warm && \
                       raingauge lab strategies --services servers"
@@ -87,8 +87,8 @@ pub enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
-    /// Rolls a cache strategy out on a live service, step by step, and back by itself when limits
-    /// are broken
+    /// Rolls a cache strategy out on a live service step by step, and reverts it when limits are
+    /// exceeded
     #[command(
         after_help = "Example: raingauge lab rollout --server 127.0.0.1:8080 --to live --shares 5,25,100 --hold-s 600"
     )]
@@ -96,22 +96,22 @@ pub enum Command {
         #[command(flatten)]
         options: Box<rollout::Options>,
     },
-    /// Asks recorded requests again at their moments, and says how long they took
+    /// Replays recorded requests at their recorded times, and reports their latencies
     #[command(
         after_help = "Example: raingauge lab replay requests.ndjson --server 127.0.0.1:8080 --speed 2"
     )]
     Replay {
         /// Lines of {"atMs":…,"requests":[{"key":…,"fromTime":…,"toTime":…}]}; times up to 0 are
-        /// seconds before the asking
+        /// seconds relative to the request
         file: PathBuf,
         #[command(flatten)]
         server: ServerArguments,
-        /// How many times as fast as they were recorded
+        /// Speed of the replay as a multiple of the recorded speed
         #[arg(long, default_value_t = 1.0)]
         speed: f64,
     },
-    /// Breaks a cluster under load, again and again, and compares every count with a model; fails
-    /// when one differs
+    /// Repeatedly injects faults into a cluster under load, and compares every count with a model;
+    /// fails on any difference
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 3 --kafka --mariadb --redis && \
                       raingauge lab faults --services servers --faults 100"
@@ -130,16 +130,16 @@ pub struct ServerArguments {
     /// Address of a running raingauge
     #[arg(long)]
     server: SocketAddr,
-    /// Bearer token, where the server asks for one
+    /// Bearer token, if the server requires one
     #[arg(long, env = "RAINGAUGE_TOKEN")]
     token: Option<String>,
-    /// Kept connections, each with one request in flight
+    /// Persistent connections, each with one request in flight
     #[arg(long, default_value_t = 32)]
     connections: usize,
-    /// How long each measurement takes, in seconds
+    /// Duration of each measurement, in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Core to run this program on
+    /// Core to pin this program to
     #[arg(long)]
     core: Option<usize>,
 }
@@ -157,7 +157,7 @@ impl ServerArguments {
     }
 }
 
-/// The program that is running: it is also what is measured, unless another one is named.
+/// The path of the running program, which is also the program under test unless another is given.
 pub fn this_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "raingauge".into())
 }

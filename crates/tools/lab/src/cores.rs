@@ -1,5 +1,6 @@
-//! Which core does what, and how busy each was. A server measured at less than a full core was held
-//! up by something else (its disk, or a client at a full core), and the report should show that.
+//! Pins processes to cores and measures how busy each core was. A server measured below a full core
+//! was limited by something else (its disk, or a client at a full core), and the report should show
+//! that.
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ pub struct Cores {
     pub client_core: usize,
 }
 
-/// Moves this process, all its threads and those to come, to one core.
+/// Pins this process, with all its current and future threads, to one core.
 pub fn pin_self(core: usize) -> Result<()> {
     let status = Command::new("taskset")
         .args(["-acp", &core.to_string(), &std::process::id().to_string()])
@@ -26,13 +27,13 @@ pub fn pin_self(core: usize) -> Result<()> {
     Ok(())
 }
 
-/// Lets all threads of a process go before those of others whenever they are ready, in turns with
-/// their like.
+/// Gives all threads of a process real-time priority (round robin), so that they run before those
+/// of other processes.
 pub fn prefer_process(process: u32) -> Result<()> {
     prefer(&["--all-tasks", "--rr", "--pid", "1", &process.to_string()])
 }
 
-/// The same for the thread that calls this.
+/// Does the same for the calling thread.
 pub fn prefer_self() -> Result<()> {
     let own = std::fs::read_link("/proc/thread-self").context("/proc does not name this thread")?;
     let id = own
@@ -52,11 +53,11 @@ fn prefer(arguments: &[&str]) -> Result<()> {
 /// Shares of time, from 0 to 1.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Busy {
-    /// The server's core, with whatever ran there.
+    /// The server's core, including every process that ran on it.
     pub server_core: f64,
     /// The same for the client's core.
     pub client_core: f64,
-    /// This program alone: near 1, it was the client that was measured, not the server.
+    /// This program alone: a value near 1 means that the client was the bottleneck.
     pub client: f64,
 }
 
@@ -99,8 +100,8 @@ fn sample(cores: Cores) -> Result<(Ticks, Ticks)> {
     Ok((of(cores.server_core)?, of(cores.client_core)?))
 }
 
-/// User and system time of this process: fields 14 and 15, counted after the name, which may hold
-/// spaces.
+/// User and system time of this process: fields 14 and 15, counted after the name, which may
+/// contain spaces.
 fn own_ticks() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
     let fields = text.rsplit_once(") ").map(|(_, rest)| rest.split_whitespace().skip(11).take(2));

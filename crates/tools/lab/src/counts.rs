@@ -1,4 +1,4 @@
-//! Reading: batches of ten ranges by `POST /v1/counts`.
+//! Range counts: batches of ten ranges by `POST /v1/counts`.
 
 use crate::http::load::{self, Outcome, Reply, Source};
 use crate::http::{JSON, Target};
@@ -10,10 +10,10 @@ use memchr::memmem;
 use serde::Deserialize;
 use std::time::{Duration, Instant};
 
-/// One answer in so many is parsed and checked in full; the others only for the absence of errors.
+/// Every `CHECK_EVERY`th answer is parsed and checked in full; the others only for errors.
 const CHECK_EVERY: u64 = 64;
 
-/// What a server answers to a batch.
+/// The server's answer to a batch.
 #[derive(Deserialize)]
 pub struct Answer {
     pub results: Vec<Item>,
@@ -29,7 +29,7 @@ pub struct Item {
     pub count: Option<i64>,
 }
 
-/// A count, and the range that it says it covers.
+/// A count and the range that the answer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Covered {
     pub from_s: i64,
@@ -37,11 +37,11 @@ pub struct Covered {
     pub count: i64,
 }
 
-/// Asks one batch after another, and has some of the answers judged.
+/// Sends one batch after another, and validates a sample of the answers.
 pub struct CountSource<'a, Q, J> {
     batches: &'a [Vec<Q>],
     requests: Vec<Vec<u8>>,
-    /// Whether an answer is right for what was asked.
+    /// Checks an answer against its question.
     judge: J,
     next: usize,
     current: Vec<usize>,
@@ -125,7 +125,7 @@ impl<Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> Source for CountSource<'
     }
 }
 
-/// The body that asks for a batch.
+/// The request body for a batch.
 pub fn body<Q: AsRef<Asked>>(batch: &[Q], fresh: bool) -> String {
     let fresh = if fresh { r#","fresh":true"# } else { "" };
     let item = |question: &Q| {
@@ -136,7 +136,7 @@ pub fn body<Q: AsRef<Asked>>(batch: &[Q], fresh: bool) -> String {
     format!(r#"{{"requests":[{}]}}"#, items.join(","))
 }
 
-/// The answer must be that of the range, and its count the right one where the history is known.
+/// The answer must cover the range, and its count must be correct if the history is known.
 fn judge(range: &Range, history_known: bool, covered: Covered) -> Result<()> {
     let Asked { city, from_s, to_s } = range.asked;
     let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
@@ -162,8 +162,7 @@ pub struct CountsLoad {
     pub pushed_back: u64,
 }
 
-/// Asks the batches of a workload. Counts are compared where the history behind the ranges is
-/// known.
+/// Sends the batches of a workload. Counts are compared if the history of the ranges is known.
 pub fn measure(
     workload: &Workload,
     target: &Target,

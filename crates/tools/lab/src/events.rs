@@ -1,6 +1,6 @@
 //! Live events: the same drops for every system, as CloudEvents in NDJSON for raingauge and as
-//! plain values for the peers. Bodies are rendered once; each time one is sent, only the ids in it
-//! are overwritten.
+//! plain values for its peers. Bodies are rendered once; before each send, only their ids are
+//! overwritten.
 
 use crate::plan::{self, HOUR_S, QUARTER_S};
 use crate::workload::{Popularity, city_name};
@@ -9,14 +9,14 @@ use rand::{Rng, SeedableRng};
 
 pub const EVENT_TYPE: &str = "lab.drop";
 pub const SOURCE: &str = "lab";
-/// How far back live events reach.
+/// The age of the oldest live events.
 const SPREAD_S: i64 = 3 * HOUR_S;
-/// Different events that are cycled through; only their ids are new each time.
+/// Number of distinct events to cycle through; only their ids change.
 const EVENTS_DIFFERENT: usize = 200_000;
 const ID_DIGITS: usize = 16;
 const ID_PREFIX: &str = "lab-";
 
-/// One drop, without the id, which is new each time that the drop is sent.
+/// One drop without its id, which changes with every send.
 #[derive(Debug, Clone, Copy)]
 pub struct Drop {
     pub city: u32,
@@ -24,14 +24,14 @@ pub struct Drop {
     pub amount_cents: u32,
 }
 
-/// Batches of drops to send in turn.
+/// Batches of drops, to be sent in turn.
 pub struct Drops {
     pub batches: Vec<Vec<Drop>>,
 }
 
 impl Drops {
-    /// Times lie in the three hours before the last full quarter hour, so that a range that ends
-    /// there counts them all.
+    /// Times lie in the three hours before the last full quarter hour, so a range that ends there
+    /// counts all drops.
     pub fn new(keys: u32, batch_events: usize, seed: u64, now_s: i64) -> Self {
         let mut random = StdRng::seed_from_u64(seed ^ 0x5eed);
         let popularity = Popularity::new(keys);
@@ -52,7 +52,7 @@ impl Drops {
     }
 }
 
-/// Gives ids that never repeat within a run and, with overwhelming probability, between runs.
+/// Generates ids that are unique within a run and, with overwhelming probability, between runs.
 #[derive(Debug, Clone)]
 pub struct Ids {
     next: u64,
@@ -71,8 +71,8 @@ impl Ids {
     }
 }
 
-/// The finalizer of splitmix64: a bijection, so different numbers give different ids, in no order
-/// that would flatter an index (<https://prng.di.unimi.it/splitmix64.c>).
+/// The finalizer of splitmix64: a bijection, so different numbers give different ids, in an order
+/// that gives no index an advantage (<https://prng.di.unimi.it/splitmix64.c>).
 fn scatter(number: u64) -> u64 {
     let mut z = number;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -80,7 +80,7 @@ fn scatter(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The id as text, as the peers remember it.
+/// The id as text, as the peers store it.
 pub fn id_text(id: u64) -> String {
     format!("{ID_PREFIX}{id:016x}")
 }
@@ -92,7 +92,7 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// `head` makes the HTTP head for a body of so many bytes.
+    /// `head` renders the HTTP head for a body of the given length.
     pub fn new(drops: &[Drop], head: impl Fn(usize) -> Vec<u8>) -> Self {
         let mut body = Vec::with_capacity(drops.len() * 224);
         let mut id_offsets = Vec::with_capacity(drops.len());
@@ -115,7 +115,7 @@ impl Rendered {
         self.id_offsets.len()
     }
 
-    /// Makes every event in the body a new one.
+    /// Gives every event in the body a new id.
     pub fn renew(&mut self, ids: &mut Ids) {
         for &offset in &self.id_offsets {
             let id = ids.take();

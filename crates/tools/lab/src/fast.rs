@@ -1,5 +1,4 @@
-//! The clock of an experiment, which runs faster than the machine's: the same as that of the
-//! processes under it.
+//! The accelerated clock of an experiment, shared with the processes under test.
 
 use jiff::Timestamp;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -7,15 +6,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Copy)]
 pub struct Fast {
     start_ms: i64,
-    /// What the machine's clock shows at the start, in whole seconds: the setting has no finer
-    /// times.
+    /// The machine's time at the start, in whole seconds, which is the resolution of the setting.
     machine_start_s: i64,
     started: Instant,
     factor: u32,
 }
 
 impl Fast {
-    /// A clock that shows `start_ms`, in milliseconds since 1970, about now.
+    /// A clock that shows `start_ms`, in milliseconds since 1970, at about this moment.
     pub fn starting(start_ms: i64, factor: u32) -> Self {
         let (now, since_1970) =
             (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
@@ -25,7 +23,7 @@ impl Fast {
         Self { start_ms, machine_start_s, started, factor }
     }
 
-    /// A clock that shows `start_ms` after a while.
+    /// A clock that shows `start_ms` after `wait`.
     pub fn starting_in(wait: Duration, start_ms: i64, factor: u32) -> Self {
         let now = Self::starting(start_ms, factor);
         Self {
@@ -35,7 +33,7 @@ impl Fast {
         }
     }
 
-    /// The setting `clock.experiment` by which a process has the same time.
+    /// The setting `clock.experiment` that gives a process the same clock.
     pub fn setting(&self) -> String {
         let time = |ms: i64| {
             Timestamp::from_millisecond(ms).map(|time| time.to_string()).unwrap_or_default()
@@ -61,13 +59,13 @@ impl Fast {
             + (moment.saturating_duration_since(self.started) * self.factor).as_millis() as i64
     }
 
-    /// When this clock shows a moment that is not before its start.
+    /// The instant at which this clock shows `ms`, which must not be before its start.
     pub fn instant(&self, ms: i64) -> Instant {
         let since = Duration::from_millis(ms.saturating_sub(self.start_ms).max(0) as u64);
         self.started + since / self.factor
     }
 
-    /// Waits until this clock shows a moment.
+    /// Waits until this clock shows `ms`.
     pub fn wait_until(&self, ms: i64) {
         std::thread::sleep(self.instant(ms).saturating_duration_since(Instant::now()));
     }

@@ -1,4 +1,4 @@
-//! Writing: NDJSON bodies of live events by `POST /v1/events`, durable when acknowledged.
+//! Ingestion: NDJSON bodies of live events by `POST /v1/events`, durable when acknowledged.
 
 use crate::events::{Drops, Ids, Rendered};
 use crate::http::load::{self, Outcome, Reply, Source};
@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long acknowledged events may take to show in the counts before the run is called a failure.
+/// Longest wait until the counts include every acknowledged event; after that the run fails.
 const APPLIED_MAX: Duration = Duration::from_secs(120);
 
 struct IngestSource {
-    /// The bodies; each is held by at most one slot at a time, because its ids are written into it.
+    /// The bodies that are not in use; each belongs to at most one slot at a time, because its ids
+    /// are overwritten.
     free: VecDeque<Rendered>,
     current: Vec<Option<Rendered>>,
     ids: Ids,
@@ -30,8 +31,8 @@ struct Answer {
 
 impl Source for IngestSource {
     fn prepare(&mut self, slot: usize, _due: Instant) {
-        // Bodies go round: the one given back longest ago is taken next. There are at least as many
-        // as slots.
+        // The least recently returned body is used next. There are at least as many bodies as
+        // slots.
         if let Some(mut body) = self.free.pop_front() {
             body.renew(&mut self.ids);
             self.current[slot] = Some(body);
@@ -72,17 +73,17 @@ impl Source for IngestSource {
 pub struct Ingested {
     pub measured: Measured,
     pub accepted: u64,
-    /// All acknowledged events over the time from the first request to the last answer.
+    /// Acknowledged events per second, from the first request to the last answer.
     pub acknowledged_per_s: f64,
-    /// The same events over the time until the counts showed every one of them.
+    /// The same events per second, measured until the counts include all of them.
     pub applied_per_s: Option<f64>,
     pub pushed_back: u64,
     pub body_events: usize,
     pub body_bytes_mean: usize,
 }
 
-/// `applied`: also wait until every acknowledged event shows in the counts, which checks them at
-/// the same time.
+/// `applied`: also waits until the counts include every acknowledged event, which verifies them as
+/// well.
 pub fn measure(
     lab: &mut Lab,
     drops: &Drops,
@@ -133,7 +134,7 @@ fn render(batch: &[crate::events::Drop], target: &Target) -> Rendered {
     Rendered::new(batch, |length| target.head("POST", "/v1/events", NDJSON, length))
 }
 
-/// The time from `start` until the counts add up to `expected`.
+/// Returns the time from `start` until the counts add up to `expected`.
 fn wait_applied(lab: &mut Lab, start: Instant, expected: i64) -> Result<Duration> {
     let deadline = Instant::now() + APPLIED_MAX;
     loop {

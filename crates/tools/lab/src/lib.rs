@@ -1,21 +1,21 @@
-//! The instrument that measures a running raingauge over its public contract and, in the same run,
-//! the systems that one might count with instead (`peers`).
+//! The lab: measures a running raingauge through its public API and, in the same run, alternative
+//! systems (`peers`).
 //!
 //! ```text
-//!   core 0: the system measured            core 1: this program
-//!   raingauge │ redis │ duckdb … <──────── closed loop: the greatest rate
+//!   core 0: the system under test          core 1: this program
+//!   raingauge │ redis │ duckdb … <──────── closed loop: the maximum rate
 //!                                <──────── open loop at half of it: latency from the intended moment
 //!   (SQLite has no server: it runs in this program, on core 1)
 //! ```
 //!
-//! Every system holds the same history and is asked the same questions, and answers are compared
-//! with the right ones.
+//! Every system holds the same history and answers the same questions, and the answers are compared
+//! with the correct ones.
 //!
-//! Other instruments work on a cluster: [`faults`] breaks it under load, again and again, and
-//! compares every count; [`strategies`] measures a reader under each cache strategy.
+//! Other tools work on a cluster: [`faults`] breaks it repeatedly under load and compares every
+//! count; [`strategies`] measures a reader under each cache strategy.
 //!
-//! The feature `experiments` brings the instruments that run other systems or draw figures, and
-//! with them their clients, a rasterizer and a font.
+//! The feature `experiments` adds the tools that run other systems or draw figures, with their
+//! clients, a rasterizer and a font.
 
 #[cfg(feature = "experiments")]
 pub mod capacity;

@@ -1,18 +1,18 @@
-//! Time and its measurement: how requests are paced, and how their latencies are kept.
+//! Pacing of requests and recording of their latencies.
 //!
-//! In a closed loop the next request waits for an answer, which finds the greatest rate but hides
-//! what a user would wait while the server stalls. In an open loop requests are due at fixed
-//! moments whether the server keeps up or not, and a latency runs from the moment a request was
-//! *due*: time spent waiting for a free connection counts.
+//! In a closed loop the next request waits for the previous answer, which finds the maximum rate
+//! but hides the wait of a user while the server stalls. In an open loop requests are due at fixed
+//! moments, independently of the server, and a latency starts when its request was *due*: time
+//! spent waiting for a free connection counts.
 
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Latencies beyond this are recorded as this.
+/// Longer latencies are recorded as this value.
 const LATENCY_MAX: Duration = Duration::from_secs(60);
-/// How long after the end an open loop waits for answers that are still owed.
+/// How long an open loop waits after its end for outstanding answers.
 pub const DRAIN_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,8 +20,8 @@ pub enum Pace {
     Closed,
     /// Requests per second.
     Open(f64),
-    /// The same, by a client that shares its core with the server: it rests while nothing is due,
-    /// where [`Self::Open`] spins.
+    /// The same for a client that shares its core with the server: it sleeps while nothing is due,
+    /// whereas [`Self::Open`] spins.
     OpenShared(f64),
 }
 
@@ -42,14 +42,14 @@ pub struct Run {
     pub duration: Duration,
 }
 
-/// The moments at which requests are due, whether the server keeps up or not.
+/// The moments at which requests are due, independently of the server.
 pub trait Arrivals {
-    /// When the oldest request is due that was not taken yet; none when none is left.
+    /// The due time of the oldest pending request; `None` if there is none left.
     fn next_due(&self) -> Option<Instant>;
-    /// Takes that one.
+    /// Takes that request.
     fn advance(&mut self);
 
-    /// Takes the oldest request if it is due by now.
+    /// Takes the oldest pending request if it is due.
     fn take_due(&mut self, now: Instant) -> Option<Instant> {
         let due = self.next_due().filter(|due| *due <= now)?;
         self.advance();
@@ -61,7 +61,7 @@ pub trait Arrivals {
     }
 }
 
-/// Requests that are due at a steady rate.
+/// Requests due at a constant rate.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     start: Instant,
@@ -87,7 +87,7 @@ impl Arrivals for Schedule {
     }
 }
 
-/// Collects what falls into the measured window of a run.
+/// Records the measured window of a run.
 pub struct Recorder {
     pace: Pace,
     begin: Instant,
@@ -116,9 +116,9 @@ impl Recorder {
         self.end
     }
 
-    /// An answer came at `now` to a request intended at `intended`; `units` is what it carried
-    /// (ranges, events). A closed loop counts answers inside the window, an open loop the requests
-    /// that were due in it. Tells whether it was counted.
+    /// Records an answer that arrived at `now` to a request intended at `intended`; `units` is its
+    /// number of ranges or events. A closed loop counts answers inside the window, an open loop the
+    /// requests due in it. Returns whether the answer was counted.
     pub fn complete(&mut self, intended: Instant, now: Instant, units: u64) -> bool {
         let moment = match self.pace {
             Pace::Closed => now,
@@ -134,8 +134,8 @@ impl Recorder {
         true
     }
 
-    /// Requests that were due and never sent or answered count with the time that they have waited
-    /// so far.
+    /// Records requests that were due but never sent or answered, with the time that they have
+    /// waited so far.
     pub fn abandon(&mut self, arrivals: &mut dyn Arrivals, now: Instant) -> u64 {
         let mut abandoned = 0;
         while let Some(intended) = arrivals.take_due(now) {
@@ -177,7 +177,7 @@ pub struct Latency {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Measured {
     pub requests: u64,
-    /// Requests of an open loop that were due but had no answer when the run was given up.
+    /// Requests of an open loop that were due but unanswered when the run ended.
     pub unanswered: u64,
     pub elapsed_s: f64,
     pub requests_per_s: f64,
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn a_stalled_server_shows_in_the_latencies_of_everything_that_was_due() {
-        // 100 requests per second; each is answered at once, except that nothing is answered
-        // between 3 s and 4 s.
+        // 100 requests per second; the server answers at once, except for a stall between 3 s and 4
+        // s.
         let start = Instant::now();
         let mut recorder = Recorder::new(&run(Pace::Open(100.0)), start).unwrap();
         let mut schedule = Schedule::new(start, recorder.end(), 100.0);
@@ -217,7 +217,7 @@ mod tests {
         let measured = recorder.finish(0);
         assert_eq!(measured.requests, 1_000);
 
-        // A tenth of the requests fell into the stall, evenly spread over it.
+        // A tenth of the requests fell into the stall, evenly distributed.
         assert!((990_000.0..=1_001_000.0).contains(&measured.latency.max_us), "{measured:?}");
         assert!((880_000.0..=920_000.0).contains(&measured.latency.p99_us), "{measured:?}");
         assert!(measured.latency.p50_us <= 1_000.0, "{measured:?}");

@@ -1,6 +1,6 @@
-//! The metrics of a process, as `/metrics` has them.
+//! Parsing of `/metrics`.
 
-/// The sum of all series of a metric that carry a label; 0 when there is none.
+/// Returns the sum of all series of a metric with a given label; 0 if there are none.
 pub fn sum(page: &str, name: &str, label: &str) -> f64 {
     page.lines()
         .filter_map(|line| line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{'])))

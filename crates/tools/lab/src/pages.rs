@@ -1,9 +1,8 @@
-//! The pages of the portal: how long the server takes for each, with many counters and a year of
-//! data.
+//! Response times of the portal's pages, with many counters and a year of data.
 //!
 //! ```text
 //!   load: COUNTERS counters, a year of quarter hours, hours and days of one key of the first of them
-//!   measure: each page again and again over one kept connection, from the request to the last byte of its answer
+//!   measure: each page repeatedly over one persistent connection, from the request to the last byte of its answer
 //! ```
 //!
 //! Pages need no sign-in here: the server runs with `portal.sign_in = false`.
@@ -17,16 +16,16 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 const DAY_S: i64 = 86_400;
-/// Latencies beyond this are recorded as this.
+/// Longer latencies are recorded as this value.
 const LATENCY_MAX_US: u64 = 60_000_000;
-/// The year that is loaded: its days.
+/// Length of the loaded history, in days.
 const DAYS: i64 = 365;
 const BUCKETS_PER_REQUEST: usize = 5_000;
-/// The key that has a year of data; 64 others share the last of its days with it.
+/// The key with a year of data; on the last of these days, 64 others have data too.
 const KEY: &str = "lab_page:0:1";
 const OTHER_KEYS: i64 = 64;
 
-/// What one page came to.
+/// The latencies of one page.
 #[derive(Debug)]
 pub struct Timed {
     pub what: &'static str,
@@ -36,7 +35,7 @@ pub struct Timed {
     pub max_ms: f64,
 }
 
-/// Sees to the counters and to the year. What is there already stays.
+/// Creates the counters and loads the year. Existing data stays.
 pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
     let mut client = Client::connect(target)?;
     let listed = client.json("GET", "/v1/counters", b"")?;
@@ -83,7 +82,7 @@ fn template(number: usize) -> String {
     format!("lab_page:{number}:{{city_id}}")
 }
 
-/// A year up to the last midnight: quarter hours with a course over day and week, and hours and
+/// A year up to the last midnight: quarter hours with daily and weekly cycles, and the hours and
 /// days that add them up.
 fn year(now_s: i64) -> Vec<Value> {
     let end_s = now_s - now_s % DAY_S;
@@ -108,7 +107,7 @@ fn year(now_s: i64) -> Vec<Value> {
     of("quarter", 900).chain(of("hour", 3_600)).chain(of("day", DAY_S)).chain(others).collect()
 }
 
-/// Asks for each page so often, after some that warm up.
+/// Requests each page `requests` times, after a warm-up.
 pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Vec<Timed>> {
     let end_s = now_s - now_s % DAY_S;
     let (from_s, to_s) = (end_s - DAYS * DAY_S + 900, end_s - 4_500);

@@ -1,6 +1,6 @@
-//! How a range is cut into buckets by somebody who keeps quarter-hour, hour and day counts in a
-//! general store: whole days in the middle, whole hours at the edges, quarter hours for the rest.
-//! The peers read by this plan.
+//! How a client that keeps quarter-hour, hour and day counts in a general store cuts a range into
+//! buckets: whole days in the middle, whole hours at the edges, quarter hours for the rest. The
+//! peers read by this plan.
 //!
 //! ```text
 //!   from                                                        to
@@ -11,7 +11,7 @@ pub const QUARTER_S: i64 = 900;
 pub const HOUR_S: i64 = 3_600;
 pub const DAY_S: i64 = 86_400;
 
-/// The width of a bucket. The letter is what the peers' keys and columns carry.
+/// The width of a bucket. The letter appears in the peers' keys and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Granularity {
     Quarter,
@@ -30,7 +30,7 @@ impl Granularity {
         }
     }
 
-    /// The name in the public contract.
+    /// The name in the public API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quarter => "quarter",
@@ -39,7 +39,7 @@ impl Granularity {
         }
     }
 
-    /// A short form for keys and columns of the peers.
+    /// A short form for the peers' keys and columns.
     pub fn letter(self) -> char {
         match self {
             Self::Quarter => 'q',
@@ -65,7 +65,7 @@ impl Granularity {
     }
 }
 
-/// Consecutive buckets of one granularity, `[from_s, to_s)`, both on a bucket's edge.
+/// Consecutive buckets of one granularity, `[from_s, to_s)`, both aligned to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     pub granularity: Granularity,
@@ -88,7 +88,7 @@ fn ceiling(time_s: i64, width_s: i64) -> i64 {
     floor(time_s + width_s - 1, width_s)
 }
 
-/// Cuts `[floor(from), floor(to))` into at most five slices, oldest first.
+/// Splits `[floor(from), floor(to))` into at most five slices, oldest first.
 pub fn slices(from_s: i64, to_s: i64) -> Vec<Slice> {
     let mut parts = Vec::with_capacity(5);
     split(floor(from_s, QUARTER_S), floor(to_s, QUARTER_S), Granularity::Day, &mut parts);

@@ -1,4 +1,4 @@
-//! The cache policy of a service: set at a portal, and followed by readers.
+//! The cache policy of a service: changed through a portal, followed by the readers.
 
 use crate::http::Target;
 use crate::http::client::Client;
@@ -8,13 +8,13 @@ pub use raingauge_policy::rollout::MODULO;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// A reader that does not follow by then will not.
+/// Longest time for a reader to follow a new policy; after that the wait fails.
 const FOLLOWED_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Sets a policy, and answers its version.
+/// Sets a policy, and returns its version.
 pub fn set(portal: &Target, policy: &Value, reason: &str) -> Result<f64> {
-    // A reason goes in a field of the head, which has one line.
+    // The reason is sent in a header field, so it must be a single line.
     let reason: String =
         reason.chars().map(|char| if char.is_ascii_graphic() { char } else { ' ' }).collect();
     let fields = [("x-reason", reason.as_str())];
@@ -24,7 +24,7 @@ pub fn set(portal: &Target, policy: &Value, reason: &str) -> Result<f64> {
     set["version"].as_f64().with_context(|| format!("a policy without a version: {set}"))
 }
 
-/// Waits until every reader follows a version of the policy, or a newer one.
+/// Waits until every reader follows the given version of the policy or a newer one.
 pub fn wait_followed<'a>(
     readers: impl IntoIterator<Item = &'a Target>,
     version: f64,

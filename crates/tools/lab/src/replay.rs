@@ -1,5 +1,5 @@
-//! Asks recorded requests again, at their moments: an open loop, so that a slow answer delays no
-//! other.
+//! Replays recorded requests at their recorded times: an open loop, so a slow answer delays no
+//! other request.
 
 use crate::fast::Fast;
 use crate::http::load::{self, Load, Outcome, Reply, Source};
@@ -13,8 +13,7 @@ use memchr::memmem;
 use std::io::Write;
 use std::time::Instant;
 
-/// Asks a recording `speed` times as fast as it was. Items that fail are counted in the second
-/// number.
+/// Replays a recording at `speed` times its pace. The second result is the number of failed items.
 pub fn run(
     target: &Target,
     connections: usize,
@@ -43,8 +42,8 @@ pub fn run(
     Ok((load, asking.failed))
 }
 
-/// Writes what a model asks in so many seconds from a moment on. Ranges end when they are asked,
-/// whenever that is.
+/// Writes the requests of a traffic model for `seconds` seconds from `from_s` on. Ranges that end
+/// now are written relative to the time of the request.
 pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> Result<usize> {
     let from_ms = from_s * 1_000;
     let keys = Keys::new(model);

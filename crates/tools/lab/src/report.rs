@@ -1,4 +1,4 @@
-//! How figures are written, and the machine that they were measured on.
+//! Formatting of figures, and a description of the machine that they were measured on.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub struct Machine {
     pub processor: String,
     pub cores: usize,
     pub kernel: String,
-    /// Of one minute, before the run: what else the machine was doing.
+    /// The load average of the minute before the run: other work on the machine.
     pub load_before: String,
 }
 
@@ -36,7 +36,7 @@ pub fn milliseconds(microseconds: f64) -> String {
     }
 }
 
-/// A whole number with commas.
+/// Formats a whole number with thousands separators.
 pub fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();

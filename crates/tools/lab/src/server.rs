@@ -1,5 +1,4 @@
-//! The raingauge under measurement: started, given its counter and history, asked for totals,
-//! stopped.
+//! The raingauge process under test: start, preparation of its counter and history, totals, stop.
 
 use crate::http::Target;
 use crate::http::client::Client;
@@ -17,7 +16,7 @@ const LOAD_BUCKETS: usize = 5_000;
 const TOTAL_KEYS: u32 = 1_000;
 pub const TEMPLATE: &str = "lab:city:{city}";
 
-/// A raingauge process of our own, on its own core.
+/// A raingauge process that the lab starts, on its own core.
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
@@ -51,7 +50,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Asks the server to drain and stop; returns how long that took.
+    /// Asks the server to drain and stop; returns the time that this took.
     pub fn stop(mut self) -> Result<Duration> {
         let start = Instant::now();
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
@@ -67,7 +66,7 @@ impl Server {
 }
 
 impl std::ops::Drop for Server {
-    /// A run that failed leaves no process behind; one that stopped is already gone.
+    /// A failed run leaves no process behind; a stopped process is already gone.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             let _ = self.child.kill();
@@ -76,7 +75,7 @@ impl std::ops::Drop for Server {
     }
 }
 
-/// The first `host:port` in the server's line, whatever words and scheme stand around it.
+/// Finds the first `host:port` in the server's line, regardless of the surrounding text.
 fn find_address(line: &str) -> Option<SocketAddr> {
     line.split(|character: char| character.is_whitespace() || "/\"',".contains(character))
         .find_map(|word| word.parse().ok())
@@ -91,7 +90,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes sure of the counter; the other calls need it.
+    /// Creates the counter if it is missing; the other calls need it.
     pub fn prepare(target: &Target, workload: &Workload) -> Result<Self> {
         let client = Client::connect(target)?;
         let mut lab = Self {
@@ -127,7 +126,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Sets every bucket of the history by `POST /v1/buckets`; returns how many.
+    /// Sets every bucket of the history by `POST /v1/buckets`; returns the number of buckets.
     pub fn load_history(&mut self, workload: &Workload) -> Result<u64> {
         let mut loaded = 0;
         let mut pending = Vec::with_capacity(LOAD_BUCKETS);
@@ -168,7 +167,8 @@ impl Lab {
         Ok(count)
     }
 
-    /// The sum of all counts of all keys, history and live drops up to the last full quarter hour.
+    /// Returns the sum of all counts of all keys, history and live drops, up to the last full
+    /// quarter hour.
     pub fn total(&mut self) -> Result<i64> {
         let to_s = crate::now_s();
         let mut total = 0;

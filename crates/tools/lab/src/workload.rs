@@ -1,18 +1,18 @@
-//! What is asked and what is stored, decided by a seed: the same keys, history and ranges for every
-//! system measured, together with the right answers, so that a fast wrong answer is noticed.
+//! The stored data and the questions, derived from a seed: the same keys, history and ranges for
+//! every system under test, with the correct answers, so that a fast wrong answer is noticed.
 
 use crate::plan::{self, DAY_S, Granularity, HOUR_S, QUARTER_S, Slice};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Ranges in one batch: what services that we know typically ask at once.
+/// Ranges in one batch: a typical size for services that we know.
 pub const BATCH_RANGES: usize = 10;
-/// Different batches that are cycled through while measuring.
+/// Number of distinct batches to cycle through while measuring.
 pub const BATCHES: usize = 4_096;
-/// A day more than the longest range, so that every range lies inside the history.
+/// One day more than the longest range, so that every range lies inside the history.
 const HISTORY_DAYS: i64 = 91;
 const RANGE_DAYS_MAX: i64 = 90;
-/// How far the end of a range may lie before the end of the history.
+/// Maximum distance of a range's end from the end of the history.
 const RANGE_END_SPREAD_S: i64 = 6 * HOUR_S;
 
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -28,7 +28,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// Picks a rank with a probability proportional to 1/(rank + 1), or to a power of that.
+/// Draws a rank with a probability proportional to 1/(rank + 1), or to a power of that.
 pub struct Popularity {
     cumulative: Vec<f64>,
 }
@@ -60,7 +60,7 @@ pub fn city_name(city: u32) -> String {
     format!("c{city:05}")
 }
 
-/// The key that the lab's counter gives to a city.
+/// The key of a city under the lab's counter.
 pub fn key_of(city: u32) -> String {
     format!("lab:city:{}", city_name(city))
 }
@@ -74,7 +74,7 @@ pub struct Bucket {
     pub count: i64,
 }
 
-/// What is asked of one key.
+/// One question: a range of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     pub city: u32,
@@ -97,13 +97,13 @@ impl AsRef<Asked> for Range {
 #[derive(Debug, Clone)]
 pub struct Range {
     pub asked: Asked,
-    /// The right answer, from the quarter hours alone.
+    /// The correct answer, computed from the quarter hours alone.
     pub expected: i64,
     pub slices: Vec<Slice>,
 }
 
 impl Range {
-    /// What is counted: from and to on edges of quarter hours.
+    /// The range that is counted, aligned to quarter hours.
     pub fn floored(&self) -> (i64, i64) {
         (plan::floor(self.asked.from_s, QUARTER_S), plan::floor(self.asked.to_s, QUARTER_S))
     }
@@ -111,15 +111,15 @@ impl Range {
 
 pub struct Workload {
     pub settings: Settings,
-    /// Where the history ends: a quarter hour's edge in the recent past.
+    /// The end of the history: a recent quarter-hour boundary.
     pub end_s: i64,
-    /// For each city, its quarter hours with a count, oldest first.
+    /// The non-empty quarter hours of each city, oldest first.
     quarters: Vec<Vec<(i64, i64)>>,
     pub batches: Vec<Vec<Range>>,
 }
 
 impl Workload {
-    /// `now_s` is the present; the history ends at the last full quarter hour but one.
+    /// `now_s` is the present; the history ends one quarter hour before the last full one.
     pub fn new(settings: Settings, now_s: i64) -> Self {
         let end_s = plan::floor(now_s, QUARTER_S) - QUARTER_S;
         let mut random = StdRng::seed_from_u64(settings.seed);
@@ -142,20 +142,20 @@ impl Workload {
         self.range_of(Asked { city, from_s, to_s })
     }
 
-    /// A range together with its right answer.
+    /// Adds the correct answer to a question.
     pub fn range_of(&self, asked: Asked) -> Range {
         let expected = self.count(asked.city, asked.from_s, asked.to_s);
         Range { asked, expected, slices: plan::slices(asked.from_s, asked.to_s) }
     }
 
-    /// A popular city more often than another, and an end of a range within the last hours of the
+    /// Draws a city, popular ones more often, and an end of a range within the last hours of the
     /// history.
     pub fn pick(&self, popularity: &Popularity, random: &mut impl Rng) -> (u32, i64) {
         (popularity.pick(random), self.end_s - random.random_range(0..RANGE_END_SPREAD_S))
     }
 
-    /// Every drop of the history as a city and a time, by city, then time: what the buckets add up
-    /// to.
+    /// Every drop of the history as city and time, ordered by city, then time: the drops that the
+    /// buckets add up.
     pub fn drops(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
         self.quarters.iter().enumerate().flat_map(|(city, quarters)| {
             let within = |&(time_s, count): &(i64, i64)| {
@@ -165,7 +165,7 @@ impl Workload {
         })
     }
 
-    /// The naive answer: a sum over the quarter hours of the history.
+    /// The naive answer: the sum over the quarter hours of the history.
     pub fn count(&self, city: u32, from_s: i64, to_s: i64) -> i64 {
         let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
         let quarters = &self.quarters[city as usize];
@@ -177,7 +177,7 @@ impl Workload {
             .sum()
     }
 
-    /// Every bucket of the history: by city, then granularity, then time.
+    /// Every bucket of the history, ordered by city, then granularity, then time.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.quarters.iter().enumerate().flat_map(|(city, quarters)| {
             Granularity::ALL.into_iter().flat_map(move |granularity| {

@@ -1,16 +1,15 @@
-//! Least squares with coefficients that cannot be negative, by coordinate descent: a few numbers
-//! for each part of a system (Lawson and Hanson, Solving Least Squares Problems, chapter 23, poses
-//! the problem).
+//! Non-negative least squares by coordinate descent: a few coefficients for each part of a system
+//! (Lawson and Hanson, Solving Least Squares Problems, chapter 23, states the problem).
 
-/// More rounds than any of these small problems needs.
+/// More rounds than any of these small problems needs to converge.
 const ROUNDS_MAX: usize = 20_000;
 const ENOUGH: f64 = 1e-12;
 
-/// The coefficients, none below 0, by which the rows come nearest to their values.
+/// Returns the non-negative coefficients with the smallest squared error over the rows.
 pub fn fit<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
     let mut coefficients = [0.0; N];
 
-    // Each column is brought to one size, so that the steps are alike.
+    // Normalizes the columns, so that the steps are comparable.
     let scale: [f64; N] = std::array::from_fn(|column| {
         let squares: f64 = rows.iter().map(|(row, _)| row[column] * row[column]).sum();
         squares.sqrt()

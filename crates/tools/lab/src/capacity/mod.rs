@@ -1,5 +1,5 @@
-//! How many machines a load needs, by a model that is fitted to a run of an experiment and may be
-//! checked against another.
+//! Capacity planning: how many machines a load needs, by a model that is fitted to one run of an
+//! experiment and may be checked against another.
 //!
 //! ```text
 //!   cores of a part = base + a x counts/s of the store + b x counts/s of a cache + c x events/s      fitted, none below 0
@@ -18,51 +18,51 @@ use std::collections::BTreeMap;
 /// Base, counts/s of the store, counts/s of a cache or of memory, events/s.
 const COLUMNS: usize = 4;
 type Load = [f64; COLUMNS];
-/// Samples within one row of the fit, so that hundredths of a second of processor time do not
+/// Samples per row of the fit: enough that the resolution of processor time, 0.01 s, does not
 /// matter.
 const SAMPLES_PER_ROW: usize = 5;
 const ROWS_MIN: usize = 8;
-/// Bytes of a tile beside its cells, and of a cell; what a store keeps with a column (timestamp,
+/// Bytes of a tile besides its cells, and of a cell; the store's overhead per column (timestamp,
 /// time to live, key).
 const TILE_BYTES: f64 = 26.0;
 const CELL_BYTES: f64 = 2.0;
 const COLUMN_BYTES: f64 = 40.0;
 const SPAN_TILE_DAYS: f64 = 128.0;
 
-/// What is asked of the system.
+/// The load to plan for.
 #[derive(Debug, Clone, Copy, Serialize, clap::Args)]
 pub struct Wanted {
-    /// Events a second
+    /// Events per second
     #[arg(long)]
     pub events: f64,
-    /// Range counts a second, at the peak
+    /// Range counts per second, at the peak
     #[arg(long)]
     pub counts: f64,
-    /// Share of them that a cache or the reader's memory answers, from 0 to 1
+    /// Share of them answered by a cache or the reader's memory, from 0 to 1
     #[arg(long, default_value_t = 0.0)]
     pub cached: f64,
-    /// Keys that have events
+    /// Number of keys that have events
     #[arg(long)]
     pub keys: f64,
-    /// Of these, how many on one day
+    /// Number of these keys active on one day
     #[arg(long, default_value_t = 0.2)]
     pub active: f64,
-    /// Quarter hours and hours with events of a key on such a day
+    /// Quarter hours and hours with events, per active key and day
     #[arg(long, default_value_t = 12.0)]
     pub cells: f64,
-    /// Days that counts are kept
+    /// Days of retention
     #[arg(long, default_value_t = 400.0)]
     pub days: f64,
-    /// Copies of what is stored
+    /// Replicas of the stored data
     #[arg(long, default_value_t = 3.0)]
     pub copies: f64,
-    /// Cores of one machine of the store
+    /// Cores per machine of the store
     #[arg(long, default_value_t = 8.0)]
     pub node_cores: f64,
-    /// Disk of one machine of the store, in GiB, half of which compaction needs
+    /// Disk per machine of the store, in GiB; compaction needs half of it
     #[arg(long, default_value_t = 1_000.0)]
     pub node_gib: f64,
-    /// So busy may a core be at the peak, from 0 to 1
+    /// Maximum utilization of a core at the peak, from 0 to 1
     #[arg(long, default_value_t = 0.5)]
     pub busy: f64,
 }
@@ -71,23 +71,23 @@ pub struct Wanted {
 #[derive(Debug, Clone, Serialize)]
 pub struct Model {
     pub cores: BTreeMap<String, Load>,
-    /// The most memory of each part, in bytes.
+    /// Peak memory of each part, in bytes.
     pub memory: BTreeMap<String, u64>,
 }
 
-/// What a load needs.
+/// The resources that a load needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
     pub cores: BTreeMap<String, f64>,
     pub stored_gib: f64,
     pub nodes: u32,
-    /// What needs that many.
+    /// The resource that determines the number of machines.
     pub bottleneck: &'static str,
     pub cost_per_hour: f64,
 }
 
-/// How far a model is from a run, part by part: what it says, what was seen, and their difference
-/// over what was seen.
+/// The error of a model for one part of a run: the prediction, the measurement, and their
+/// difference relative to the measurement.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Error {
     pub said: f64,
@@ -131,7 +131,7 @@ impl Model {
         })
     }
 
-    /// Compares what the model says of a run, on average, with what was seen in it.
+    /// Compares the model's average prediction for a run with the measurements.
     pub fn check(&self, record: &Record) -> BTreeMap<String, Error> {
         let rows = rows(record);
         let of_part = |(part, coefficients): (&String, &Load)| {
@@ -183,7 +183,7 @@ impl Model {
     }
 }
 
-/// Day tiles of the days with events, and the span tiles over them.
+/// Day tiles of the active days, and the span tiles above them.
 fn stored_bytes(wanted: &Wanted) -> f64 {
     let day_tiles = wanted.keys * wanted.active * wanted.days;
     let span_tiles = wanted.keys * (wanted.days / SPAN_TILE_DAYS).ceil();
@@ -192,7 +192,7 @@ fn stored_bytes(wanted: &Wanted) -> f64 {
     wanted.copies * (day_tiles * day_bytes + span_tiles * span_bytes)
 }
 
-/// A stretch of a run: its load a second, and the cores of each part.
+/// An interval of a run: its load per second, and the cores used by each part.
 struct Row {
     load: Load,
     cores: BTreeMap<String, f64>,
@@ -209,7 +209,7 @@ fn row(record: &Record, from: &Sample, to: &Sample) -> Option<Row> {
         return None;
     }
 
-    // Answers are in the order in which they came, which is nearly that of their moments.
+    // Answers are in order of arrival, which is nearly that of their due times.
     let within =
         record.answers.iter().filter(|answer| (from.at_ms..to.at_ms).contains(&answer.due_ms));
     let mut store = 0.0;
@@ -231,7 +231,7 @@ fn row(record: &Record, from: &Sample, to: &Sample) -> Option<Row> {
     })
 }
 
-/// The model, its error and its answer, as tables.
+/// Formats the model, its error and its answer as tables.
 pub fn markdown(
     model: &Model,
     errors: Option<&BTreeMap<String, Error>>,
@@ -281,12 +281,12 @@ mod tests {
         busy: 0.5,
     };
 
-    /// A run whose store takes 0.1 cores, and 0.5 for 1,000 counts/s.
+    /// A run whose store uses 0.1 cores, plus 0.5 per 1,000 counts/s.
     fn made() -> Record {
         let mut record = sample_run::empty();
         record.factor = 60.0;
 
-        // Of the service's time.
+        // In the service's time.
         let second_ms = 60_000;
         record.answers = (0..60_000_i64)
             .map(|number| Answered {

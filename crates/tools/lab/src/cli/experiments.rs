@@ -1,4 +1,4 @@
-//! The commands of `raingauge lab` that need other systems or draw figures: the feature
+//! The commands of `raingauge lab` that run other systems or draw figures: the feature
 //! `experiments`.
 
 use super::write_json;
@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// raingauge beside the systems that one might count with instead: the same events and
-    /// questions in one run
+    /// Compares raingauge with alternative systems: the same events and questions in one run
     #[command(
         after_help = "Example: scripts/peers install && raingauge lab peers --json peers.json --pictures pictures"
     )]
@@ -30,12 +29,11 @@ pub enum Command {
         /// Folder for pictures, as SVG and PNG
         #[arg(long)]
         pictures: Option<PathBuf>,
-        /// Measures nothing: tables and pictures of results that --json wrote before
+        /// Measures nothing: renders tables and pictures from a file written by --json
         #[arg(long)]
         from: Option<PathBuf>,
     },
-    /// The published experiment: a result cache is taken away configuration by configuration;
-    /// figures and a report
+    /// The published experiment: removes a result cache in steps; writes figures and a report
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
                       raingauge lab cache-removal --services servers --out report"
@@ -53,17 +51,17 @@ pub enum Command {
     Turns {
         #[command(flatten)]
         options: experiment::Arguments,
-        /// Prices of cores and memory; default: usual ones
+        /// Prices of cores and memory; default: typical ones
         #[arg(long)]
         prices: Option<PathBuf>,
     },
-    /// Draws the figures of an experiment again, and writes its report
+    /// Redraws the figures of an experiment, and rewrites its report
     #[command(after_help = "Example: raingauge lab report report")]
     Report {
         /// The folder with its record.json
         folder: PathBuf,
     },
-    /// How many machines a load needs, by a model that is fitted to the run of an experiment
+    /// How many machines a load needs, by a model fitted to the run of an experiment
     #[command(
         after_help = "Example: raingauge lab capacity --record report --check report-2 --events 20000 --counts 50000 --keys 5000000"
     )]
@@ -71,25 +69,25 @@ pub enum Command {
         /// The folder of a run, with its record.json
         #[arg(long)]
         record: PathBuf,
-        /// The folder of another run, with which the model is compared
+        /// The folder of another run, against which the model is checked
         #[arg(long)]
         check: Option<PathBuf>,
         #[command(flatten)]
         wanted: Box<capacity::Wanted>,
-        /// Prices of cores and memory; default: usual ones
+        /// Prices of cores and memory; default: typical ones
         #[arg(long)]
         prices: Option<PathBuf>,
         /// File for the model, its error and its answer as JSON
         #[arg(long)]
         json: Option<PathBuf>,
     },
-    /// Writes what a traffic model asks, as a recording
+    /// Writes the requests of a traffic model as a recording
     #[command(after_help = "Example: raingauge lab traffic --seconds 60 > requests.ndjson")]
     Traffic {
-        /// A scenario, of which the traffic is taken; default: the published one
+        /// The scenario whose traffic is used; default: the published one
         #[arg(long)]
         scenario: Option<PathBuf>,
-        /// From the beginning of the scenario on
+        /// Seconds to write, from the start of the scenario
         #[arg(long, default_value_t = 60)]
         seconds: i64,
     },

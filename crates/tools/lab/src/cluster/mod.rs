@@ -1,4 +1,4 @@
-//! A cluster to work on: the engines, and the processes of raingauge over them.
+//! A cluster under test: the engines, and the raingauge processes that use them.
 
 pub mod roles;
 pub mod servers;
@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use servers::Servers;
 use std::path::{Path, PathBuf, absolute};
 
-/// What a run on a cluster is given.
+/// Command-line options of a run on a cluster.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Given {
-    /// Folder of running servers, as `scripts/services start` made it
+    /// Folder of running servers, as created by `scripts/services start`
     #[arg(long)]
     pub services: PathBuf,
     /// The script that started them
@@ -26,13 +26,13 @@ impl Given {
         Servers::new(&self.script, &self.services)
     }
 
-    /// The folder for the logs of a run: the one that is wanted, or one below the servers'.
+    /// The folder for the logs of a run: `wanted`, or one below the servers' folder.
     pub fn logs(&self, wanted: Option<&Path>, run: &str) -> Result<PathBuf> {
         made(&wanted.map_or_else(|| self.services.join("logs").join(run), Path::to_owned))
     }
 }
 
-/// A folder that is there, by its whole path.
+/// Creates a folder, and returns its absolute path.
 pub fn made(folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(absolute(folder)?)

@@ -1,5 +1,5 @@
-//! The processes of raingauge: each with a role, a port and a log of its own, killed, paused and
-//! started again.
+//! The raingauge processes: each has its own role, port and log, and can be killed, paused and
+//! restarted.
 
 use super::servers::Servers;
 use crate::http::Target;
@@ -16,11 +16,10 @@ const READY_MAX: Duration = Duration::from_secs(180);
 const STOP_MAX: Duration = Duration::from_secs(60);
 const MIGRATE_MAX_S: u64 = 180;
 const POLL: Duration = Duration::from_millis(100);
-/// Below the ports that Linux gives to outgoing connections, so that the port of a process that is
-/// down stays free.
+/// Below the ephemeral ports of Linux, so that the port of a stopped process stays free.
 const PORTS: std::ops::Range<u16> = 10_000..30_000;
 
-/// How all processes are set up.
+/// Configuration shared by all processes.
 pub struct Setup {
     pub binary: PathBuf,
     pub folder: PathBuf,
@@ -47,7 +46,7 @@ impl Setup {
                     "{{'class': 'NetworkTopologyStrategy', 'replication_factor': {replication}}}"
                 ),
             ),
-            // So short that the loss of a node makes requests time out.
+            // Short enough that the loss of a node makes requests time out.
             ("CQL__REQUEST_TIMEOUT_MS", "1000".to_owned()),
             ("KAFKA__BROKERS", servers.needed("KAFKA")?.to_owned()),
             ("KAFKA__TOPIC", format!("{run}-events")),
@@ -65,12 +64,12 @@ impl Setup {
         Ok(Self { binary: binary.to_owned(), folder: folder.to_owned(), variables })
     }
 
-    /// Over the embedded engines, each process with a data folder of its own.
+    /// Uses the embedded engines; each process has its own data folder.
     pub fn embedded(binary: &Path, folder: &Path) -> Self {
         Self { binary: binary.to_owned(), folder: folder.to_owned(), variables: Vec::new() }
     }
 
-    /// A setting by its name in the configuration; one that is set again has the newer value.
+    /// Sets a setting by its configuration name; a later value replaces an earlier one.
     pub fn set(&mut self, name: &str, value: &str) {
         let variable = format!("RAINGAUGE__{}", name.replace('.', "__").to_uppercase());
         self.variables.push((variable, value.to_owned()));
@@ -102,12 +101,12 @@ pub struct Role {
     pub address: SocketAddr,
     variables: Vec<(String, String)>,
     child: Option<Child>,
-    /// One that was asked to end, which may take as long as an engine is away.
+    /// A process that has been asked to stop, which may take as long as an engine is unavailable.
     leaving: Option<Child>,
 }
 
 impl Role {
-    /// A process that is not started yet. `more` are settings of its own.
+    /// A process that has not been started. `more` are its own settings.
     pub fn new(name: &str, role: &'static str, more: &[(&str, &str)]) -> Result<Self> {
         let variables = more
             .iter()
@@ -127,7 +126,7 @@ impl Role {
         Target { address: self.address, token: None }
     }
 
-    /// The process, while it runs.
+    /// The process id, while the process runs.
     pub fn process(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -136,7 +135,7 @@ impl Role {
         setup.folder.join(format!("{}.log", self.name))
     }
 
-    /// Starts the process. It ends with the thread that calls this, whatever ends that: nothing is
+    /// Starts the process. It ends with the calling thread, however that ends, so no process is
     /// left behind.
     pub fn start(&mut self, setup: &Setup) -> Result<()> {
         let log = OpenOptions::new().create(true).append(true).open(self.log(setup))?;
@@ -192,7 +191,7 @@ impl Role {
         Ok(client.call("GET", "/readyz", b"")?.status == 200)
     }
 
-    /// Fails when a process that should run has ended by itself.
+    /// Fails if a process that should be running has exited on its own.
     pub fn check(&mut self, setup: &Setup) -> Result<()> {
         if let Some(child) = &mut self.child
             && let Some(status) = child.try_wait()?
@@ -218,20 +217,20 @@ impl Role {
         self.signal("CONT")
     }
 
-    /// Asks the process to end in order, and waits for that.
+    /// Asks the process to shut down, and waits until it has.
     pub fn stop(&mut self) -> Result<()> {
         self.terminate()?;
         self.wait_stopped()
     }
 
-    /// Asks the process to end in order.
+    /// Asks the process to shut down.
     pub fn terminate(&mut self) -> Result<()> {
         self.signal("TERM")?;
         self.leaving = self.child.take();
         Ok(())
     }
 
-    /// Waits until the process that was asked to end has ended.
+    /// Waits for a process that has been asked to shut down.
     pub fn wait_stopped(&mut self) -> Result<()> {
         let Some(mut child) = self.leaving.take() else {
             return Ok(());
@@ -266,7 +265,7 @@ impl Role {
 
 impl Drop for Role {
     fn drop(&mut self) {
-        // A run that failed leaves no process behind.
+        // A failed run leaves no process behind.
         let _ = self.kill();
     }
 }

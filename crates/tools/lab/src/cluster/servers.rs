@@ -1,4 +1,4 @@
-//! The engines of the cluster, started by `scripts/services`, which also breaks and mends them.
+//! The engines of the cluster, which `scripts/services` starts, breaks and repairs.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// No call of the script may take longer.
+/// Longest duration of one call of the script.
 const CALL_MAX_S: u64 = 600;
-/// How long the nodes may take to see each other again.
+/// Longest time until the nodes see each other again.
 const UP_MAX: Duration = Duration::from_secs(300);
 
-/// Where the engines are: what `DIR/env` says.
+/// The addresses of the engines, read from `DIR/env`.
 #[derive(Debug)]
 pub struct Servers {
     script: PathBuf,
@@ -43,7 +43,7 @@ impl Servers {
         self.address(engine).with_context(|| format!("{} has no {engine}", self.folder.display()))
     }
 
-    /// The process of a server.
+    /// The process id of a server.
     pub fn process(&self, name: &str) -> Result<u32> {
         let path = self.folder.join("pids").join(name);
         let text = std::fs::read_to_string(&path)
@@ -54,7 +54,7 @@ impl Servers {
             .with_context(|| format!("{} has no id", path.display()))
     }
 
-    /// The command that reaches a node's nodetool, to which what it is to do is appended.
+    /// The command line of a node's nodetool, to which its arguments are appended.
     pub fn nodetool_command(&self, number: usize) -> Result<String> {
         let path = |path: &Path| std::path::absolute(path).map(|path| path.display().to_string());
         Ok(format!("{} nodetool {} {number}", path(&self.script)?, path(&self.folder)?))
@@ -76,7 +76,7 @@ impl Servers {
         self.address("KAFKA").map_or(0, |addresses| addresses.split(',').count())
     }
 
-    /// One of the brokers, to be taken modulo their number.
+    /// One of the brokers; `which` is taken modulo their number.
     pub fn broker(&self, which: usize) -> String {
         match self.brokers() {
             0 | 1 => "kafka".to_owned(),
@@ -84,14 +84,13 @@ impl Servers {
         }
     }
 
-    /// How many copies of a topic the brokers can hold, three at most.
+    /// Replication factor that the brokers allow, at most three.
     pub fn broker_copies(&self) -> usize {
         self.brokers().clamp(1, 3)
     }
 
-    /// Ends a server at once. The only Cassandra node is ended in order: it acknowledges writes up
-    /// to 0.1 s before a restart would find them in its commit log, and has no other node to get
-    /// them from.
+    /// Kills a server. The only node of a Cassandra is shut down cleanly instead: it acknowledges
+    /// writes up to 0.1 s before they are durable in its commit log, and no other node has a copy.
     pub fn kill(&self, name: &str) -> Result<()> {
         let is_only_node = self.nodes() == 1 && name == Self::node(0);
         let command = if is_only_node { "stop" } else { "kill" };
@@ -110,12 +109,12 @@ impl Servers {
         self.call("resume", &[name]).map(drop)
     }
 
-    /// Starts a server that was killed, and waits until it answers.
+    /// Restarts a server that was killed, and waits until it responds.
     pub fn restart(&self, name: &str) -> Result<()> {
         self.call("restart", &[name]).map(drop)
     }
 
-    /// All servers by name, and whether each is running, paused or stopped.
+    /// Lists all servers by name, with their state: running, paused or stopped.
     pub fn states(&self) -> Result<Vec<(String, String)>> {
         let lines = self.call("status", &[])?;
         let parse = |line: &str| -> Result<(String, String)> {
@@ -126,7 +125,7 @@ impl Servers {
         lines.lines().map(parse).collect()
     }
 
-    /// Brings back whatever is away, and waits until it is there.
+    /// Restores every server that is not running, and waits until it responds.
     pub fn mend(&self) -> Result<()> {
         for (name, state) in self.states()? {
             match state.as_str() {
@@ -138,7 +137,7 @@ impl Servers {
         self.wait_for_nodes()
     }
 
-    /// Waits until every node sees every node up.
+    /// Waits until every node sees all nodes up.
     pub fn wait_for_nodes(&self) -> Result<()> {
         let nodes = self.nodes();
         if nodes < 2 {

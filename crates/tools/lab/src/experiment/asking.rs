@@ -1,5 +1,5 @@
-//! Asks batches as the traffic has them, and notes of each when it was due, how long it took and
-//! who answered it.
+//! Sends the traffic's batches, and records for each when it was due, how long it took and what
+//! answered it.
 
 use crate::counts::Answer;
 use crate::experiment::record::Answered;
@@ -11,18 +11,18 @@ use anyhow::Result;
 use memchr::memmem;
 use std::time::Instant;
 
-/// One batch in so many is kept with its counts, to be compared with the truth afterwards.
+/// Every `KEEP_EVERY`th batch is kept with its counts and compared with the truth afterwards.
 const KEEP_EVERY: usize = 16;
 
-/// A count that was answered.
+/// An answered count.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept {
     pub asked: Asked,
-    /// What the answer says it covers.
+    /// The range that the answer covers.
     pub from_s: i64,
     pub to_s: i64,
     pub count: i64,
-    /// When it was there, by the service's clock.
+    /// When the answer arrived, by the service's clock.
     pub at_ms: i64,
 }
 
@@ -105,7 +105,7 @@ impl Source for Asking<'_> {
 const NOBODY: Answered =
     Answered { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
 
-/// Who answered, as the header says. What failed had been asked of the store.
+/// What answered the ranges, according to the header. Failed ranges had been sent to the store.
 fn served(reply: &Reply<'_>) -> Answered {
     let number = |name: &str| -> u16 {
         let found =

@@ -1,4 +1,4 @@
-//! A run from the engines to the record.
+//! Runs an experiment, from the engines to the record.
 
 use super::asking::{Asking, Kept};
 use super::place::{self, Place};
@@ -27,25 +27,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 32;
-/// How far back counts reach that are compared at the end.
+/// Lengths of the ranges that are compared at the end.
 const COMPARED_S: [i64; 4] = [HOUR_S, DAY_S, 7 * DAY_S, 9 * DAY_S / 2];
 const ASKED_AT_ONCE: usize = 500;
 const EQUAL_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// How long the result cache keeps a sum, by the service's clock.
+/// Time to live of a sum in the result cache, by the service's clock.
 const RESULT_TTL_MS: i64 = 300_000;
-/// How long an event may take on its way into the counts, by the machine's clock.
+/// Longest time until an event is counted, by the machine's clock.
 const COUNTED_MAX_MS: i64 = 5_000;
-/// Between the start of the processes under the fast clock and its own: what they take to be ready.
+/// Time that the processes get to become ready before the fast clock starts.
 const READY: Duration = Duration::from_secs(20);
-/// The servers that are looked at, by what they are.
+/// The servers that are monitored: part and server name.
 const ENGINES: [(&str, &str); 4] =
     [("cassandra", "cassandra-1"), ("redis", "redis"), ("kafka", "kafka"), ("mariadb", "mariadb")];
 const TABLES: [&str; 5] =
     ["minutely_count_table", "hourly_count_table", "daily_count_table", "tile_table", "span_table"];
 
-/// What the command line takes.
+/// Command-line arguments.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -53,11 +53,11 @@ pub struct Arguments {
     /// The timeline and the traffic; default: the published ones
     #[arg(long)]
     pub scenario: Option<PathBuf>,
-    /// Folder for the report, and for what the processes said
+    /// Folder for the report and the logs of the processes
     #[arg(long)]
     pub out: PathBuf,
-    /// Readers and clients go before everything else on this machine whenever they are ready, as if
-    /// they had one of their own; takes root
+    /// Gives readers and clients real-time priority over everything else on this machine, as if
+    /// they had machines of their own; requires root
     #[arg(long)]
     pub prefer: bool,
 }
@@ -73,18 +73,18 @@ pub struct Options {
     pub given: Given,
     /// Folder for the logs of the processes.
     pub logs: PathBuf,
-    /// Whether readers and clients go before everything else on this machine.
+    /// Whether readers and clients have priority over everything else on this machine.
     pub prefer: bool,
 }
 
-/// The engines with their processes, loaded and under the fast clock.
+/// The engines and their processes, loaded and running under the fast clock.
 pub struct Bench<'a> {
     scenario: &'a Scenario,
     place: Place,
     processes: BTreeMap<String, u32>,
     contact_points: Option<String>,
     keys: Keys,
-    /// All that has happened so far.
+    /// All events so far.
     happened: Vec<Sent>,
     buckets: usize,
     prefer: bool,
@@ -101,8 +101,8 @@ pub struct Treatment<'a> {
     pub after: &'a str,
 }
 
-/// A part of the service's time, in milliseconds since 1970. What is asked in its first part only
-/// fills caches, every key once.
+/// An interval of the service's time, in milliseconds since 1970. Its first part, before the
+/// recording, only fills caches, once per key.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     pub from_ms: i64,
@@ -110,14 +110,14 @@ pub struct Window {
     pub to_ms: i64,
 }
 
-/// What the threads beside the traffic bring home.
+/// The results of the threads that run beside the traffic.
 struct Beside {
     sent: Vec<Sent>,
     samples: Vec<Sample>,
     steps: Vec<Step>,
 }
 
-/// Runs a scenario from its first moment to its last.
+/// Runs a scenario from start to end.
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Record> {
     let mut bench = Bench::on_cluster(scenario, &[&scenario.plan], options)?;
     let treatment =
@@ -133,7 +133,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Record> {
 }
 
 impl<'a> Bench<'a> {
-    /// Over the engines of a cluster, with a reader for each plan.
+    /// Uses the engines of a cluster, with one reader per plan.
     pub fn on_cluster(scenario: &'a Scenario, plans: &[&str], options: &Options) -> Result<Self> {
         let machine = Machine::here();
         let started = jiff::Timestamp::now();
@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// Over the embedded engines, in one process.
+    /// Uses the embedded engines, in one process.
     pub fn embedded(scenario: &'a Scenario, options: &Options) -> Result<Self> {
         let machine = Machine::here();
         let started = jiff::Timestamp::now();
@@ -170,7 +170,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Starts the processes under a clock that stands at the beginning of the scenario and hardly
-    /// moves, and loads them.
+    /// moves, and loads the history.
     fn loaded(
         scenario: &'a Scenario,
         mut place: Place,
@@ -207,7 +207,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Starts the processes anew, under the fast clock.
+    /// Restarts the processes under the fast clock.
     fn hurry(&mut self) -> Result<()> {
         self.place.stop()?;
         self.clock = Fast::starting_in(READY, self.scenario.from_ms()?, self.scenario.factor);
@@ -238,7 +238,7 @@ impl<'a> Bench<'a> {
         self.clock.now_ms()
     }
 
-    /// Asks through a window of time, and records it.
+    /// Runs the traffic through a window of time, and records it.
     pub fn record(
         &mut self,
         treatment: Treatment<'_>,
@@ -279,8 +279,9 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Asks for some of every key's time up to now, the open quarter hour included, until each
-    /// count is right: that is what every strategy answers alike. Answers how many were compared.
+    /// Queries a part of every key's time up to now, including the open quarter hour, until each
+    /// count is correct: every strategy must return the same counts. Returns the number of counts
+    /// compared.
     pub fn compare(&self, plan: &str) -> Result<usize> {
         let truth = Truth::new(self.scenario.traffic.keys, self.happened.iter().copied());
         let to_s = self.clock.now_ms().div_euclid(1_000);
@@ -325,7 +326,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Asks, lets events happen, does the steps and looks, all at once, until the window is over.
+    /// Runs the traffic, the events, the steps and the probe concurrently until the window is over.
     fn drive(
         &self,
         treatment: Treatment<'_>,
@@ -365,8 +366,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Asks for each key once in every window, as clients of a service that has run for long have
-    /// done.
+    /// Queries each key once in every window, as the clients of a long-running service have done.
     fn fill(&self, reader: &Target) -> Result<()> {
         let model = &self.scenario.traffic;
         let mut client = Client::connect(reader)?;
@@ -429,8 +429,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Writes what is loaded to disk, and from then on as often as the scenario wants: compressed like
-/// everything else.
+/// Flushes the loaded data to disk, and sets the flush period of the scenario, scaled to the fast
+/// clock.
 fn flush_by_clock(store: &Store, servers: &Servers, scenario: &Scenario, name: &str) -> Result<()> {
     servers.nodetool(1, &["flush"])?;
     let period_ms = u64::from(scenario.flush_hours) * 3_600_000 / u64::from(scenario.factor);
@@ -442,7 +442,7 @@ fn flush_by_clock(store: &Store, servers: &Servers, scenario: &Scenario, name: &
     Ok(())
 }
 
-/// What the traffic was, for a reader of the report.
+/// Describes the traffic for readers of the report.
 fn described(scenario: &Scenario, buckets: usize, sent: usize) -> BTreeMap<String, String> {
     let model = &scenario.traffic;
     let windows =

@@ -1,5 +1,5 @@
 //! The same traffic under each cache strategy and plan, on the engines of a cluster and on the
-//! embedded ones: what the turn of a quarter hour does to the store, and what a count costs.
+//! embedded ones: the load on the store at the turn of a quarter hour, and the cost of a count.
 
 use super::bench::{Bench, Options, Treatment, Window};
 use super::prices::{Cost, Prices};
@@ -12,7 +12,7 @@ use super::scenario::Scenario;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// The plans and strategies on a cluster. The first is what the published service had, less its
+/// The plans and strategies on a cluster. The first is that of the published service without its
 /// cache.
 pub const ON_CLUSTER: [(&str, &str); 6] = [
     ("tables", "none"),
@@ -22,32 +22,32 @@ pub const ON_CLUSTER: [(&str, &str); 6] = [
     ("tiles", "phased"),
     ("tiles", "live"),
 ];
-/// The embedded engines keep tiles in use in memory whatever the strategy is, so that `live` and
-/// `none` are one.
+/// The embedded engines keep active tiles in memory under every strategy, so `live` and `none` are
+/// equivalent.
 pub const EMBEDDED: [(&str, &str); 3] = [("tiles", "none"), ("tiles", "result"), ("tiles", "live")];
-/// The time between two cases, for the policy to be followed.
+/// Pause between two cases, in which the readers follow the new policy.
 const BETWEEN_MS: i64 = 2 * 60_000;
 
-/// One case, measured.
+/// The measurements of one case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     pub engines: &'static str,
     pub plan: String,
     pub strategy: String,
     pub numbers: PhaseNumbers,
-    /// The store's share of the counts in the first minute of a quarter hour, over its share of
-    /// all: what it would be if the clients asked evenly.
+    /// The store's share of the counts in the first minute of a quarter hour, relative to its
+    /// overall share: the load that evenly spread requests would cause.
     pub share_at_turn: Option<f64>,
-    /// The share of the batches whose answer was there within a minute of the service: where many
-    /// were later, the machine was busy with other work, and what belongs to a turn cannot be told.
+    /// Share of the batches answered within a minute of the service's time. If many were later, the
+    /// machine was busy with other work, and requests cannot be attributed to a turn.
     pub kept_pace: Option<f64>,
     pub checked: Checked,
-    /// Counts up to now that were compared afterwards, all of them right.
+    /// Number of counts up to now that were compared afterwards; all of them were correct.
     pub equal: usize,
     pub cost: Cost,
 }
 
-/// Measures every pair of plan and strategy on a cluster.
+/// Measures every combination of plan and strategy on a cluster.
 pub fn on_cluster(
     scenario: &Scenario,
     options: &Options,
@@ -61,7 +61,7 @@ pub fn on_cluster(
     measure(bench, scenario, ("cluster", cases), prices)
 }
 
-/// The same in one process over the embedded engines.
+/// Does the same in one process with the embedded engines.
 pub fn embedded(
     scenario: &Scenario,
     options: &Options,
@@ -94,8 +94,8 @@ fn measure(
     Ok(rows)
 }
 
-/// The next window of whole quarter hours, the first of which fills caches. All begin at the same
-/// minute of an hour, so that all see the same turns.
+/// The next window of whole quarter hours; the first quarter hour fills caches. All windows begin
+/// at the same minute of an hour, so that all contain the same turns.
 fn window(now_ms: i64, length_ms: i64) -> Window {
     const HOUR_MS: i64 = 4 * QUARTER_MS;
     let offset_ms = 3 * QUARTER_MS;
@@ -139,7 +139,7 @@ fn kept_pace(record: &Record) -> Option<f64> {
     ratio(in_time as f64, record.answers.len() as f64)
 }
 
-/// A table with a line for each case.
+/// Formats a table with one row per case.
 pub fn markdown(rows: &[Row]) -> String {
     let mut text = String::from(
         "| engines, plan, strategy | counts by the store | first 30 s, 5 min over the mean: full hours | others | \

@@ -1,5 +1,5 @@
-//! The published experiment on the real engines: a result cache is taken away configuration by
-//! configuration, while everything is looked at; and the same traffic under each cache strategy.
+//! The published experiment on the real engines: a result cache is removed in steps while all parts
+//! are monitored; and the same traffic under each cache strategy.
 //!
 //! ```text
 //!   traffic ──batches──▶ reader ─┬─▶ Redis            steps ──▶ portal: cache policy, compaction

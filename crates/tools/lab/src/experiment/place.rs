@@ -20,13 +20,13 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Place {
     setup: Setup,
     pub writer: Role,
-    /// By how they read; none where the writer reads too.
+    /// Readers by plan; empty if the writer also reads.
     readers: BTreeMap<String, Role>,
 }
 
 impl Place {
-    /// Processes of their own keyspace, topic and name over the engines of a cluster, not started
-    /// yet: a reader for each of the plans.
+    /// Processes with their own keyspace, topic and name on the engines of a cluster, not yet
+    /// started: one reader per plan.
     pub fn on_cluster(
         plans: &[&str],
         servers: &Servers,
@@ -36,7 +36,7 @@ impl Place {
     ) -> Result<Self> {
         let mut setup = Setup::new(binary, logs, servers, name, 1)?;
 
-        // Nothing is to be measured that is refused for being slow.
+        // Slow requests are measured, not refused.
         setup.set("cql.request_timeout_ms", "5000");
         setup.set("cql.speculative_after_ms", "0");
         setup.set("cluster.commit_interval_ms", "100");
@@ -69,18 +69,18 @@ impl Place {
         Ok(Self { setup, writer: Role::new("writer", "writer,portal", &[])?, readers })
     }
 
-    /// One process over the embedded engines.
+    /// One process with the embedded engines.
     pub fn embedded(binary: &Path, logs: &Path) -> Result<Self> {
         let role = Role::new("embedded", "reader,writer,portal", &[("CACHE__RESULT", "memory")])?;
         Ok(Self { setup: Setup::embedded(binary, logs), writer: role, readers: BTreeMap::new() })
     }
 
-    /// Who reads by a plan.
+    /// The process that reads by a plan.
     pub fn reader(&self, plan: &str) -> &Role {
         self.readers.get(plan).unwrap_or(&self.writer)
     }
 
-    /// A setting for every process that is started from now on.
+    /// Changes a setting for every process that is started later.
     pub fn set(&mut self, name: &str, value: &str) {
         self.setup.set(name, value);
     }
@@ -104,12 +104,12 @@ impl Place {
         self.writer.stop()
     }
 
-    /// Those who answer counts.
+    /// The processes that answer counts.
     pub fn answering(&self) -> Vec<&Role> {
         if self.readers.is_empty() { vec![&self.writer] } else { self.readers.values().collect() }
     }
 
-    /// Makes the counters, and waits until every reader has the last of them.
+    /// Creates the counters, and waits until every reader has the last one.
     pub fn make_counters(&self, keys: &Keys) -> Result<()> {
         let mut portal = Client::connect(&self.writer.target())?;
         let counters = keys.counters();
@@ -140,8 +140,8 @@ impl Place {
         Ok(())
     }
 
-    /// Sets the history bucket by bucket, and waits until the reader answers it. Answers how many
-    /// buckets there are.
+    /// Sets the history bucket by bucket, and waits until the reader returns it. Returns the number
+    /// of buckets.
     pub fn load(&self, keys: &Keys, history: &[(u32, i64)]) -> Result<usize> {
         let buckets = buckets(history);
         let mut client = Client::connect(&self.writer.target())?;
@@ -157,8 +157,8 @@ impl Place {
         let deadline = Instant::now() + LOADED_MAX;
         for part in lines.chunks(BUCKETS_PER_REQUEST) {
             let body = format!("[{}]", part.join(","));
-            // The writer may come to know a counter later than a reader. Setting a bucket again
-            // changes nothing.
+            // The writer may learn of a counter later than a reader. Setting a bucket twice changes
+            // nothing.
             loop {
                 let answer = client.json("POST", "/v1/buckets", body.as_bytes())?;
                 if answer["accepted"] == part.len() {
@@ -182,8 +182,7 @@ impl Place {
     }
 }
 
-/// Makes a database for the counters of this run, which must not meet those of others. Answers its
-/// address.
+/// Creates a separate database for the counters of this run, and returns its address.
 fn own_database(server: &str, database: &str) -> Result<String> {
     let (address, _) =
         server.rsplit_once('/').context("the address of MySQL ends in no database")?;
@@ -201,7 +200,7 @@ fn own_database(server: &str, database: &str) -> Result<String> {
     Ok(format!("{address}/{database}"))
 }
 
-/// Waits until a reader answers the whole history of every key.
+/// Waits until a reader returns the complete history of every key.
 fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()> {
     let mut expected = BTreeMap::<u32, i64>::new();
     history.iter().for_each(|(rank, _)| *expected.entry(*rank).or_default() += 1);
@@ -236,14 +235,14 @@ fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()>
     Ok(())
 }
 
-/// The counts of a batch, `None` for those that failed.
+/// Returns the counts of a batch; `None` for those that failed.
 pub fn counts(client: &mut Client, body: &str) -> Result<Vec<Option<i64>>> {
     let answer = client.json("POST", "/v1/counts", body.as_bytes())?;
     let answer: Answer = serde_json::from_value(answer).context("not an answer to counts")?;
     Ok(answer.results.into_iter().map(|item| item.count).collect())
 }
 
-/// The buckets of every granularity that a history fills.
+/// Returns the non-empty buckets of a history, in every granularity.
 fn buckets(history: &[(u32, i64)]) -> BTreeMap<(u32, Granularity, i64), i64> {
     let mut buckets = BTreeMap::new();
     for (rank, time_s) in history {

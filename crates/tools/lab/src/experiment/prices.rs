@@ -1,4 +1,4 @@
-//! What a run would cost, part by part, at the prices of a file.
+//! The cost of a run by part, at the prices in a file.
 
 use super::record::{LAB, Record, Sample};
 use anyhow::{Context, Result};
@@ -8,14 +8,14 @@ use std::path::Path;
 
 const PRICES: &str = include_str!("../../scenarios/prices.toml");
 
-/// `scenarios/prices.toml` explains each.
+/// `scenarios/prices.toml` explains each price.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
     pub core_hour: f64,
     pub memory_gib_hour: f64,
-    /// How many times that a part costs, by its name: replicas, what lies idle, and what a managed
-    /// service asks.
+    /// Cost factor by name of the part: replicas, idle capacity, and the premium of a managed
+    /// service.
     pub parts: BTreeMap<String, f64>,
 }
 
@@ -31,17 +31,17 @@ impl Prices {
     }
 }
 
-/// By part, per hour of the machine at the rate of the run.
+/// Cost by part, per hour of the machine at the rate of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cost {
     pub per_hour: BTreeMap<String, f64>,
     pub all_per_hour: f64,
-    /// Of a million counts that were answered.
+    /// Cost of a million answered counts.
     pub per_million: Option<f64>,
 }
 
 impl Cost {
-    /// Processor time that was used, and the most memory.
+    /// Computes the cost from the processor time used and the peak memory.
     pub fn of(record: &Record, prices: &Prices) -> Self {
         let (Some(first), Some(last)) = (record.samples.first(), record.samples.last()) else {
             return Self::default();
@@ -69,7 +69,7 @@ impl Cost {
         Self { per_hour, all_per_hour, per_million }
     }
 
-    /// A part's share of everything.
+    /// A part's share of the total.
     pub fn share(&self, part: &str) -> f64 {
         self.per_hour.get(part).map_or(0.0, |cost| cost / self.all_per_hour)
     }

@@ -1,4 +1,4 @@
-//! What each part of the system uses, looked at now and then while counts are asked for.
+//! Samples the resource usage of each part of the system while counts are served.
 
 use super::record::{Sample, StoreCounters, Usage};
 use crate::fast::Fast;
@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// Kernels count processor time in hundredths of a second for programs, whatever they do inside.
+/// The kernel reports processor time to programs in hundredths of a second, whatever its internal
+/// tick is.
 const TICKS_PER_S: f64 = 100.0;
 const PAGE_BYTES: u64 = 4_096;
 
-/// The store, asked about itself.
+/// A connection to the store, for its own statistics.
 pub struct Store {
     runtime: Runtime,
     session: Session,
@@ -48,7 +49,7 @@ impl Store {
         Ok(rows.first_row::<(String,)>()?.0)
     }
 
-    /// Hits and misses of its cache of blocks so far.
+    /// Returns the hits and misses of its block cache so far.
     fn own_cache(&self) -> Result<(u64, u64)> {
         let statement =
             "SELECT hit_count, request_count FROM system_views.caches WHERE name = 'chunks'";
@@ -63,17 +64,17 @@ impl Store {
 
 pub struct Probe {
     pub clock: Fast,
-    /// By their names.
+    /// Process ids by name.
     pub processes: BTreeMap<String, u32>,
     pub reader: Target,
     pub writer: Target,
-    /// Where there is one that can be asked.
+    /// The store, if it has statistics.
     pub store: Option<Store>,
     pub every: Duration,
 }
 
 impl Probe {
-    /// Looks until it is told to stop, and once more.
+    /// Samples until it is stopped, and once more.
     pub fn run(&self, stop: &AtomicBool) -> Result<Vec<Sample>> {
         let began = Instant::now();
         let mut samples = Vec::new();
@@ -121,7 +122,7 @@ impl Probe {
     }
 }
 
-/// Processor time and memory of a process, from `/proc` (see proc(5)).
+/// Reads processor time and memory of a process from `/proc` (see proc(5)).
 fn usage(process: u32) -> Result<Usage> {
     let read = |name: &str| {
         let path = format!("/proc/{process}/{name}");
@@ -132,7 +133,7 @@ fn usage(process: u32) -> Result<Usage> {
 }
 
 fn parse_usage(stat: &str, statm: &str) -> Option<Usage> {
-    // The name in brackets may have anything in it.
+    // The name in parentheses may contain any characters.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The timeline of an experiment, as a file has it. `scenarios/cache-removal.toml` explains each
+//! The timeline of an experiment, as read from a file. `scenarios/cache-removal.toml` explains each
 //! key.
 
 use crate::policy::MODULO;
@@ -18,18 +18,18 @@ const PLANS: [&str; 2] = ["tables", "tiles"];
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub title: String,
-    /// How many times as fast as the machine's clock that of the service runs.
+    /// Speed of the service's clock as a multiple of the machine's.
     pub factor: u32,
-    /// In the zone of the traffic.
+    /// In the time zone of the traffic.
     pub from: DateTime,
     pub to: DateTime,
     /// How ranges are read: `tables` or `tiles`.
     pub plan: String,
-    /// How counters are cached before the rollout reaches them, and after.
+    /// The cache strategy of counters before the rollout reaches them, and after.
     pub before: String,
     pub after: String,
-    /// How often the store writes its tables to disk, by the service's clock; 0 for when it wants
-    /// to.
+    /// How often the store flushes its tables to disk, by the service's clock; 0 leaves it to the
+    /// store.
     #[serde(default)]
     pub flush_hours: u32,
     #[serde(default)]
@@ -37,19 +37,20 @@ pub struct Scenario {
     pub traffic: Model,
 }
 
-/// What is done at a moment. One of the three is given.
+/// A planned action. Exactly one of the three is given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planned {
     pub at: DateTime,
-    /// So many hundredths of the counters are treated the new way, to see whether it does harm.
+    /// A canary: this percentage of the counters uses the new strategy, to see whether it does
+    /// harm.
     pub canary: Option<u32>,
-    /// And from here on so many.
+    /// From here on this percentage of the counters uses the new strategy.
     pub share: Option<u32>,
-    /// All tables of the store are compacted.
+    /// Compacts all tables of the store.
     #[serde(default)]
     pub compact: bool,
-    /// The same again at this time of every day that follows.
+    /// Repeats the action at this time of every following day.
     #[serde(default)]
     pub daily: bool,
 }
@@ -67,7 +68,7 @@ impl Scenario {
         Self::parse(SCENARIO).context("scenarios/cache-removal.toml")
     }
 
-    /// The turns of quarter hours, by which strategies are compared.
+    /// The scenario of quarter-hour turns, by which strategies are compared.
     pub fn turns() -> Result<Self> {
         Self::parse(TURNS).context("scenarios/turns.toml")
     }
@@ -116,7 +117,7 @@ impl Scenario {
         self.ms(self.to)
     }
 
-    /// All that is done, in order, with its moment in milliseconds since 1970.
+    /// Returns all actions in order, each with its time in milliseconds since 1970.
     pub fn actions(&self) -> Result<Vec<(i64, Action)>> {
         let mut actions = Vec::new();
         for planned in &self.steps {

@@ -1,4 +1,4 @@
-//! Does what a scenario wants at its moments: changes the cache policy, and compacts.
+//! Executes the steps of a scenario at their times: changes of the cache policy, and compactions.
 
 use super::record::{Step, StepKind};
 use super::scenario::Action;
@@ -36,8 +36,8 @@ impl Steps {
         })
     }
 
-    /// How counters are cached, of which so many hundredths are treated the new way. Answers the
-    /// version of that policy.
+    /// Sets the policy so that `share` percent of the counters use the new strategy. Returns its
+    /// version.
     pub fn set_share(&self, share: u32) -> Result<f64> {
         let [before, after] = &self.strategies;
         let policy = json!({
@@ -47,7 +47,7 @@ impl Steps {
         policy::set(&self.portal, &policy, "")
     }
 
-    /// Does everything at its moment; what is left when it is told to stop is left out.
+    /// Executes each action at its time. Actions that remain when it is stopped are skipped.
     pub fn run(mut self, actions: &[(i64, Action)], stop: &AtomicBool) -> Result<Vec<Step>> {
         for (at_ms, action) in actions {
             while self.clock.now_ms() < *at_ms {

@@ -1,4 +1,4 @@
-//! Events that go on while counts are asked for.
+//! A stream of events that continues while counts are served.
 
 use crate::fast::Fast;
 use crate::http::client::Client;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SENDS_PER_S: u32 = 20;
-/// Apart from the seed of the questions.
+/// Keeps the events independent of the seed of the questions.
 const SEED: u64 = 0xe7e7;
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const SEND_MAX: Duration = Duration::from_secs(60);
 
-/// A key by its rank, when it happened in seconds, and when it was sent in milliseconds, by the
-/// service's clock.
+/// The key's rank, the time of the event in seconds, and the time of sending in milliseconds, both
+/// by the service's clock.
 pub type Sent = (u32, i64, i64);
 
 pub struct Stream<'a> {
@@ -28,9 +28,9 @@ pub struct Stream<'a> {
     random: Questions,
     clock: Fast,
     per_send: f64,
-    /// What is owed of an event.
+    /// The fraction of an event that is carried over to the next send.
     owed: f64,
-    /// Of this run, so that no id is that of another one.
+    /// Identifies this run, so that its ids differ from those of other runs.
     run: u64,
     number: u64,
 }
@@ -50,7 +50,7 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// Sends until it is told to stop, waits until all is counted, and answers what was sent.
+    /// Sends until it is stopped, waits until everything is counted, and returns the events sent.
     pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<Sent>> {
         let began = Instant::now();
         let mut all = Vec::new();
@@ -58,7 +58,7 @@ impl<'a> Stream<'a> {
             let is_last = stop.load(Ordering::Acquire);
             let sent = self.happen(is_last);
             if !sent.is_empty() {
-                // Those who wait for the last events wait for all that stand before them.
+                // Waiting for the last events also waits for all events before them in the log.
                 self.send(&sent, if is_last { "/v1/events?wait=applied" } else { "/v1/events" })?;
                 all.extend(sent);
             }
@@ -73,7 +73,7 @@ impl<'a> Stream<'a> {
         Ok(all)
     }
 
-    /// What happens now; at the end there is something to wait for.
+    /// The events that are due now; the last call returns at least one, which can be waited for.
     fn happen(&mut self, is_last: bool) -> Vec<Sent> {
         let now_ms = self.clock.now_ms();
         self.owed += self.per_send * self.shape.at(now_ms);

@@ -1,17 +1,17 @@
-//! What every count has to be, and by how much of the service's time an answer may lack what has
-//! just happened.
+//! The correct value of every count, and how far an answer may lag behind recent events, in the
+//! service's time.
 
 use super::asking::Kept;
 use super::record::Checked;
 use crate::plan::{QUARTER_S, floor};
 
-/// What happened for each key, by its rank: the quarter hour, and when it was sent.
+/// The events of each key, by its rank: the quarter hour, and when the event was sent.
 pub struct Truth {
     happened: Vec<Vec<(i64, i64)>>,
 }
 
 impl Truth {
-    /// From events as (rank, time in seconds, moment of sending in milliseconds), in any order.
+    /// Takes events as (rank, time in seconds, time of sending in milliseconds), in any order.
     pub fn new(keys: u32, events: impl IntoIterator<Item = (u32, i64, i64)>) -> Self {
         let mut happened = vec![Vec::new(); keys as usize];
         for (rank, time_s, sent_ms) in events {
@@ -31,9 +31,9 @@ impl Truth {
         self.within(rank, from_s, to_s).len() as i64
     }
 
-    /// By how much an answer is late: the age of the oldest event that it lacks, if it lacks the
-    /// newest ones. `None` when it is complete; an answer with too much, or that lacks history, is
-    /// late for ever.
+    /// The delay of an answer: the age of the oldest event that it lacks, provided that it lacks
+    /// only the newest ones. `None` if it is complete; the delay of an answer that counts too much,
+    /// or lacks history, is infinite.
     fn late_ms(&self, kept: &Kept) -> Option<i64> {
         let events = self.within(kept.asked.rank, kept.from_s, kept.to_s);
         let missing = events.len() as i64 - kept.count;
@@ -46,7 +46,8 @@ impl Truth {
         Some(oldest.map_or(i64::MAX, |sent_ms| kept.at_ms.saturating_sub(*sent_ms)))
     }
 
-    /// Compares answers. One may be late by `allowed_ms` at most, by the service's clock.
+    /// Compares answers with the truth. An answer may lag by at most `allowed_ms` of the service's
+    /// time.
     pub fn check(&self, answers: &[Kept], allowed_ms: i64) -> Checked {
         let mut checked = Checked { compared: answers.len() as u64, ..Checked::default() };
         for kept in answers {

@@ -1,4 +1,4 @@
-//! The oracle: every count through every reader beside the model.
+//! The oracle: compares every count of every reader with the model.
 
 use super::model::{Model, Names, Span};
 use super::traffic::counts_of;
@@ -11,22 +11,22 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Random ranges for each key, besides the whole span and each day.
+/// Random ranges per key, in addition to the whole span and each day.
 const RANDOM_RANGES: usize = 16;
 const RANGES_PER_REQUEST: usize = 250;
 const DIFFERENCES_MAX: usize = 50;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a reader may take to answer when nothing is broken any more.
+/// Longest time for a reader to answer once nothing is broken.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
-/// How long it may take until all that was acknowledged is counted.
+/// Longest time until all acknowledged events are counted.
 const APPLIED_MAX: Duration = Duration::from_secs(300);
-/// So many events for each partition that none stays without one, but for one time in 10^13.
+/// Events per partition, enough that the probability of an empty partition is 10^-13.
 const SPREAD_PER_PARTITION: usize = 32;
 
-/// What one comparison found.
+/// The result of one comparison.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Compared {
-    /// Faults that had been dealt before.
+    /// Number of faults injected before.
     pub after_faults: usize,
     pub readers: Vec<String>,
     pub keys: usize,
@@ -35,7 +35,7 @@ pub struct Compared {
     pub different: u64,
     /// The sum of all absolute differences.
     pub deviation: u64,
-    /// The first differences, in words.
+    /// Descriptions of the first differences.
     pub differences: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Compared {
     }
 }
 
-/// Events that spread over all partitions, one a line.
+/// Events that spread over all partitions, one per line.
 fn spread(names: &Names, kind: &str, id: &str, partitions: u16, data: &Value) -> String {
     let time = jiff::Timestamp::now();
     let line = |number: usize| {
@@ -65,8 +65,8 @@ fn spread(names: &Names, kind: &str, id: &str, partitions: u16, data: &Value) ->
     (0..SPREAD_PER_PARTITION * usize::from(partitions)).map(line).collect()
 }
 
-/// Waits until everything that is in the log so far is counted, by events that nobody counts behind
-/// it.
+/// Waits until everything in the log so far is counted, by appending marker events that no counter
+/// counts.
 pub fn wait_applied(
     names: &Names,
     writers: &[&Target],
@@ -95,8 +95,8 @@ fn send_applied(writers: &[&Target], body: &str) -> Result<()> {
     bail!("there is no writer")
 }
 
-/// Waits until every partition counts by the counters that were created: probes in all of them are
-/// counted.
+/// Waits until every partition has the new counters, that is, until the probes in all partitions
+/// are counted.
 pub fn wait_effective(
     names: &Names,
     writers: &[&Target],
@@ -137,7 +137,7 @@ fn ask(target: &Target, kind: &str, method: &str, path: &str, body: &[u8]) -> Re
     Ok(answer.body)
 }
 
-/// Asks again while the reader cannot answer, up to a deadline.
+/// Retries while the reader cannot answer, until a deadline.
 fn ask_until<T>(name: &str, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let deadline = Instant::now() + ANSWER_MAX;
     loop {
@@ -151,8 +151,7 @@ fn ask_until<T>(name: &str, mut attempt: impl FnMut() -> Result<T>) -> Result<T>
     }
 }
 
-/// Compares the whole span, each day and random ranges of every key, and the hours of the span one
-/// by one.
+/// Compares the whole span, each day and random ranges of every key, and each hour of the span.
 pub fn compare(
     model: &Model,
     span: Span,

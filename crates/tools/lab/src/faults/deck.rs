@@ -1,13 +1,13 @@
-//! Which faults there are, and in which order a run deals them out.
+//! The kinds of faults, and their order in a run.
 
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use std::time::Duration;
 
-/// Two faults at once, one time in so many.
+/// Probability of two faults at once.
 const BOTH_PROBABILITY: f64 = 0.15;
-/// A pause that outlasts the writers' session in the consumer group, one time in so many.
+/// Probability of a pause that outlasts the writers' session in the consumer group.
 const LONG_PROBABILITY: f64 = 0.3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,7 @@ pub enum Kind {
     AllRestarted,
 }
 
-/// What a fault takes away. Two faults at once take away different things.
+/// The part that a fault takes away. Two simultaneous faults take away different parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Writer,
@@ -43,19 +43,19 @@ pub enum Part {
     Broker,
     Redis,
     Catalog,
-    /// So much that nothing else is broken beside it.
+    /// Several parts: no other fault is combined with it.
     Much,
 }
 
 impl Kind {
-    /// What takes one Cassandra node of several away.
+    /// The faults that take away one of several Cassandra nodes.
     pub const LOSS_OF_A_NODE: [Kind; 2] = [Self::NodeKilled, Self::NodePaused];
 
     pub fn all() -> impl Iterator<Item = Kind> {
         Self::DECK.into_iter().map(|(kind, _)| kind)
     }
 
-    /// All kinds, and how often each lies in one deck.
+    /// All kinds, with the number of times that each is in one deck.
     const DECK: [(Kind, usize); 19] = [
         (Self::WriterKilled, 4),
         (Self::WriterPaused, 5),
@@ -78,7 +78,7 @@ impl Kind {
         (Self::AllRestarted, 1),
     ];
 
-    /// The kind of this name, or all names that there are.
+    /// Parses the name of a kind; the error lists all names.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let names = || Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
         Self::all()
@@ -125,10 +125,11 @@ impl Kind {
         }
     }
 
-    /// How long it lasts before it is undone.
+    /// How long the fault lasts before it is undone.
     fn lasts(self, random: &mut StdRng) -> Duration {
         let milliseconds = match self {
-            // Longer than a request may take, shorter than it takes to declare the nodes dead.
+            // Longer than the request timeout, shorter than the time after which nodes are declared
+            // dead.
             Self::WritesTimeOut => random.random_range(1_500..4_000),
             Self::WriterPaused | Self::ReaderPaused | Self::NodePaused | Self::BrokerPaused => {
                 if random.random_bool(LONG_PROBABILITY) {
@@ -144,17 +145,17 @@ impl Kind {
     }
 }
 
-/// One fault that will be.
+/// One planned fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fault {
     pub kind: Kind,
-    /// Which of several it hits: to be taken modulo their number.
+    /// Which instance it hits, modulo their number.
     pub which: usize,
     pub lasts: Duration,
 }
 
-/// `count` faults, alone or in pairs. A short deck is cut from a shuffled one, a long one holds
-/// every kind. `exists` says what is wanted, and can be done to the cluster at hand.
+/// Deals `count` faults, alone or in pairs. A short run takes a part of a shuffled deck, a long one
+/// contains every kind. `exists` selects the kinds that are wanted and possible on the cluster.
 pub fn deal(count: usize, exists: impl Fn(Kind) -> bool, random: &mut StdRng) -> Vec<Vec<Fault>> {
     let one: Vec<Kind> = Kind::DECK
         .into_iter()

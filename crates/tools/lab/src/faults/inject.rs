@@ -1,4 +1,4 @@
-//! The cluster under test, and how each fault is done to it and undone.
+//! The cluster under test, and how each fault is injected and undone.
 
 use super::deck::{Fault, Kind};
 use super::traffic::Places;
@@ -16,9 +16,9 @@ const CATALOG: &str = "mariadb";
 pub struct Cluster {
     pub servers: Servers,
     pub setup: Setup,
-    /// Two writers, two readers, the portal: what clients know.
+    /// Two writers, two readers, the portal: the processes that clients use.
     pub roles: Vec<Role>,
-    /// A writer that comes and goes.
+    /// A third writer that joins and leaves.
     extra: Role,
 }
 
@@ -29,7 +29,7 @@ pub const PORTAL: usize = 4;
 impl Cluster {
     pub fn new(servers: Servers, setup: Setup) -> Result<Self> {
         let roles = vec![
-            // One keeps its partitions over a quick restart, the other does not.
+            // The first keeps its partitions during a quick restart, the second does not.
             Role::new("writer-1", "writer", &[("CLUSTER__INSTANCE", "writer-1")])?,
             Role::new("writer-2", "writer", &[])?,
             Role::new("reader-1", "reader", &[("CLUSTER__INSTANCE", "reader-1")])?,
@@ -39,7 +39,7 @@ impl Cluster {
         Ok(Self { servers, setup, roles, extra: Role::new("writer-3", "writer", &[])? })
     }
 
-    /// Where clients find the processes.
+    /// The addresses of the processes, for clients.
     pub fn places(&self) -> Places {
         let place = |index: usize| (index, self.roles[index].target());
         Places {
@@ -61,12 +61,12 @@ impl Cluster {
         self.roles.iter_mut().try_for_each(|role| role.wait_ready(&self.setup))
     }
 
-    /// Fails when a process has ended that nobody ended.
+    /// Fails if a process has exited that no fault stopped.
     pub fn check(&mut self) -> Result<()> {
         self.roles.iter_mut().try_for_each(|role| role.check(&self.setup))
     }
 
-    /// Whom a fault hits.
+    /// The target of a fault.
     pub fn target(&self, fault: &Fault) -> String {
         match fault.kind {
             Kind::WriterKilled | Kind::WriterPaused | Kind::WriterStopped => {
@@ -89,13 +89,13 @@ impl Cluster {
         Servers::node(fault.which % self.servers.nodes())
     }
 
-    /// So many nodes that the others are no quorum.
+    /// Enough nodes that the others do not form a quorum.
     fn quorum(&self, fault: &Fault) -> Vec<String> {
         let nodes = self.servers.nodes();
         (0..nodes.div_ceil(2)).map(|number| Servers::node((fault.which + number) % nodes)).collect()
     }
 
-    /// Does it.
+    /// Injects the fault.
     pub fn begin(&mut self, fault: &Fault) -> Result<()> {
         match fault.kind {
             Kind::WriterKilled => self.roles[writer(fault)].kill(),
@@ -126,7 +126,7 @@ impl Cluster {
         }
     }
 
-    /// Undoes it. Afterwards the process is there again, though not necessarily ready.
+    /// Undoes the fault. The process then runs again, though it may not be ready.
     pub fn end(&mut self, fault: &Fault, random: &mut StdRng) -> Result<()> {
         match fault.kind {
             Kind::WriterKilled => self.roles[writer(fault)].start(&self.setup),
@@ -161,8 +161,8 @@ impl Cluster {
         order.into_iter().try_for_each(|role| self.roles[role].start(&self.setup))
     }
 
-    /// The roles are started while the servers are away, and wait for them. Every server is killed
-    /// and comes back, one after another.
+    /// Restarts the roles while the servers are down, so that they wait for them. Every server is
+    /// killed and restarted, one after another.
     fn restart_all(&mut self, random: &mut StdRng) -> Result<()> {
         let mut names: Vec<String> =
             self.servers.states()?.into_iter().map(|(name, _)| name).collect();
@@ -175,7 +175,8 @@ impl Cluster {
         self.start_shuffled(random)?;
         std::thread::sleep(Duration::from_millis(500));
 
-        // The first Cassandra nodes come first: the others do not start without one of them.
+        // The first Cassandra nodes (seeds) are restarted first: the others do not start without
+        // one of them.
         let mut back = first.to_vec();
         back.sort();
         back.iter().try_for_each(|name| self.servers.restart(name))?;

@@ -1,4 +1,4 @@
-//! A plain blocking client on one kept connection, for what is done before and after measuring.
+//! A simple blocking client on one persistent connection, for the work before and after measuring.
 
 use super::response::{self, Head};
 use super::{JSON, Target};
@@ -33,8 +33,7 @@ impl Client {
         Self::connect_within(target, TIMEOUT)
     }
 
-    /// A client that waits no longer than so long for each step: the connection, a write, a part of
-    /// the answer.
+    /// A client with a timeout for each step: the connection, a write, a read.
     pub fn connect_within(target: &Target, timeout: Duration) -> Result<Self> {
         let stream = open(target, timeout)?;
         Ok(Self { target: target.clone(), timeout, stream, buffer: Vec::new() })
@@ -44,7 +43,7 @@ impl Client {
         self.call_with(JSON, method, path, body)
     }
 
-    /// Calls with a body of another media type than JSON.
+    /// Sends a request whose body is not JSON.
     pub fn call_with(
         &mut self,
         content_type: &str,
@@ -55,7 +54,7 @@ impl Client {
         self.send(method, path, &[("content-type", content_type)], body)
     }
 
-    /// Calls with JSON and more fields in the head, expects success, and reads the JSON in the
+    /// Sends JSON with additional header fields, expects success, and parses the JSON in the
     /// answer.
     pub fn json_with(
         &mut self,
@@ -89,8 +88,7 @@ impl Client {
         Ok(Answer { status: head.status, body })
     }
 
-    /// Whether the server has closed the connection, as it does with one that it did not hear of
-    /// for some time.
+    /// Whether the server has closed the connection, as it does with idle ones.
     fn is_closed(&self) -> Result<bool> {
         self.stream.set_nonblocking(true)?;
         let peeked = self.stream.peek(&mut [0]);
@@ -101,7 +99,7 @@ impl Client {
         })
     }
 
-    /// Calls, expects success, and reads the JSON in the answer.
+    /// Sends a request, expects success, and parses the JSON in the answer.
     pub fn json(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Value> {
         self.json_with(method, path, &[], body)
     }

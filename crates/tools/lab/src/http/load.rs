@@ -1,11 +1,11 @@
-//! The load generator: one thread, many kept connections, one request in flight on each.
+//! The load generator: one thread, many persistent connections, one request in flight on each.
 //!
 //! It waits on all sockets at once (epoll through mio), sends bytes that were rendered beforehand,
-//! and looks at as little of each answer as it may, so that one core of generator can saturate a
+//! and parses as little of each answer as possible, so that one core of generator can saturate a
 //! faster server on another. In an open loop it spins instead of sleeping: a timer's granularity
-//! would otherwise show up as latency. Where it shares its core with what is measured, it rests on
-//! the sockets, whose answers wake it at once, and spins only for the last moment before a request
-//! is due.
+//! would otherwise show up as latency. If it shares its core with the system under test, it blocks
+//! on the sockets, whose answers wake it at once, and spins only for the last moment before a
+//! request is due.
 
 use super::response::{self, Head};
 use crate::measure::{Arrivals, DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
@@ -17,53 +17,53 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// Wait before a request is sent again that the server pushed back.
+/// Pause before a request that the server pushed back is sent again.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
-/// How long a client that shares its core sleeps when there is nothing to do, and what a timer may
-/// add to that.
+/// Longest sleep of an idle client that shares its core, and the delay that a timer may add to it.
 const REST: Duration = Duration::from_micros(100);
 const REST_LATE_MAX: Duration = Duration::from_micros(100);
 const POLL_MAX: Duration = Duration::from_millis(100);
 
-/// What an answer meant.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done, with so many units (ranges, events).
+    /// Succeeded, with this many units (ranges, events).
     Done(u64),
-    /// The server asked to come back later; the same bytes are sent again.
+    /// The server asked for a retry; the same bytes are sent again.
     PushedBack,
 }
 
-/// Makes requests and judges answers. A slot is one connection, with at most one request in flight.
+/// Produces requests and evaluates answers. A slot is one connection, with at most one request in
+/// flight.
 pub trait Source {
-    /// Puts the slot's next request in place, which was due at a moment.
+    /// Prepares the slot's next request, which is due at `due`.
     fn prepare(&mut self, slot: usize, due: Instant);
     /// The bytes of the slot's request.
     fn bytes(&self, slot: usize) -> &[u8];
     fn judge(&mut self, slot: usize, reply: &Reply<'_>) -> Result<Outcome>;
 }
 
-/// What a server answered to a slot's request.
+/// The server's answer to a slot's request.
 #[derive(Debug, Clone, Copy)]
 pub struct Reply<'a> {
     pub status: u16,
     /// Status line and header fields.
     pub head: &'a [u8],
     pub body: &'a [u8],
-    /// When it was there in whole.
+    /// When the answer was complete.
     pub at: Instant,
 }
 
 struct Connection {
     stream: TcpStream,
-    /// Bytes of the request already written, and whether they are all.
+    /// Bytes of the request written so far, and whether the request is complete.
     written: usize,
     sending: bool,
     buffer: Vec<u8>,
     filled: usize,
     head: Option<Head>,
     intended: Instant,
-    /// Whether a request is under way, or waits to be repeated.
+    /// Whether a request is in flight or waits for a retry.
     is_asked: bool,
 }
 
@@ -81,13 +81,13 @@ struct Generator<'a, S> {
 
 pub struct Load {
     pub measured: Measured,
-    /// How often the server asked to come back later.
+    /// How often the server asked for a retry.
     pub pushed_back: u64,
     /// From the first request to the last answer.
     pub total: Duration,
 }
 
-/// Runs the load and waits for every answer that is owed.
+/// Runs the load, and waits for every outstanding answer.
 pub fn run<S: Source>(
     address: SocketAddr,
     connections: usize,
@@ -103,7 +103,7 @@ pub fn run<S: Source>(
     drive(address, connections, run, (start, arrivals), source)
 }
 
-/// Sends a request at each arrival, from `start` on, and waits for every answer that is owed.
+/// Sends a request at each arrival, from `start` on, and waits for every outstanding answer.
 pub fn follow<S: Source>(
     address: SocketAddr,
     connections: usize,
@@ -111,7 +111,7 @@ pub fn follow<S: Source>(
     arrivals: Box<dyn Arrivals>,
     source: &mut S,
 ) -> Result<Load> {
-    // The rate is that of the arrivals; this one is not looked at.
+    // The arrivals determine the rate; this one is ignored.
     let run = Run { pace: Pace::OpenShared(1.0), warm_up: Duration::ZERO, duration };
     drive(address, connections, &run, (start, Some(arrivals)), source)
 }
@@ -155,7 +155,7 @@ fn drive<S: Source>(
         let wait = match run.pace {
             Pace::Closed => idle_for,
             Pace::Open(_) => Duration::ZERO,
-            // A wait on sockets ends late by up to a millisecond.
+            // A wait on sockets may end up to a millisecond late.
             Pace::OpenShared(_) => {
                 Duration::from_millis(idle_for.as_millis().saturating_sub(1) as u64)
             }
@@ -200,7 +200,7 @@ fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connect
 }
 
 impl<S: Source> Generator<'_, S> {
-    /// Sends what may be sent now: paused requests whose time has come, and new ones.
+    /// Sends every request that may be sent now: paused ones whose pause is over, and new ones.
     fn launch(
         &mut self,
         now: Instant,
@@ -210,8 +210,8 @@ impl<S: Source> Generator<'_, S> {
         while let Some(position) = self.paused.iter().position(|&(until, _)| until <= now) {
             let (_, slot) = self.paused.swap_remove(position);
 
-            // A server that refuses before it has read the body closes the connection, so a new one
-            // is used.
+            // A server that rejects a request before it has read the body closes the connection, so
+            // the retry opens a new one.
             let intended = self.connections[slot].intended;
             self.connections[slot] = open(self.address, slot, &self.registry)?;
             self.connections[slot].intended = intended;
@@ -238,7 +238,7 @@ impl<S: Source> Generator<'_, S> {
         Ok(())
     }
 
-    /// How long there is nothing to do but to wait for answers.
+    /// How long the client has nothing to do but to wait for answers.
     fn idle_for(&self, now: Instant, arrivals: Option<&(dyn Arrivals + 'static)>) -> Duration {
         let due =
             arrivals.filter(|_| !self.idle.is_empty()).and_then(|arrivals| arrivals.next_due());
@@ -265,15 +265,14 @@ impl<S: Source> Generator<'_, S> {
         connection.write(self.source.bytes(slot))
     }
 
-    /// The socket of a slot is ready for something.
+    /// Handles readiness of a slot's socket.
     fn advance(&mut self, slot: usize) -> Result<()> {
         if self.paused.iter().any(|&(_, paused)| paused == slot) {
             return Ok(());
         }
         let connection = &mut self.connections[slot];
         if !connection.is_asked {
-            // A server closes a connection that it does not hear of for some time; the next request
-            // has a new one.
+            // A server closes idle connections; the next request opens a new one.
             if connection.stream.peek(&mut [0]).is_ok_and(|count| count == 0) {
                 self.connections[slot] = open(self.address, slot, &self.registry)?;
             }
@@ -349,7 +348,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until the answer is whole (its head is returned) or the socket has no more for now.
+    /// Reads until the answer is complete (and returns its head) or the socket would block.
     fn read(&mut self) -> Result<Option<Head>> {
         loop {
             if self.filled == self.buffer.len() {

@@ -1,10 +1,10 @@
-//! HTTP/1.1 as far as a load generator needs it, written by hand so that it costs little.
+//! A minimal, hand-written HTTP/1.1 client with little overhead, for the load generator.
 
 pub mod client;
 pub mod load;
 pub mod response;
 
-/// Where requests go and how they are allowed in.
+/// Address and credentials of the server.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub address: std::net::SocketAddr,
@@ -38,7 +38,7 @@ impl Target {
         .into_bytes()
     }
 
-    /// A whole request.
+    /// A complete request.
     pub fn request(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
         let mut bytes = self.head(method, path, content_type, body.len());
         bytes.extend_from_slice(body);

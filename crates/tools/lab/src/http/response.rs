@@ -1,9 +1,10 @@
-//! Reads the little of an HTTP/1.1 response that matters here: the status and where the body lies.
+//! Parses only the necessary parts of an HTTP/1.1 response: its status and the position of its
+//! body.
 
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
 
-/// A head longer than this is not an answer of ours.
+/// Longest head that is accepted.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ impl Head {
     }
 }
 
-/// The head of the response that `bytes` begins with; `None` while it is not all there.
+/// Parses the head of the response at the start of `bytes`; `None` while it is incomplete.
 pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
     let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else {
         if bytes.len() > HEAD_BYTES_MAX {
