@@ -81,7 +81,7 @@ async fn a_domain_comes_in_without_an_invitation() {
     let path = world.house.accounts.invite_first().await.unwrap();
     world.house.accept(&path.expect("the link is still good"), "root").await.unwrap();
 
-    let session = world.sign_in().await.ok().expect("of the domain").session;
+    let session = world.sign_in().await.expect("of the domain").session;
     let zoe = world.house.principal(&session).await.expect("signed in");
     assert_eq!((&*zoe.name, zoe.role()), (ZOE, Some(Role::Editor)));
     assert_eq!(world.house.entries_of("person.add").await[0].object, format!("person {ZOE}"));
@@ -113,7 +113,7 @@ async fn roles_follow_the_groups() {
 
     // An administrator by group may be the first one.
     world.says("7", ZOE, &["team", "ops"]);
-    let session = world.sign_in().await.ok().expect("an administrator").session;
+    let session = world.sign_in().await.expect("an administrator").session;
     let role = async || world.house.principal(&session).await.expect("signed in").role();
     assert_eq!(role().await, Some(Role::Admin));
 
@@ -137,7 +137,7 @@ async fn roles_follow_the_groups() {
 async fn the_provider_is_asked_again_after_eight_hours() {
     let world = World::new(House::with_root().await, rules());
     world.says("7", ZOE, &[]);
-    let session = world.sign_in().await.ok().expect("of the domain").session;
+    let session = world.sign_in().await.expect("of the domain").session;
     for hour in 1..8 {
         world.house.clock.set_s(NOW_S + hour * HOUR_S);
         assert!(world.house.principal(&session).await.is_some(), "{hour}");
