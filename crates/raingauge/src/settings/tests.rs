@@ -1,6 +1,8 @@
-//! The whole way from text to settings, and the documents that must say the same as the table.
+//! The whole way from text to settings.
 
+mod addresses;
 mod anonymous;
+mod documents;
 mod kafka;
 mod portal;
 
@@ -100,6 +102,7 @@ fn options_win_over_variables_and_variables_over_the_file() {
         ("RAINGAUGE_CONFIG", "somebody else's"),
         ("PATH", "/bin"),
     ];
+
     let option = ("server.listen", "--listen", "[::1]:0".to_owned());
     let settings = Settings::load(Some(&file.0), variables(&env), [option]).unwrap();
     assert_eq!(settings.server.listen, "[::1]:0".parse().unwrap());
@@ -117,6 +120,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
         if is_of_tls && !cfg!(feature = "kafka-tls") {
             continue;
         }
+
         let value = match key.kind {
             Kind::Whole { default, .. } if key.name == "body_bytes_max" => {
                 (default - 1).to_string()
@@ -140,6 +144,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
                 format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]")
             }
         };
+
         // Those that go together are given together.
         let mut given = vec![(key.variable(), value)];
         let is_for_others = [
@@ -150,6 +155,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             "openid.issuer",
         ]
         .contains(&&*key.path());
+
         if is_for_others {
             given.push(("RAINGAUGE__AUTH__REQUIRED".to_owned(), "true".to_owned()));
         }
@@ -161,21 +167,26 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             ("tls_certificate", "tls_key"),
             ("tls_key", "tls_certificate"),
         ];
+
         let twin = twins
             .iter()
             .find(|(name, _)| *name == key.name)
             .and_then(|(_, twin)| keys::find(key.section, twin));
         given.extend(twin.map(|twin| (twin.variable(), "other".to_owned())));
+
         if is_of_tls && key.name != "tls" {
             given.push(("RAINGAUGE__KAFKA__TLS".to_owned(), "yes".to_owned()));
         }
+
         if key.name == "tls_client_ca" {
             given.push(("RAINGAUGE__SERVER__TLS_CERTIFICATE".to_owned(), "other".to_owned()));
             given.push(("RAINGAUGE__SERVER__TLS_KEY".to_owned(), "other".to_owned()));
         }
+
         if key.name == "roles" {
             given.push(("RAINGAUGE__CLUSTER__ENGINES".to_owned(), "cluster".to_owned()));
         }
+
         if key.name == "issuer" {
             given.push(("RAINGAUGE__OPENID__CLIENT_ID".to_owned(), "rain".to_owned()));
             given.push((
@@ -183,6 +194,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
                 "https://rain.example".to_owned(),
             ));
         }
+
         if key.name == "passwords" {
             given
                 .push(("RAINGAUGE__OPENID__ISSUER".to_owned(), "https://login.example".to_owned()));
@@ -192,13 +204,16 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
                 "https://rain.example".to_owned(),
             ));
         }
+
         if given.iter().any(|(name, _)| name == "RAINGAUGE__PORTAL__PUBLIC_URL") {
             given.push(("RAINGAUGE__PORTAL__ADDRESS_HEADER".to_owned(), "none".to_owned()));
         }
+
         if key.path() == "cluster.catalog" {
             given
                 .push(("RAINGAUGE__MYSQL__URL".to_owned(), "mysql://somewhere/catalog".to_owned()));
         }
+
         let given: Vec<(&str, &str)> =
             given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let mut settings = Settings::load(None, variables(&given), []).unwrap();
@@ -220,6 +235,7 @@ fn the_ends_of_every_range_are_kept() {
                 problems.iter().any(|problem| problem.message.contains("out of range"))
             })
         };
+
         assert!(!refused(min.into()) && !refused(max.into()), "{}", key.path());
         assert!(refused(i128::from(min) - 1) && refused(i128::from(max) + 1), "{}", key.path());
     }
@@ -247,11 +263,13 @@ where = 1
 [observe]
 log_format = "jsno"
 "#;
+
     let env = [
         ("RAINGAUGE__LOG__RETENTION_HOURS", "a week"),
         ("RAINGAUGE__LOG__RETENTION_HUORS", "1"),
         ("RAINGAUGE__SERVER", "1"),
     ];
+
     let problems = load(text, &env).unwrap_err();
     assert_starts(
         &problems,
@@ -307,124 +325,6 @@ fn a_file_that_cannot_be_read_does_not_hide_other_problems() {
 }
 
 #[test]
-fn an_address_beyond_loopback_needs_a_token() {
-    let hash = new_token().1;
-    let with_token = format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]");
-    for (address, refused) in [
-        ("127.0.0.1:80", false),
-        ("127.9.9.9:80", false),
-        ("[::1]:80", false),
-        ("[::ffff:127.0.0.1]:80", false),
-        ("localhost:80", false),
-        ("0.0.0.0:80", true),
-        ("[::]:80", true),
-        ("192.168.1.7:80", true),
-    ] {
-        for key in ["listen", "grpc_listen"] {
-            let variable = format!("RAINGAUGE__SERVER__{}", key.to_uppercase());
-            let listen = (variable.as_str(), address);
-            let without = Settings::load(None, variables(&[listen]), []);
-            assert_eq!(without.is_err(), refused, "{address}");
-            if let Err(problems) = without {
-                let shown = problems[0].to_string();
-                assert!(
-                    shown.starts_with(&format!("server.{key} (variable {variable}): ")),
-                    "{shown}"
-                );
-                assert!(shown.contains("no token is configured. Run `raingauge token`"), "{shown}");
-            }
-            let (tokens, plain) = (
-                ("RAINGAUGE__AUTH__TOKENS", with_token.as_str()),
-                ("RAINGAUGE__SERVER__PLAINTEXT", "true"),
-            );
-            assert!(Settings::load(None, variables(&[listen, tokens, plain]), []).is_ok());
-        }
-    }
-    let option = ("server.listen", "--listen", "0.0.0.0:80".to_owned());
-    let problems = Settings::load(None, variables(&[]), [option]).unwrap_err();
-    assert!(
-        problems[0]
-            .to_string()
-            .starts_with("server.listen (option --listen): 0.0.0.0:80 can be reached")
-    );
-}
-
-#[test]
-fn whoever_need_not_sign_in_is_on_this_machine() {
-    let open = ("RAINGAUGE__PORTAL__SIGN_IN", "false");
-    assert!(!Settings::load(None, variables(&[open]), []).unwrap().portal.sign_in);
-    let (elsewhere, required) =
-        (("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80"), ("RAINGAUGE__AUTH__REQUIRED", "true"));
-    let plain = ("RAINGAUGE__SERVER__PLAINTEXT", "true");
-    let problems =
-        Settings::load(None, variables(&[open, elsewhere, required, plain]), []).unwrap_err();
-    assert_eq!(problems.len(), 1);
-    assert!(
-        problems[0]
-            .to_string()
-            .starts_with("portal.sign_in (variable RAINGAUGE__PORTAL__SIGN_IN): 0.0.0.0:80")
-    );
-    // A process without the portal has no page.
-    let reader = ("RAINGAUGE__CLUSTER__ROLES", "reader");
-    let engines = ("RAINGAUGE__CLUSTER__ENGINES", "cluster");
-    assert!(
-        Settings::load(None, variables(&[open, elsewhere, required, plain, reader, engines]), [])
-            .is_ok()
-    );
-}
-
-#[test]
-fn tokens_of_the_portal_are_enough_to_listen_elsewhere() {
-    let elsewhere = ("RAINGAUGE__SERVER__LISTEN", "0.0.0.0:80");
-    let plain = ("RAINGAUGE__SERVER__PLAINTEXT", "true");
-    let settings = Settings::load(
-        None,
-        variables(&[elsewhere, plain, ("RAINGAUGE__AUTH__REQUIRED", "true")]),
-        [],
-    )
-    .unwrap();
-    assert!(settings.auth.is_asked());
-}
-
-/// A door that other machines reach has TLS, or a proxy that has, or the word of the operator.
-#[test]
-fn an_address_beyond_loopback_needs_tls() {
-    let required = ("RAINGAUGE__AUTH__REQUIRED", "true");
-    let certificate = ("RAINGAUGE__SERVER__TLS_CERTIFICATE", "a.pem");
-    let load = |given: &[(&str, &str)]| Settings::load(None, variables(given), []);
-    for key in ["listen", "grpc_listen"] {
-        let variable = format!("RAINGAUGE__SERVER__{}", key.to_uppercase());
-        let elsewhere = (variable.as_str(), "0.0.0.0:80");
-        let problems = load(&[elsewhere, required]).unwrap_err();
-        let shown = problems[0].to_string();
-        assert_eq!(problems.len(), 1, "{shown}");
-        assert!(shown.starts_with(&format!("server.{key} (variable {variable}): ")), "{shown}");
-        assert!(
-            shown.contains("in clear. Give server.tls_certificate and server.tls_key"),
-            "{shown}"
-        );
-
-        let safe =
-            load(&[elsewhere, required, certificate, ("RAINGAUGE__SERVER__TLS_KEY", "b.pem")])
-                .unwrap();
-        assert_eq!(safe.warnings(), [""; 0]);
-        let proxied =
-            load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "https://rain.example")])
-                .unwrap();
-        assert_eq!(proxied.warnings().len(), 1);
-        let plain = load(&[elsewhere, required, ("RAINGAUGE__SERVER__PLAINTEXT", "true")]).unwrap();
-        assert!(plain.warnings()[0].contains("in clear"));
-        assert!(
-            load(&[elsewhere, required, ("RAINGAUGE__PORTAL__PUBLIC_URL", "http://rain.example")])
-                .is_err()
-        );
-    }
-    let torn = load(&[certificate]).unwrap_err();
-    assert!(torn[0].to_string().contains("is given without server.tls_key"), "{}", torn[0]);
-    assert_eq!(defaults().warnings(), [""; 0]);
-}
-
-#[test]
 fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
     let given = |text: &str| load(&format!("[clock]\nexperiment = \"{text}\"\n"), &[]);
     let clock =
@@ -434,6 +334,7 @@ fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
         (1_730_764_800_000, 1_795_262_400_000, 600)
     );
     assert_eq!(given("").unwrap().clock, None);
+
     for wrong in [
         "600",
         "2024-11-05 at 0 times 600",
@@ -449,6 +350,7 @@ fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
 fn the_grpc_door_may_be_left_out() {
     let grpc = |value: &str| load(&format!("[server]\ngrpc_listen = {value}\n"), &[]);
     assert_eq!(defaults().server.grpc_listen, None);
+
     for none in ["\"\"", "\" \""] {
         assert_eq!(grpc(none).unwrap().server.grpc_listen, None);
     }
@@ -462,6 +364,7 @@ fn the_grpc_door_may_be_left_out() {
             "2 server.grpc_listen: \"nowhere\" is not an address with a port. Give an IP address or localhost",
         ],
     );
+
     assert_starts(
         &grpc("9090").unwrap_err(),
         &["2 server.grpc_listen: this wants text in quotes and is a number"],
@@ -491,6 +394,7 @@ fn tokens_are_read_and_know_their_scopes() {
          [[auth.tokens]]\nname = \"ops\"\nsha256 = \"{}\"\nscopes = [\"admin\", \"counts:read\"]\n",
         two.to_uppercase()
     );
+
     let tokens = load(&text, &[]).unwrap().auth.tokens;
     assert_eq!(
         tokens.iter().map(|token| token.name.as_str()).collect::<Vec<_>>(),
@@ -515,6 +419,7 @@ fn every_problem_of_the_tokens_is_reported_and_no_secret_is_repeated() {
          \"{secret}\",\n\
          {{ }},\n]\n[server]\nplaintext = true\nlisten = \"0.0.0.0:80\"\n"
     );
+
     let problems = load(&text, &[]).unwrap_err();
     assert_starts(
         &problems,
@@ -534,125 +439,4 @@ fn every_problem_of_the_tokens_is_reported_and_no_secret_is_repeated() {
         ],
     );
     assert!(!lines(&problems).join("\n").contains(&secret));
-}
-
-/// The default of a key, as a TOML file writes it.
-fn default_text(key: &Key) -> String {
-    match key.kind {
-        Kind::Whole { default, .. } => default.to_string(),
-        Kind::Address { default } | Kind::Folder { default } | Kind::OneOf { default, .. } => {
-            format!("{default:?}")
-        }
-        Kind::OptionalAddress => "\"\"".to_owned(),
-        Kind::Text { default, .. } => format!("{default:?}"),
-        Kind::Switch { default } => default.to_string(),
-        Kind::Tokens => "[]".to_owned(),
-    }
-}
-
-#[test]
-fn the_standalone_file_names_every_key_with_its_default_and_sentence() {
-    let path = workspace().join("config/standalone.toml");
-    assert_eq!(Settings::load(Some(&path), variables(&[]), []).unwrap(), defaults());
-
-    let text = fs::read_to_string(&path).unwrap();
-    let mut section = "";
-    let mut found = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_end_matches(']');
-        } else if let Some((name, value)) =
-            line.split_once(" = ").filter(|_| !line.starts_with('#'))
-        {
-            let above = text
-                .lines()
-                .nth(index.wrapping_sub(1))
-                .unwrap_or_default()
-                .trim_start_matches("# ");
-            found.push(format!("{section}.{name} = {value} # {above}"));
-        }
-    }
-    let expected: Vec<_> = KEYS
-        .iter()
-        .chain(keys::portal::KEYS)
-        .map(|key| format!("{} = {} # {}", key.path(), default_text(key), key.doc))
-        .collect();
-    assert_eq!(found, expected);
-}
-
-#[test]
-fn the_cluster_file_names_every_key_of_the_cluster_with_its_sentence() {
-    let path = workspace().join("config/cluster.toml");
-    let settings = Settings::load(Some(&path), variables(&[]), []).unwrap();
-    assert!(settings.cluster.is_cluster && settings.cluster.catalog_is_mysql);
-    let text = fs::read_to_string(&path).unwrap();
-    for key in keys::cluster::KEYS {
-        let section =
-            text.split(&format!("\n[{}]\n", key.section)).nth(1).expect("every section is there");
-        let section = section.split("\n[").next().unwrap();
-        assert!(section.contains(&format!("# {}\n{} = ", key.doc, key.name)), "{}", key.path());
-    }
-}
-
-#[test]
-fn the_documentation_has_a_row_for_every_key() {
-    let row = |key: &Key| {
-        let takes = match key.kind {
-            Kind::Whole { min, max, unit, .. } => format!("{unit}, {min} to {max}"),
-            Kind::Address { .. } => "IP address or `localhost`, and port".to_owned(),
-            Kind::OptionalAddress => "IP address or `localhost`, and port; or nothing".to_owned(),
-            Kind::Folder { .. } => "path of a folder".to_owned(),
-            Kind::OneOf { words, .. } => {
-                words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-            }
-            Kind::Text { is_secret: false, .. } => "text".to_owned(),
-            Kind::Text { is_secret: true, .. } => "text, secret".to_owned(),
-            Kind::Switch { .. } => "`true`, `false`".to_owned(),
-            Kind::Tokens => "list of tables".to_owned(),
-        };
-        format!("| `{}` | `{}` | {takes} | {} |", key.path(), default_text(key), key.doc)
-    };
-    let page = fs::read_to_string(workspace().join("docs/configuration.md")).unwrap();
-    let is_row =
-        |line: &&str| keys::all().any(|key| line.starts_with(&format!("| `{}.", key.section)));
-    let found: Vec<_> = page.lines().filter(is_row).collect();
-    let expected: Vec<_> = keys::all().map(row).collect();
-    assert_eq!(found, expected, "docs/configuration.md should say:\n{}", expected.join("\n"));
-    for scope in Scope::ALL {
-        assert!(
-            page.contains(&format!("| `{scope}` |")),
-            "docs/configuration.md should explain the scope {scope}"
-        );
-    }
-}
-
-#[test]
-fn the_table_repeats_no_key_and_keeps_defaults_in_range() {
-    let paths: BTreeSet<_> = keys::all().map(Key::path).collect();
-    assert_eq!(paths.len(), keys::all().count());
-    for key in keys::all() {
-        match key.kind {
-            Kind::Whole { default, min, max, .. } => {
-                assert!((min..=max).contains(&default), "{}", key.path())
-            }
-            Kind::OneOf { default, words } => assert!(words.contains(&default), "{}", key.path()),
-            _ => {}
-        }
-    }
-}
-
-#[test]
-fn the_count_tables_are_switched_off_by_either_name() {
-    let written = |text: &str| load(text, &[]).expect("settings").cluster.cql.writes_tables;
-    assert!(written(""));
-    for text in
-        ["tables = \"no\"", "write_tables = \"no\"", "tables = \"no\"\nwrite_tables = \"yes\""]
-    {
-        assert!(!written(&format!("[cql]\n{text}")), "{text}");
-    }
-    let text = "[cluster]\nengines = \"cluster\"\n[cql]\ntables = \"no\"\nread_plan = \"tables\"";
-    assert_starts(
-        &load(text, &[]).unwrap_err(),
-        &["5 cql.read_plan: counts are read from the count tables"],
-    );
 }

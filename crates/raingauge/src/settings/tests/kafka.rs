@@ -24,6 +24,7 @@ sasl_mechanism = "scram-sha-512"
 tls = "yes"
 ca_file = "ca.pem"
 "#;
+
     let loaded = load(text, &[]);
     if cfg!(feature = "kafka-tls") {
         assert!(loaded.unwrap().cluster.kafka.has_tls);
@@ -33,6 +34,7 @@ ca_file = "ca.pem"
             [format!("5 kafka.sasl_mechanism: {refused}"), format!("6 kafka.tls: {refused}")];
         assert_starts(&loaded.unwrap_err(), &expected.each_ref().map(String::as_str));
     }
+
     assert_starts(
         &load("[kafka]\nca_file = \"ca.pem\"\n", &[]).unwrap_err(),
         &["2 kafka.ca_file: there is a file"],
@@ -41,6 +43,7 @@ ca_file = "ca.pem"
         &load("[kafka]\nkey_file = \"key.pem\"\n", &[]).unwrap_err(),
         &["0 kafka.certificate_file: kafka"],
     );
+
     let plain = "[kafka]\nuser = \"writer\"\npassword = \"secret\"\n";
     assert_eq!(load(plain, &[]).unwrap().cluster.kafka.sasl_mechanism, "plain");
 }

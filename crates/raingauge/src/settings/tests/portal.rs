@@ -27,8 +27,10 @@ fn behind_an_address_of_others_callers_are_told_apart() {
                 .is_ok()
         );
     }
+
     let has_one = |text: &str| portal(text).unwrap().portal.has_one_address;
     assert!(has_one("public_url = \"https://rain.example\""));
+
     for told in [
         "public_url = \"https://rain.example\"\naddress_header = \"none\"",
         "public_url = \"http://localhost\"",
@@ -42,6 +44,7 @@ fn behind_an_address_of_others_callers_are_told_apart() {
     };
     assert_eq!(proxies("10.0.0.0/8, 2001:db8::1").unwrap().len(), 2);
     assert_eq!(proxies("").unwrap(), []);
+
     assert_starts(
         &proxies("10.0.0.0/8, proxy").unwrap_err(),
         &["2 portal.proxies: \"proxy\" cannot be read"],
@@ -61,6 +64,7 @@ fn a_provider_of_openid_is_checked_as_a_whole() {
     );
     assert_eq!(openid.scopes, ["openid", "email", "profile"]);
     assert!(!format!("{openid:?}").contains("hidden"));
+
     let wrong = "[openid]\nissuer = \"http://login.example\"\ndomains = \"a b\"\ngroups = \"team=guest\"\nrole = \"guest\"\n";
     let expected = [
         "0 openid.client_id: people are sent to a provider",
@@ -70,17 +74,21 @@ fn a_provider_of_openid_is_checked_as_a_whole() {
         "4 openid.groups: \"team=guest\" gives no role",
         "5 openid.role: \"guest\" is not one of its words",
     ];
+
     let mut found = load(wrong, &REQUIRED).unwrap_err();
     found.sort_by_key(|problem| (problem.origin.line().unwrap_or(0), problem.key.clone()));
     assert_starts(&found, &expected);
+
     let alone = load(&right.replace("groups_claim = \"groups\"\n", ""), &REQUIRED).unwrap_err();
     assert_starts(&alone, &["9 openid.groups: openid.groups_claim and openid.groups go together"]);
+
     for here in ["http://127.0.0.1:9/", "http://localhost:9", "http://[::1]:9/a"] {
         assert!(
             load(&right.replace("https://login.example/realms/rain", here), &REQUIRED).is_ok(),
             "{here}"
         );
     }
+
     for wrong in [
         "https://",
         "http://127.0.0.1.evil.example",
@@ -93,6 +101,7 @@ fn a_provider_of_openid_is_checked_as_a_whole() {
             .unwrap_err();
         assert_starts(&problems, &["5 openid.issuer: "]);
     }
+
     let admins = load(&right.replace("groups_claim", "role = \"admin\"\ngroups_claim"), &REQUIRED)
         .unwrap_err();
     assert_starts(
@@ -110,6 +119,7 @@ fn the_address_of_the_portal_has_no_path() {
         url("https://Rain.example:8443/").unwrap().portal.public_url.as_deref(),
         Some("https://rain.example:8443")
     );
+
     for wrong in [
         "rain.example",
         "ftp://rain.example",
@@ -119,6 +129,7 @@ fn the_address_of_the_portal_has_no_path() {
     ] {
         assert_starts(&url(wrong).unwrap_err(), &["2 portal.public_url: "]);
     }
+
     let header = |name: &str| load(&format!("[portal]\naddress_header = \"{name}\"\n"), &REQUIRED);
     assert_eq!(
         header("X-Forwarded-For").unwrap().portal.address_header.as_deref(),
@@ -126,6 +137,7 @@ fn the_address_of_the_portal_has_no_path() {
     );
     assert_starts(&header("X Forwarded").unwrap_err(), &["2 portal.address_header: "]);
     assert_eq!(header("None").unwrap().portal.address_header, None);
+
     let switch = load("[portal]\nsign_in = \"maybe\"\n", &REQUIRED);
     assert_starts(&switch.unwrap_err(), &["2 portal.sign_in: \"maybe\" is neither true nor false"]);
 }
